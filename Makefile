@@ -1,0 +1,44 @@
+# `make demo` and `make test` need nothing but Python 3.11+ and make: the rest sets itself up in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench clean
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make the virtual environment, and find or install Java 17+
+	@scripts/setup-java.sh >/dev/null
+
+$(STAMP): pyproject.toml scripts/setup-python.sh
+	@scripts/setup-python.sh "$(PYTHON)" "$(VENV)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[test]'
+	@touch $@
+
+demo: setup  ## a continuous query over a stream of sales, for about a minute (ARGS="--plain": lines)
+	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash demo $(ARGS)
+
+test: setup  ## all tests (ARGS="-m 'not spark'": without Spark)
+	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP)  ## format, lint, types, and who imports whom
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP)  ## put the code into its form
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+bench: setup  ## throughput and growth; takes a while (ARGS="--save": keep the figures in bench/results)
+	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash bench throughput $(ARGS) && $(BIN)/sash bench growth $(ARGS)
+
+clean:  ## remove the virtual environment, caches and what Spark left
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf spark-warehouse metastore_db derby.log artifacts
+	find src tests -name __pycache__ -type d -exec rm -rf {} +
