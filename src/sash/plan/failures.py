@@ -1,0 +1,87 @@
+"""What an expression may do beyond giving a value: fail on some rows, or tell apart values that count as equal."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, walk
+from sash.plan.types import DATE, DOUBLE, NULL, STRING, TIMESTAMP, is_integer
+
+_SAFE = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe", "and", "or", "not", "in", "is_null", "is_not_null", "is_nan"}
+    | {"coalesce", "greatest", "least", "nullif", "sign", "sqrt", "exp", "ln", "log10", "log2", "pow"}
+    | {"upper", "lower", "reverse", "initcap", "trim", "ltrim", "rtrim", "length", "substring", "concat", "concat_ws"}
+    | {"replace", "left", "right", "instr", "starts_with", "ends_with", "contains", "ascii", "translate"}
+    | {"year", "month", "day", "quarter", "weekofyear", "dayofweek", "dayofyear", "hour", "minute", "second"}
+    | {"datediff", "date_trunc", "unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "last_day"}
+    | {"bit_and", "bit_or", "bit_xor"}
+)
+"""Functions that have a value for every argument. What is not listed is taken to fail on some."""
+
+_SAFE_ON_DOUBLES = frozenset({"add", "subtract", "multiply", "negate", "abs"})
+_SAFE_WITH_LITERAL_PATTERN = frozenset({"like", "ilike"})
+
+_BLIND = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe", "and", "or", "not", "in", "is_null", "is_not_null", "is_nan"}
+    | {"coalesce", "add", "subtract", "multiply", "negate", "abs"}
+)
+"""Functions that give equal values for 0.0 and -0.0."""
+
+
+def may_fail(expression: Expression) -> bool:
+    """Whether the expression can raise an error on some row, so that it must not see rows that it did not see."""
+    return any(_fails_itself(part) for part in walk(expression))
+
+
+def _fails_itself(expression: Expression) -> bool:
+    match expression:
+        case Column() | Literal() | Case():
+            return False
+        case Call():
+            name = expression.function
+            if name in _SAFE_ON_DOUBLES:
+                return not pa.types.is_floating(expression.dtype)
+            if name in _SAFE_WITH_LITERAL_PATTERN:
+                return not all(isinstance(pattern, Literal) for pattern in expression.arguments[1:])
+            return name not in _SAFE
+        case Cast():
+            return not expression.lenient and not _widens(expression.argument.dtype, expression.dtype)
+        case Native():
+            return True
+
+
+def _widens(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether every value of the one type has a value in the other."""
+    if source in (target, NULL) or target == STRING or (source == DATE and target == TIMESTAMP):
+        return True
+    if is_integer(source):
+        return (is_integer(target) and source.bit_width <= target.bit_width) or bool(pa.types.is_floating(target))
+    if pa.types.is_decimal(source) and pa.types.is_decimal(target):
+        fits: bool = target.scale >= source.scale and (
+            target.precision - target.scale >= source.precision - source.scale
+        )
+        return fits
+    return target == DOUBLE and bool(pa.types.is_floating(source) or pa.types.is_decimal(source))
+
+
+def respects_equality(expression: Expression) -> bool:
+    """Whether rows that DISTINCT, GROUP BY and joins take as equal give equal values.
+
+    They do unless 0.0 and -0.0, which are equal, are divided by or written out.
+    """
+    parts = list(walk(expression))
+    if not any(isinstance(part, Column) and pa.types.is_floating(part.dtype) for part in parts):
+        return True
+    return all(_is_blind(part) for part in parts)
+
+
+def _is_blind(expression: Expression) -> bool:
+    match expression:
+        case Column() | Literal() | Case():
+            return True
+        case Call():
+            return expression.function in _BLIND
+        case Cast():
+            return bool(pa.types.is_floating(expression.dtype))
+        case Native():
+            return False

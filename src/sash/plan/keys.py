@@ -1,0 +1,93 @@
+"""Candidate keys: sets of output columns that tell the rows of a plan's output apart at every instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sash.plan.expressions import Column
+from sash.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Node,
+    Project,
+    Relation,
+    Stream,
+    TopK,
+    Union,
+)
+
+Key = frozenset[int]
+Keys = frozenset[Key]
+
+
+def keys(node: Node) -> Keys:
+    """The smallest known keys, NULLs taken as equal; the empty key means at most one row, no key possible duplicates.
+
+    >>> from sash.plan.types import BIGINT, Field
+    >>> item = Relation("items", (Field("item", BIGINT),))
+    >>> sorted(map(sorted, keys(Distinct(item))))
+    [[0]]
+    """
+    match node:
+        case Stream() | Relation() | Union():
+            return frozenset()
+        case Filter():
+            return keys(node.child)
+        case TopK():
+            return frozenset({Key()}) if node.limit <= 1 else keys(node.child)
+        case Project():
+            return _projected(node)
+        case Join():
+            return _joined(node)
+        case Aggregate():
+            return frozenset({Key(range(len(node.keys)))})
+        case Distinct():
+            return _smallest({*keys(node.child), _all_columns(node)})
+        case Except():
+            return keys(node.left) if node.all else _smallest({*keys(node.left), _all_columns(node)})
+        case Intersect():
+            either = {*keys(node.left), *keys(node.right)}
+            return _smallest(either if node.all else {*either, _all_columns(node)})
+
+
+def _all_columns(node: Node) -> Key:
+    return Key(range(len(node.schema)))
+
+
+def _projected(node: Project) -> Keys:
+    places: dict[int, int] = {}
+    for position, expression in enumerate(node.expressions):
+        if isinstance(expression, Column):
+            places.setdefault(expression.index, position)
+    return frozenset(Key(places[column] for column in key) for key in keys(node.child) if key <= places.keys())
+
+
+def _joined(node: Join) -> Keys:
+    """Pairs of keys; one side's alone where each of its rows meets at most one row of the other.
+
+    A row that an outer join pads with NULLs is told apart only by the side that it came from.
+    """
+    left = keys(node.left)
+    if node.kind in ("semi", "anti"):
+        return left
+    if node.kind == "full":
+        return frozenset()
+    border = len(node.left.schema)
+    right = frozenset(Key(column + border for column in key) for key in keys(node.right))
+    found = {a | b for a in left for b in right}
+    met_left = {column for column, _ in node.keys}
+    met_right = {column + border for _, column in node.keys}
+    if node.kind in ("inner", "left") and any(key <= met_right for key in right):
+        found |= left
+    if node.kind in ("inner", "right") and any(key <= met_left for key in left):
+        found |= right
+    return _smallest(found)
+
+
+def _smallest(candidates: Iterable[Key]) -> Keys:
+    found = set(candidates)
+    return frozenset(key for key in found if not any(other < key for other in found))

@@ -1,0 +1,260 @@
+"""The logical plan: immutable nodes that know their schema; expressions refer to input columns by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal as OneOf
+
+from sash.plan.expressions import AggregateCall, Expression
+from sash.plan.types import Field, Schema
+
+FOREVER = 2**63 - 1
+"""The expiration time of a row that does not expire by itself."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A time window: a row is valid in [ts, ts + length), or on the grid of `slide` where one is given.
+
+    Lengths are in microseconds. `[NOW]` is a Range of one microsecond.
+    """
+
+    length: int
+    slide: int | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A count window: the last `count` rows, per value of the `partition` columns (positions) if any."""
+
+    count: int
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Every row, for ever: `[RANGE UNBOUNDED]`, or a stream used without a window."""
+
+
+Window = Range | Rows | Unbounded
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A window over a registered stream; the time column is among its columns, at position `time`."""
+
+    name: str
+    schema: Schema
+    time: int
+    window: Window
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A registered relation; `retroactive=False` makes it an NRR, `changes` says whether it is ever updated."""
+
+    name: str
+    schema: Schema
+    retroactive: bool = True
+    changes: bool = False
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows for which the predicate is true (not false, not NULL)."""
+
+    child: Node
+    predicate: Expression
+
+    @property
+    def schema(self) -> Schema:
+        return self.child.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Project:
+    """New columns computed from the old; duplicates stay."""
+
+    child: Node
+    names: tuple[str, ...]
+    expressions: tuple[Expression, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return tuple(Field(name, e.dtype) for name, e in zip(self.names, self.expressions, strict=True))
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
+
+
+@dataclass(frozen=True)
+class Join:
+    """A join; `keys` are pairs of equal-typed columns (left position, right position), `condition` is what else
+    must hold, over the left columns followed by the right ones. A cross join has neither."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    keys: tuple[tuple[int, int], ...] = ()
+    condition: Expression | None = None
+
+    @property
+    def schema(self) -> Schema:
+        if self.kind in ("semi", "anti"):
+            return self.left.schema
+        return self.left.schema + self.right.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """GROUP BY the key columns (none: a global aggregate, which always has one row)."""
+
+    child: Node
+    keys: tuple[int, ...]
+    names: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    @property
+    def schema(self) -> Schema:
+        keys = tuple(self.child.schema[key] for key in self.keys)
+        return keys + tuple(Field(name, a.dtype) for name, a in zip(self.names, self.aggregates, strict=True))
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row once; NULLs are equal."""
+
+    child: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.child.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Union:
+    """UNION ALL of two inputs of equal types; the names are the left one's. UNION is Distinct of it."""
+
+    left: Node
+    right: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Except:
+    """EXCEPT (= MINUS), as sets, or with `all` as bags."""
+
+    left: Node
+    right: Node
+    all: bool
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Intersect:
+    """INTERSECT, as sets, or with `all` as bags."""
+
+    left: Node
+    right: Node
+    all: bool
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One column of an ORDER BY."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The `limit` first rows after `offset`, by `order`, ties broken by the remaining columns, ascending."""
+
+    child: Node
+    order: tuple[SortKey, ...]
+    limit: int
+    offset: int = field(default=0)
+
+    @property
+    def schema(self) -> Schema:
+        return self.child.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+Node = Stream | Relation | Filter | Project | Join | Aggregate | Distinct | Union | Except | Intersect | TopK
+
+
+def with_children(node: Node, children: tuple[Node, ...]) -> Node:
+    """The same node over other children."""
+    match node:
+        case Stream() | Relation():
+            return node
+        case Filter() | Project() | Aggregate() | Distinct() | TopK():
+            (child,) = children
+            return replace(node, child=child)
+        case Join() | Union() | Except() | Intersect():
+            left, right = children
+            return replace(node, left=left, right=right)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it, top down, left to right."""
+    yield node
+    for child in node.children:
+        yield from walk(child)

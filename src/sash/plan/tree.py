@@ -1,0 +1,142 @@
+"""A logical plan as text: one node per line, inputs indented below it, every column as name#position."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sash.plan.describe import describe, describe_aggregate
+from sash.plan.expressions import AggregateCall, Column, Expression, rewrite
+from sash.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Node,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    SortKey,
+    Stream,
+    TopK,
+    Unbounded,
+    Union,
+    Window,
+)
+from sash.plan.types import Schema
+
+_UNITS = (
+    *((86_400_000_000, "DAY"), (3_600_000_000, "HOUR"), (60_000_000, "MINUTE"), (1_000_000, "SECOND")),
+    *((1_000, "MILLISECOND"), (1, "MICROSECOND")),
+)
+
+
+def tree(node: Node) -> str:
+    """The plan, top down.
+
+    >>> from sash.plan.types import BIGINT, Field
+    >>> print(tree(Distinct(Relation("items", (Field("item", BIGINT),)))))
+    Distinct
+      Relation items
+    """
+    return "\n".join(_lines(node, 0))
+
+
+def _lines(node: Node, depth: int) -> list[str]:
+    below = [line for child in node.children for line in _lines(child, depth + 1)]
+    return ["  " * depth + label(node), *below]
+
+
+def label(node: Node) -> str:
+    """The node's own line."""
+    match node:
+        case Stream():
+            return f"Stream {node.name} {window_text(node.window, node)}"
+        case Relation():
+            kind = "" if not node.changes else " (changes)" if node.retroactive else " (non-retroactive)"
+            return f"Relation {node.name}{kind}"
+        case Filter():
+            return f"Filter {_text(node.predicate, node.schema)}"
+        case Project():
+            columns = zip(node.names, node.expressions, strict=True)
+            return f"Project {', '.join(_named(name, made, node.child.schema) for name, made in columns)}"
+        case Join():
+            return _join_label(node)
+        case Aggregate():
+            by = ", ".join(f"{node.child.schema[key].name}#{key}" for key in node.keys)
+            calls = ", ".join(
+                f"{_call_text(call, node.child.schema)} AS {name}"
+                for name, call in zip(node.names, node.aggregates, strict=True)
+            )
+            return f"Aggregate {' '.join(part for part in (calls, f'BY {by}' if by else '') if part)}"
+        case Distinct():
+            return "Distinct"
+        case Union():
+            return "Union all"
+        case Except() | Intersect():
+            return type(node).__name__ + (" all" if node.all else "")
+        case TopK():
+            order = ", ".join(_sort_text(key, node) for key in node.order)
+            offset = f" OFFSET {node.offset}" if node.offset else ""
+            return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
+
+
+def _join_label(node: Join) -> str:
+    pairs = [
+        f"{node.left.schema[left].name}#{left} = {node.right.schema[right].name}#{right}" for left, right in node.keys
+    ]
+    on = f" ON {' AND '.join(pairs)}" if pairs else ""
+    both = node.left.schema + node.right.schema
+    condition = "" if node.condition is None else f" WHERE {_text(node.condition, both)}"
+    return f"Join {node.kind}{on}{condition}"
+
+
+def _named(name: str, expression: Expression, schema: Schema) -> str:
+    text = _text(expression, schema)
+    kept = isinstance(expression, Column) and schema[expression.index].name == name
+    return text if kept else f"{text} AS {name}"
+
+
+def _text(expression: Expression, schema: Schema) -> str:
+    return describe(rewrite(expression, lambda part: _placed(part, schema) if isinstance(part, Column) else None))
+
+
+def _call_text(call: AggregateCall, schema: Schema) -> str:
+    return describe_aggregate(replace(call, arguments=tuple(_placed(column, schema) for column in call.arguments)))
+
+
+def _placed(column: Column, schema: Schema) -> Column:
+    return replace(column, name=f"{schema[column.index].name}#{column.index}")
+
+
+def _sort_text(key: SortKey, node: TopK) -> str:
+    direction = " DESC" if key.descending else ""
+    default = key.nulls_first != key.descending
+    nulls = "" if default else f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+    return f"{node.schema[key.column].name}#{key.column}{direction}{nulls}"
+
+
+def window_text(window: Window, stream: Stream) -> str:
+    """The window as it is written in a query."""
+    match window:
+        case Range():
+            slide = "" if window.slide is None else f" SLIDE {duration_text(window.slide)}"
+            return f"[RANGE {duration_text(window.length)}{slide}]"
+        case Rows():
+            names = ", ".join(stream.schema[column].name for column in window.partition)
+            return f"[{f'PARTITION BY {names} ' if names else ''}ROWS {window.count}]"
+        case Unbounded():
+            return "[RANGE UNBOUNDED]"
+
+
+def duration_text(microseconds: int) -> str:
+    """A length of time in the largest unit that divides it.
+
+    >>> duration_text(90_000_000)
+    '90 SECONDS'
+    """
+    size, unit = next((size, unit) for size, unit in _UNITS if microseconds % size == 0)
+    count = microseconds // size
+    return f"{count} {unit}{'' if count == 1 else 'S'}"

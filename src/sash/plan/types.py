@@ -1,0 +1,77 @@
+"""The type system: Arrow's types, under the names Spark gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+BOOLEAN = pa.bool_()
+TINYINT = pa.int8()
+SMALLINT = pa.int16()
+INT = pa.int32()
+BIGINT = pa.int64()
+FLOAT = pa.float32()
+DOUBLE = pa.float64()
+STRING = pa.string()
+BINARY = pa.binary()
+DATE = pa.date32()
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+NULL = pa.null()
+
+_NAMES: dict[pa.DataType, str] = {
+    BOOLEAN: "BOOLEAN",
+    TINYINT: "TINYINT",
+    SMALLINT: "SMALLINT",
+    INT: "INT",
+    BIGINT: "BIGINT",
+    FLOAT: "FLOAT",
+    DOUBLE: "DOUBLE",
+    STRING: "STRING",
+    BINARY: "BINARY",
+    DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP",
+    TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
+    NULL: "VOID",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A named, typed column of a plan's output; every column may be NULL."""
+
+    name: str
+    dtype: pa.DataType
+
+    def __str__(self) -> str:
+        return f"{self.name} {type_name(self.dtype)}"
+
+
+Schema = tuple[Field, ...]
+
+
+def is_supported(dtype: pa.DataType) -> bool:
+    """Whether a column of this type may flow through a plan."""
+    return dtype in _NAMES or pa.types.is_decimal128(dtype)
+
+
+def type_name(dtype: pa.DataType) -> str:
+    """The name Spark SQL gives a type.
+
+    >>> type_name(pa.decimal128(10, 2))
+    'DECIMAL(10,2)'
+    """
+    if pa.types.is_decimal(dtype):
+        return f"DECIMAL({dtype.precision},{dtype.scale})"
+    return _NAMES.get(dtype, str(dtype))
+
+
+def is_integer(dtype: pa.DataType) -> bool:
+    """TINYINT, SMALLINT, INT or BIGINT."""
+    return bool(pa.types.is_signed_integer(dtype))
+
+
+def is_numeric(dtype: pa.DataType) -> bool:
+    """An integer, a float, a double or a decimal."""
+    return is_integer(dtype) or bool(pa.types.is_floating(dtype) or pa.types.is_decimal(dtype))

@@ -1,0 +1,5 @@
+"""From SQL text to the bound logical plan; the only package that knows the parser."""
+
+from sash.sql.binder import parse
+
+__all__ = ["parse"]

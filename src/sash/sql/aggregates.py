@@ -1,0 +1,183 @@
+"""Aggregate functions: what they take and give, as in Spark, and the ones that a query uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from sash.errors import TypeMismatchError
+from sash.plan.expressions import Call, Case, Column, Expression, Literal
+from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, is_integer, is_numeric, type_name
+from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
+
+AGGREGATES: dict[str, str] = {
+    "any_value": "first",
+    "avg": "avg",
+    "count": "count",
+    "count_if": "count_if",
+    "first": "first",
+    "first_value": "first",
+    "last": "last",
+    "last_value": "last",
+    "max": "max",
+    "max_by": "max_by",
+    "mean": "avg",
+    "median": "median",
+    "min": "min",
+    "min_by": "min_by",
+    "percentile": "percentile",
+    "percentile_cont": "percentile",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+    "stddev_pop": "stddev_pop",
+    "stddev_samp": "stddev_samp",
+    "sum": "sum",
+    "var_pop": "var_pop",
+    "var_samp": "var_samp",
+    "variance": "var_samp",
+}
+"""Aggregate functions as users write them -> canonical name."""
+
+UNSUPPORTED_AGGREGATES = (
+    frozenset(
+        {"any", "approx_count_distinct", "approx_percentile", "array_agg", "bit_and", "bit_or", "bit_xor", "bool_and"}
+        | {"bool_or", "collect_list", "collect_set", "corr", "count_min_sketch", "covar_pop", "covar_samp", "every"}
+        | {"grouping", "grouping_id", "histogram_numeric", "hll_sketch_agg", "kurtosis", "listagg", "max_by", "mode"}
+        | {"percentile_approx", "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"}
+        | {"regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "schema_of_json_agg", "skewness", "some", "string_agg"}
+        | {"try_avg", "try_sum", "bitmap_construct_agg", "bitmap_or_agg", "approx_top_k"}
+    )
+    - AGGREGATES.keys()
+)
+"""Spark's aggregates that Sash does not keep over windows."""
+
+_DISTINCT = ("count", "sum", "avg")
+_INDIFFERENT = ("min", "max")
+_STATISTICS = ("median", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+
+
+@dataclass(frozen=True)
+class BoundAggregate:
+    """An aggregate whose arguments are any expressions over the rows of a group."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    dtype: pa.DataType
+    distinct: bool = False
+    parameter: float | None = None
+
+
+@dataclass
+class AggregateCollector:
+    """The aggregates of one SELECT. Each is handed out as a column past the `width` columns of FROM."""
+
+    width: int
+    found: list[BoundAggregate] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add(self, aggregate: BoundAggregate, name: str) -> Column:
+        """The column that stands for the aggregate; the same aggregate is computed once."""
+        if aggregate not in self.found:
+            self.found.append(aggregate)
+            self.names.append(name)
+        position = self.found.index(aggregate)
+        return Column(self.width + position, self.names[position], aggregate.dtype)
+
+
+def bind_aggregate(
+    function: str, arguments: list[Expression], distinct: bool, condition: Expression | None
+) -> BoundAggregate:
+    """The typed aggregate; FILTER (WHERE condition) becomes a CASE in its argument."""
+    parameter = None
+    if function == "percentile":
+        _arity(function, arguments, 2)
+        parameter = _fraction(arguments.pop())
+    if function == "count_if":
+        _arity(function, arguments, 1)
+        only = _only(arguments[0], condition)
+        return BoundAggregate("count", (Case(((only, Literal(1, INT)),), None, INT),), BIGINT)
+    if function == "count" and not distinct:
+        arguments, condition = _count_rows(arguments, condition)
+        if not arguments:
+            return BoundAggregate("count_star", (), BIGINT)
+    _arity(function, arguments, 2 if function in ("min_by", "max_by") else 1)
+    if distinct and function not in _DISTINCT + _INDIFFERENT:
+        raise TypeMismatchError(f"DISTINCT is for {', '.join(_DISTINCT + _INDIFFERENT)}, not for {function}")
+    distinct = distinct and function in _DISTINCT
+    operands = [_operand(function, argument) for argument in arguments]
+    dtype = _result_type(function, operands[0])
+    if condition is not None:
+        operands = [Case(((condition, operand),), None, operand.dtype) for operand in operands]
+    return BoundAggregate(function, tuple(operands), dtype, distinct, parameter)
+
+
+def _only(predicate: Expression, condition: Expression | None) -> Expression:
+    if predicate.dtype not in (BOOLEAN, NULL):
+        raise TypeMismatchError(f"count_if takes BOOLEAN, not {type_name(predicate.dtype)}")
+    predicate = coerce(predicate, BOOLEAN)
+    return predicate if condition is None else Call("and", (condition, predicate), BOOLEAN)
+
+
+def _count_rows(
+    arguments: list[Expression], condition: Expression | None
+) -> tuple[list[Expression], Expression | None]:
+    """COUNT(*), COUNT(1) and COUNT(a, b) as counts of one expression or of rows (no argument)."""
+    nullable = [a for a in arguments if not (isinstance(a, Literal) and a.value is not None)]
+    if len(nullable) == 1:
+        return nullable, condition
+    if not nullable and condition is None:
+        return [], None
+    known: Expression | None = condition
+    for argument in nullable:
+        part: Expression = Call("is_not_null", (argument,), BOOLEAN)
+        known = part if known is None else Call("and", (known, part), BOOLEAN)
+    return [Literal(1, INT)], known
+
+
+def _arity(function: str, arguments: list[Expression], wanted: int) -> None:
+    if len(arguments) != wanted:
+        several = "; count the rows of a SELECT DISTINCT instead" if function == "count" else ""
+        plural = "argument" if wanted == 1 else "arguments"
+        raise TypeMismatchError(f"{function} takes {wanted} {plural}, not {len(arguments)}{several}")
+
+
+def _fraction(expression: Expression) -> float:
+    if isinstance(expression, Literal) and expression.value is not None and is_numeric(expression.dtype):
+        fraction = float(expression.value)
+        if 0 <= fraction <= 1:
+            return fraction
+    raise TypeMismatchError("the second argument of percentile must be a number from 0 to 1")
+
+
+def _operand(function: str, argument: Expression) -> Expression:
+    """The argument in the type that the aggregate works on."""
+    dtype = argument.dtype
+    if dtype == NULL:
+        return coerce(argument, DOUBLE if function in ("sum", "avg", *_STATISTICS, "percentile") else INT)
+    if function in ("sum", "avg", "percentile", *_STATISTICS) and not is_numeric(dtype):
+        raise TypeMismatchError(f"{function} takes a number, not {type_name(dtype)}; cast it")
+    if function in ("percentile", *_STATISTICS):
+        return coerce(argument, DOUBLE)
+    return argument
+
+
+def _result_type(function: str, operand: Expression) -> pa.DataType:
+    dtype = operand.dtype
+    match function:
+        case "count":
+            return BIGINT
+        case "sum":
+            if is_decimal(dtype):
+                precision, scale = digits_of(dtype)
+                return bounded_decimal(precision + 10, scale)
+            return BIGINT if is_integer(dtype) else DOUBLE
+        case "avg":
+            if is_decimal(dtype):
+                precision, scale = digits_of(dtype)
+                return bounded_decimal(precision + 4, scale + 4)
+            return DOUBLE
+        case "min" | "max" | "min_by" | "max_by" | "first" | "last":
+            return dtype
+        case _:
+            return DOUBLE

@@ -1,0 +1,209 @@
+"""How types meet: Spark's rules with ANSI mode on (AnsiTypeCoercion, DecimalPrecision), as casts put into the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pyarrow as pa
+
+from sash.errors import TypeMismatchError
+from sash.plan.expressions import Cast, Expression, Literal
+from sash.plan.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    NULL,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    is_integer,
+    is_numeric,
+    type_name,
+)
+
+MAX_PRECISION = 38
+MIN_ADJUSTED_SCALE = 6
+_PRECEDENCE = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
+_DIGITS: dict[pa.DataType, int] = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
+_TEMPORAL = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+
+
+def is_decimal(dtype: pa.DataType) -> bool:
+    """DECIMAL of any precision."""
+    return bool(pa.types.is_decimal(dtype))
+
+
+def digits_of(dtype: pa.DataType) -> tuple[int, int]:
+    """Precision and scale of a DECIMAL."""
+    assert isinstance(dtype, pa.Decimal128Type), dtype
+    return dtype.precision, dtype.scale
+
+
+def bounded_decimal(precision: int, scale: int) -> pa.DataType:
+    """DECIMAL(precision, scale) cut to 38 digits.
+
+    >>> bounded_decimal(48, 2)
+    Decimal128Type(decimal128(38, 2))
+    """
+    return pa.decimal128(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def adjusted_decimal(precision: int, scale: int) -> pa.DataType:
+    """DECIMAL(precision, scale); past 38 digits the scale gives way, down to 6, so that the integer part fits."""
+    if precision <= MAX_PRECISION:
+        return pa.decimal128(precision, scale)
+    integer_digits = precision - scale
+    return pa.decimal128(MAX_PRECISION, max(MAX_PRECISION - integer_digits, min(scale, MIN_ADJUSTED_SCALE)))
+
+
+def decimal_for(expression: Expression) -> pa.DataType:
+    """The decimal type that holds an integer or decimal; an integer literal needs only the digits it has."""
+    dtype = expression.dtype
+    if is_decimal(dtype):
+        return dtype
+    if isinstance(expression, Literal) and isinstance(expression.value, int):
+        return pa.decimal128(len(str(abs(expression.value))), 0)
+    return pa.decimal128(_DIGITS[dtype], 0)
+
+
+def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The decimal type that holds both."""
+    (p1, s1), (p2, s2) = digits_of(left), digits_of(right)
+    scale = max(s1, s2)
+    return bounded_decimal(max(p1 - s1, p2 - s2) + scale, scale)
+
+
+def common_type(left: Expression, right: Expression) -> pa.DataType | None:
+    """The type in which two expressions can be compared or merged; None if there is none."""
+    return _common(left.dtype, right.dtype, left, right)
+
+
+def common_type_of(expressions: Sequence[Expression]) -> pa.DataType | None:
+    """The type in which all the expressions can be compared or merged; None if there is none."""
+    result: pa.DataType = NULL
+    for expression in expressions:
+        merged = common_dtype(result, expression.dtype)
+        if merged is None:
+            return None
+        result = merged
+    return result
+
+
+def common_dtype(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type that holds the values of both types; None if there is none."""
+    return _common(left, right, None, None)
+
+
+def _common(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expression | None) -> pa.DataType | None:
+    if right in (left, NULL):
+        return left
+    if left == NULL:
+        return right
+    if is_numeric(left) and is_numeric(right):
+        return _common_numeric(left, right, a, b)
+    if left in _TEMPORAL and right in _TEMPORAL:
+        return _TEMPORAL[max(_TEMPORAL.index(left), _TEMPORAL.index(right))]
+    if STRING in (left, right):
+        return _with_string(right if left == STRING else left)
+    return None
+
+
+def _common_numeric(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expression | None) -> pa.DataType:
+    if is_decimal(left) or is_decimal(right):
+        if pa.types.is_floating(left) or pa.types.is_floating(right):
+            return DOUBLE
+        return wider_decimal(_as_decimal(left, a), _as_decimal(right, b))
+    wider = _PRECEDENCE[max(_PRECEDENCE.index(left), _PRECEDENCE.index(right))]
+    return DOUBLE if wider == FLOAT else wider
+
+
+def _as_decimal(dtype: pa.DataType, expression: Expression | None) -> pa.DataType:
+    if expression is not None:
+        return decimal_for(expression)
+    return dtype if is_decimal(dtype) else pa.decimal128(_DIGITS[dtype], 0)
+
+
+def _with_string(other: pa.DataType) -> pa.DataType | None:
+    if is_integer(other):
+        return BIGINT
+    if is_numeric(other):
+        return DOUBLE
+    return other
+
+
+def coerce(expression: Expression, dtype: pa.DataType) -> Expression:
+    """The expression as that type; literals are retyped rather than cast where nothing can be lost."""
+    if expression.dtype == dtype:
+        return expression
+    if isinstance(expression, Literal):
+        if expression.value is None:
+            return Literal(None, dtype)
+        if is_numeric(expression.dtype) and is_numeric(dtype):
+            return _retyped(expression, dtype) or Cast(expression, dtype)
+    return Cast(expression, dtype)
+
+
+def _retyped(literal: Literal, dtype: pa.DataType) -> Literal | None:
+    """A number as a constant of another type; None if it may not fit."""
+    value = literal.value
+    if is_decimal(dtype) and not isinstance(value, float):
+        precision, scale = digits_of(dtype)
+        number = Decimal(value)
+        whole = number == number.to_integral_value()
+        fits = max(0, number.adjusted() + 1) <= precision - scale
+        return Literal(number, dtype) if fits and (whole or scale >= digits_of(literal.dtype)[1]) else None
+    if isinstance(value, int) and is_integer(dtype):
+        return Literal(value, dtype) if -(2 ** (dtype.bit_width - 1)) <= value < 2 ** (dtype.bit_width - 1) else None
+    if dtype == DOUBLE and (isinstance(value, Decimal) or (isinstance(value, int) and abs(value) <= 2**53)):
+        return Literal(float(value), dtype)
+    return None
+
+
+def implicit(expression: Expression, dtype: pa.DataType, what: str) -> Expression:
+    """The expression as an argument of that type, cast where Spark casts by itself."""
+    have = expression.dtype
+    if have != dtype and not _may_become(have, dtype):
+        raise TypeMismatchError(f"{what} takes {type_name(dtype)}, not {type_name(have)}")
+    return coerce(expression, dtype)
+
+
+def _may_become(have: pa.DataType, want: pa.DataType) -> bool:
+    if have in (NULL, STRING):
+        return True
+    if want == STRING:
+        return bool(have != BINARY)
+    if is_numeric(have) and is_numeric(want):
+        return True
+    return have in _TEMPORAL and want in _TEMPORAL
+
+
+def unify(expressions: Sequence[Expression], what: str) -> list[Expression]:
+    """The expressions in their common type."""
+    dtype = common_type_of(expressions)
+    if dtype is None:
+        names = ", ".join(dict.fromkeys(type_name(expression.dtype) for expression in expressions))
+        raise TypeMismatchError(f"the types of {what} do not fit together: {names}; cast one of them")
+    return [coerce(expression, dtype) for expression in expressions]
+
+
+def castable(have: pa.DataType, want: pa.DataType) -> bool:
+    """Whether CAST may turn one type into the other (ANSI)."""
+    if have in (want, NULL) or STRING in (have, want):
+        return True
+    if is_numeric(have) or have == BOOLEAN:
+        return (
+            is_numeric(want)
+            or want == BOOLEAN
+            or (want == TIMESTAMP and is_numeric(have))
+            or (want == BINARY and is_integer(have))
+        )
+    if have in _TEMPORAL:
+        return want in _TEMPORAL or (have == TIMESTAMP and is_numeric(want))
+    return False

@@ -1,0 +1,246 @@
+"""Spark's SQL with window clauses: `FROM sales [RANGE 1 HOUR SLIDE 1 MINUTE] AS s ... WINDOW 1 HOUR`.
+
+A window stands in brackets after the name of a stream (or after its alias); a trailing WINDOW holds for every stream
+that has none of its own. Functions are left as they are written, so that names keep the meaning Spark gives them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError
+from sash.sql.source import Source, did_you_mean
+
+UNITS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+"""Microseconds per unit of time; the plural is accepted too."""
+
+LONGEST = 2**62
+"""No window is longer than this many microseconds, so that ts + length stays an int64."""
+
+
+@dataclass(frozen=True)
+class WindowClause:
+    """A window as it is written; `start` is its offset in the text."""
+
+    start: int
+    length: int | None = None
+    slide: int | None = None
+    count: int | None = None
+    partition: tuple[exp.Identifier, ...] = ()
+
+
+class SashParser(SparkParser):
+    """Spark's parser, extended with windows."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: SparkParser.FUNCTION_PARSERS[name]
+        for name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
+    }
+    QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
+        **SparkParser.QUERY_MODIFIER_PARSERS,
+        TokenType.WINDOW: lambda self: ("windows", self._read_trailing_window()),
+    }
+    ALIAS_TOKENS = SparkParser.ALIAS_TOKENS - {TokenType.WINDOW}
+    STRICT_CAST = True
+
+    trailing_window: WindowClause | None = None
+
+    @property
+    def _source(self) -> Source:
+        return Source(self.sql)
+
+    def _parse_stream(self) -> None:
+        """A stream may be called `stream`."""
+
+    def _parse_table_parts(
+        self, schema: bool = False, is_db_reference: bool = False, wildcard: bool = False, fast: bool = False
+    ) -> exp.Table | exp.Dot | None:
+        table = super()._parse_table_parts(schema, is_db_reference, wildcard, fast)
+        if table is not None and self._at_window():
+            table.meta["window"] = self._read_bracketed_window()
+        return table
+
+    def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
+        before = self._curr
+        alias = super()._parse_table_alias(alias_tokens)
+        if self._at_window():
+            if alias is None:
+                raise self._source.error(WindowError, "a window belongs right after the name of a stream", before.start)
+            alias.meta["window"] = self._read_bracketed_window()
+        return alias
+
+    def _at_window(self) -> bool:
+        return self._curr.token_type == TokenType.L_BRACKET
+
+    def _read_bracketed_window(self) -> WindowClause:
+        start = self._curr.start
+        self._advance()
+        if self._match_text_seq("NOW"):
+            clause = WindowClause(start, length=1)
+        elif self._match_text_seq("RANGE"):
+            clause = self._read_range(start)
+        elif self._match_text_seq("ROWS"):
+            clause = WindowClause(start, count=self._read_count())
+        elif self._match(TokenType.PARTITION_BY):
+            columns = self._parse_csv(lambda: self._parse_id_var(any_token=False))
+            partition = tuple(column for column in columns if isinstance(column, exp.Identifier))
+            if not partition or not self._match_text_seq("ROWS"):
+                raise self._expected("PARTITION BY columns ROWS n")
+            clause = WindowClause(start, count=self._read_count(), partition=partition)
+        else:
+            raise self._expected("RANGE, ROWS, PARTITION BY or NOW")
+        if not self._match(TokenType.R_BRACKET):
+            raise self._expected("] at the end of the window")
+        return clause
+
+    def _read_range(self, start: int) -> WindowClause:
+        if self._match_text_seq("UNBOUNDED"):
+            return WindowClause(start)
+        length = self._read_duration("window")
+        return WindowClause(start, length, self._read_duration("slide") if self._match_text_seq("SLIDE") else None)
+
+    def _read_trailing_window(self) -> list[exp.Expr] | None:
+        token = self._curr
+        if self._next.token_type not in (TokenType.NUMBER, TokenType.DASH, TokenType.INTERVAL) and (
+            self._next.text.upper() != "UNBOUNDED"
+        ):
+            raise self._source.error(
+                UnsupportedSqlError,
+                "Sash does not run a named WINDOW clause; a window over streams is written WINDOW 1 HOUR",
+                token.start,
+            )
+        self._advance()
+        self.trailing_window = self._read_range(token.start)
+        if self._curr and self._curr.token_type != TokenType.SEMICOLON:
+            raise self._expected("the end of the query after WINDOW, which holds for all of it")
+        return None
+
+    def _read_duration(self, what: str) -> int:
+        """A length of time in microseconds, such as `1.5 HOURS` or `INTERVAL '5' SECONDS`."""
+        start = self._curr
+        self._match(TokenType.INTERVAL)
+        negative = self._match(TokenType.DASH)
+        token = self._curr
+        if not (self._match(TokenType.NUMBER) or self._match(TokenType.STRING)):
+            raise self._expected("a number and a unit, such as 1 HOUR")
+        try:
+            number = Decimal(token.text) * (-1 if negative else 1)
+        except InvalidOperation:
+            raise self._source.error(SqlSyntaxError, f"{token.text!r} is not a number", token.start) from None
+        unit = self._curr.text.upper()
+        scale = UNITS.get(unit) or UNITS.get(unit.removesuffix("S"))
+        if scale is None:
+            hint = did_you_mean(unit, UNITS)
+            raise self._expected(f"a unit of time ({', '.join(UNITS).lower()}){hint}")
+        self._advance()
+        length = number * scale
+        if not length.is_finite() or length <= 0:
+            raise self._source.error(WindowError, f"the length of a {what} must be more than zero", start.start)
+        if length != length.to_integral_value():
+            raise self._source.error(WindowError, f"a {what} must be a whole number of microseconds", start.start)
+        if length > LONGEST:
+            raise self._source.error(WindowError, f"a {what} of this length does not fit in 64 bits", start.start)
+        return int(length)
+
+    def _read_count(self) -> int:
+        negative = self._match(TokenType.DASH)
+        token = self._curr
+        if token.token_type != TokenType.NUMBER or not token.text.isdigit():
+            raise self._expected("a whole number of rows")
+        self._advance()
+        if negative or int(token.text) == 0:
+            raise self._source.error(WindowError, "a ROWS window must hold at least one row", token.start)
+        return int(token.text)
+
+    def _expected(self, what: str) -> SqlSyntaxError:
+        token = self._curr or self._prev
+        found = f"found {token.text}" if self._curr else "the text ends"
+        return self._source.error(SqlSyntaxError, f"expected {what}; {found}", token.start)
+
+
+class Sash(Spark):
+    """Spark's dialect, extended with windows."""
+
+    Parser = SashParser
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A parsed query and its trailing window."""
+
+    query: exp.Expr
+    window: WindowClause | None
+
+
+def parse_statement(source: Source) -> Statement:
+    """Read the text, which must hold one query."""
+    dialect = Sash()
+    try:
+        tokens = dialect.tokenize(source.text)
+        _check_start(source, tokens)
+        parser = SashParser(dialect=dialect)
+        trees = [tree for tree in parser.parse(tokens, source.text) if tree is not None]
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        start = _offset(source.text, first.get("line"), first.get("col"), first.get("highlight"))
+        raise source.error(SqlSyntaxError, _readable(first.get("description")), start) from None
+    except TokenError as error:
+        raise source.error(SqlSyntaxError, f"this is not SQL: {error}") from None
+    except RecursionError:
+        raise source.error(SqlSyntaxError, "the query is nested too deeply") from None
+    if len(trees) != 1:
+        raise source.error(UnsupportedSqlError, f"one query at a time: this text holds {len(trees)}", trees[1])
+    return Statement(trees[0], parser.trailing_window)
+
+
+def _check_start(source: Source, tokens: list[Token]) -> None:
+    """Refuse what is no query before the parser tries to make sense of it."""
+    opening = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
+    if opening is None or opening.token_type == TokenType.SEMICOLON:
+        raise source.error(SqlSyntaxError, "the query is empty")
+    if opening.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES):
+        return
+    if opening.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER):
+        hint = did_you_mean(opening.text, ["select", "with"])
+        raise source.error(
+            SqlSyntaxError, f"a query starts with SELECT or WITH, not {opening.text}{hint}", opening.start
+        )
+    raise source.error(
+        UnsupportedSqlError, f"{opening.text.upper()} is not a query: Sash runs SELECT statements", opening.start
+    )
+
+
+def _readable(description: str | None) -> str:
+    """The parser's complaint without the parser's own class names."""
+    if missing := re.match(r"Required keyword: '\w+' missing for <class '.*\.(\w+)'>", description or ""):
+        return f"an expression is missing in {missing[1].upper()}"
+    return (description or "this is not SQL").replace("Invalid expression / Unexpected token", "unexpected here")
+
+
+def _offset(text: str, line: int | None, column: int | None, highlight: str | None) -> int | None:
+    """The offset of a token that the parser names by its line and the column of its last character."""
+    if line is None or column is None:
+        return None
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+    return max(0, start + column - max(1, len(highlight or "")))

@@ -1,0 +1,382 @@
+"""Scalar expressions: from what the parser saw to bound, typed expressions over the columns of a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import pyarrow as pa
+from sqlglot import exp
+
+from sash.errors import TypeMismatchError, UnsupportedSqlError
+from sash.plan.expressions import Case, Expression, Literal
+from sash.plan.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INT,
+    NULL,
+    STRING,
+    is_numeric,
+    type_name,
+)
+from sash.sql.aggregates import AGGREGATES, UNSUPPORTED_AGGREGATES, AggregateCollector, bind_aggregate
+from sash.sql.coercion import castable, coerce, unify
+from sash.sql.functions import call, canonical_name, cast_of
+from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
+from sash.sql.naming import spark_name
+from sash.sql.natives import Natives
+from sash.sql.scope import Scope
+from sash.sql.source import Source
+from sash.sql.syntax import EXTRACTS, INFIX
+from sash.sql.type_names import type_of
+
+_SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
+
+
+@dataclass(frozen=True)
+class ExpressionBinder:
+    """Binds expressions in one clause of one SELECT.
+
+    `first` are names that win over the columns of the scope (ORDER BY), `aliases` names that are tried after them.
+    """
+
+    source: Source
+    scope: Scope
+    natives: Natives
+    clause: str
+    aggregates: AggregateCollector | None = None
+    first: Mapping[str, Expression] = field(default_factory=dict)
+    aliases: Mapping[str, Expression] = field(default_factory=dict)
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The bound expression; type errors say where they are."""
+        try:
+            return self._bind(node)
+        except TypeMismatchError as error:
+            if error.line is not None:
+                raise
+            raise self.source.error(TypeMismatchError, str(error), node) from None
+
+    def predicate(self, node: exp.Expr) -> Expression:
+        """The bound expression, which must be BOOLEAN."""
+        bound = self.bind(node)
+        if bound.dtype not in (BOOLEAN, NULL):
+            raise self.source.error(
+                TypeMismatchError, f"{self.clause} takes a BOOLEAN, not {type_name(bound.dtype)}", node
+            )
+        return coerce(bound, BOOLEAN)
+
+    def _bind(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Connector):
+            return self._connector(node)
+        if type(node) in INFIX:
+            return self._binary(node)
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            return self._other(node)
+        method, handled = handler
+        self.source.refuse_all_but(node, *handled)
+        return method(self, node)
+
+    def _other(self, node: exp.Expr) -> Expression:
+        if isinstance(node, _SUBQUERIES):
+            hint = (
+                "; write EXISTS as LEFT SEMI JOIN, NOT EXISTS as LEFT ANTI JOIN" if isinstance(node, exp.Exists) else ""
+            )
+            raise self._unsupported(f"a subquery as an expression{hint or '; join it instead'}", node)
+        if isinstance(node, exp.Window):
+            raise self._unsupported("window functions (OVER); a stream's window is written after its name", node)
+        if isinstance(node, exp.Star):
+            raise self._unsupported(f"* in {self.clause}", node)
+        if isinstance(node, exp.Interval):
+            raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
+        if isinstance(node, exp.Any | exp.All):
+            raise self._unsupported("ANY and ALL; write the conditions with OR and AND", node)
+        if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Tuple | exp.Lambda | exp.Var):
+            raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
+        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+            raise self._unsupported(f"{node.key.upper()} for this function", node)
+        return self.natives.bind(node, self._column)
+
+    def _unsupported(self, what: str, node: exp.Expr) -> Exception:
+        return self.source.error(UnsupportedSqlError, f"Sash does not run {what}", node)
+
+    def _column(self, node: exp.Expr) -> Expression:
+        assert isinstance(node, exp.Column)
+        if isinstance(node.this, exp.Star):
+            raise self._unsupported(f"{node.table}.* in {self.clause}", node)
+        name = node.name.lower()
+        if not node.table and name in self.first:
+            return self.first[name]
+        found = self.scope.lookup(self.source, node)
+        if found is not None:
+            return found
+        if not node.table and name in self.aliases:
+            return self.aliases[name]
+        return self.scope.resolve(self.source, node)
+
+    def _connector(self, node: exp.Connector) -> Expression:
+        """AND and OR; long chains lean to the left, so they are unrolled."""
+        if type(node) not in (exp.And, exp.Or):
+            raise self._unsupported(node.key.upper(), node)
+        operands: list[exp.Expr] = []
+        inner: exp.Expr = node
+        while type(inner) is type(node):
+            operands.append(inner.expression)
+            inner = inner.this
+        operands.append(inner)
+        name = "and" if isinstance(node, exp.And) else "or"
+        bound = [self.bind(operand) for operand in reversed(operands)]
+        return reduce(lambda left, right: call(name, [left, right]), bound)
+
+    def _binary(self, node: exp.Expr) -> Expression:
+        self.source.refuse_all_but(node, "this", "expression", "typed", "safe", "coalesce")
+        if isinstance(node, exp.Add | exp.Sub):
+            moved = self._moved(node)
+            if moved is not None:
+                return moved
+        name = INFIX[type(node)]
+        left, right = self.bind(node.this), self.bind(node.expression)
+        if name in ("add", "subtract") and pa.types.is_temporal(left.dtype):
+            if is_numeric(right.dtype) and left.dtype == DATE:
+                return call("date_add" if name == "add" else "date_sub", [left, right])
+            if pa.types.is_temporal(right.dtype):
+                raise TypeMismatchError(
+                    "the difference of two times is an interval, which no column can hold: "
+                    "use datediff(a, b) or unix_micros(a) - unix_micros(b)"
+                )
+        return call(name, [left, right])
+
+    def _moved(self, node: exp.Expr) -> Expression | None:
+        """A date or time plus or minus a constant interval; None if there is no interval."""
+        sign = 1 if isinstance(node, exp.Add) else -1
+        interval = constant_interval(self.source, node.expression)
+        if interval is not None:
+            return add_interval(self.bind(node.this), interval if sign == 1 else interval.negated())
+        interval = constant_interval(self.source, node.this) if sign == 1 else None
+        return None if interval is None else add_interval(self.bind(node.expression), interval)
+
+    def _literal(self, node: exp.Expr) -> Expression:
+        text = str(node.this)
+        return Literal(text, STRING) if node.args.get("is_string") else number_literal(self.source, node, text)
+
+    def _text(self, node: exp.Expr) -> Expression:
+        return Literal(str(node.this), STRING)
+
+    def _boolean(self, node: exp.Expr) -> Expression:
+        return Literal(bool(node.this), BOOLEAN)
+
+    def _null(self, node: exp.Expr) -> Expression:
+        return Literal(None, NULL)
+
+    def _bytes(self, node: exp.Expr) -> Expression:
+        digits = str(node.this)
+        try:
+            return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), BINARY)
+        except ValueError:
+            raise TypeMismatchError(f"X'{digits}' is not hexadecimal") from None
+
+    def _inner(self, node: exp.Expr) -> Expression:
+        return self.bind(node.this)
+
+    def _not(self, node: exp.Expr) -> Expression:
+        inner = node.this
+        if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+            return call("is_not_null", [self.bind(inner.this)])
+        return call("not", [self.bind(inner)])
+
+    def _negate(self, node: exp.Expr) -> Expression:
+        inner = node.this
+        if isinstance(inner, exp.Literal) and not inner.args.get("is_string"):
+            return number_literal(self.source, node, f"-{inner.this}")
+        return call("negate", [self.bind(inner)])
+
+    def _is(self, node: exp.Expr) -> Expression:
+        value, test = self.bind(node.this), node.expression
+        if isinstance(test, exp.Null):
+            return call("is_null", [value])
+        if isinstance(test, exp.Boolean):
+            return call("eq_null_safe", [value, Literal(bool(test.this), BOOLEAN)])
+        raise self._unsupported(f"IS {test.sql(dialect='spark')}", node)
+
+    def _differs(self, node: exp.Expr) -> Expression:
+        return call("not", [call("eq_null_safe", [self.bind(node.this), self.bind(node.expression)])])
+
+    def _between(self, node: exp.Expr) -> Expression:
+        value = self.bind(node.this)
+        low, high = self.bind(node.args["low"]), self.bind(node.args["high"])
+        return call("and", [call("ge", [value, low]), call("le", [value, high])])
+
+    def _in(self, node: exp.Expr) -> Expression:
+        if node.args.get("query"):
+            raise self._unsupported("IN (subquery); write it as LEFT SEMI JOIN, NOT IN as LEFT ANTI JOIN", node)
+        choices = node.expressions
+        if not choices:
+            raise self._unsupported("IN over anything but a list of values", node)
+        return call("in", [self.bind(node.this), *(self.bind(choice) for choice in choices)])
+
+    def _escape(self, node: exp.Expr) -> Expression:
+        like = node.this
+        if not isinstance(like, exp.Like | exp.ILike):
+            raise self._unsupported("ESCAPE here", node)
+        pattern, escape = self.bind(like.expression), self.bind(node.expression)
+        if not isinstance(pattern, Literal) or not isinstance(escape, Literal):
+            raise self._unsupported("ESCAPE of a pattern that is no constant", node)
+        standard = Literal(backslash_pattern(pattern.value, escape.value), STRING)
+        return call(INFIX[type(like)], [self.bind(like.this), standard])
+
+    def _concat(self, node: exp.Expr) -> Expression:
+        return call("concat", [self.bind(part) for part in node.expressions])
+
+    def _case(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this) if node.this else None
+        branches = []
+        for branch in node.args["ifs"]:
+            if subject is None:
+                condition = replace(self, clause="WHEN").predicate(branch.this)
+            else:
+                condition = call("eq", [subject, self.bind(branch.this)])
+            branches.append((condition, self.bind(branch.args["true"])))
+        default = node.args.get("default")
+        return _case_of(branches, None if default is None else self.bind(default))
+
+    def _if(self, node: exp.Expr) -> Expression:
+        condition = replace(self, clause="IF").predicate(node.this)
+        otherwise = node.args.get("false")
+        return _case_of(
+            [(condition, self.bind(node.args["true"]))], None if otherwise is None else self.bind(otherwise)
+        )
+
+    def _cast(self, node: exp.Expr) -> Expression:
+        dtype = type_of(self.source, node.args["to"])
+        if isinstance(node.this, exp.Literal) and node.this.is_string and not isinstance(node, exp.TryCast):
+            constant = moment_literal(str(node.this.this), dtype)
+            if constant is not None:
+                return constant
+        argument = self.bind(node.this)
+        if not castable(argument.dtype, dtype):
+            raise TypeMismatchError(f"{type_name(argument.dtype)} cannot be cast to {type_name(dtype)}")
+        if isinstance(argument, Literal) and is_numeric(argument.dtype) and is_numeric(dtype):
+            return coerce(argument, dtype)
+        return cast_of(argument, dtype, lenient=isinstance(node, exp.TryCast))
+
+    def _substring(self, node: exp.Expr) -> Expression:
+        parts = [node.this, node.args.get("start"), node.args.get("length")]
+        return call("substring", [self.bind(part) for part in parts if part is not None])
+
+    def _trim(self, node: exp.Expr) -> Expression:
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+        parts = [node.this, node.args.get("expression")]
+        return call(name, [self.bind(part) for part in parts if part is not None])
+
+    def _position(self, node: exp.Expr) -> Expression:
+        return call("instr", [self.bind(node.this), self.bind(node.args["substr"])])
+
+    def _extract(self, node: exp.Expr) -> Expression:
+        part = EXTRACTS.get(node.this.name.lower())
+        if part is None:
+            raise self._unsupported(f"EXTRACT({node.this.name.upper()} FROM ...)", node)
+        return call(part, [self.bind(node.expression)])
+
+    def _function(self, node: exp.Expr) -> Expression:
+        written = node.name.lower()
+        arguments = node.expressions
+        if written in AGGREGATES:
+            return self._aggregate(node, None)
+        if written in UNSUPPORTED_AGGREGATES:
+            known = ", ".join(AGGREGATES)
+            raise self._unsupported(f"the aggregate {written}; there are {known}", node)
+        if written in ("locate", "charindex") and len(arguments) == 2:
+            return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
+        name = canonical_name(written)
+        if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
+            return self._other_function(node)
+        return call(name, [self.bind(argument) for argument in arguments])
+
+    def _other_function(self, node: exp.Expr) -> Expression:
+        if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
+            raise self._unsupported("a subquery as an expression; join it instead", node)
+        return self.natives.bind(node, self._column)
+
+    def _filtered(self, node: exp.Expr) -> Expression:
+        return self._aggregate(node.this, node.expression.this)
+
+    def _within_group(self, node: exp.Expr) -> Expression:
+        """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
+        function, order = node.this, node.expression
+        if not isinstance(function, exp.Anonymous) or function.name.lower() != "percentile_cont":
+            raise self._unsupported("WITHIN GROUP for this function", node)
+        keys = order.expressions
+        if len(keys) != 1 or keys[0].args.get("desc") or len(function.expressions) != 1:
+            raise self._unsupported("PERCENTILE_CONT but with one fraction and one ascending ORDER BY", node)
+        percentile = exp.Anonymous(this="percentile", expressions=[keys[0].this.copy(), function.expressions[0].copy()])
+        percentile.meta.update(function.meta)
+        return self._aggregate(percentile, None)
+
+    def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> Expression:
+        written = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        if written not in AGGREGATES:
+            raise self._unsupported("FILTER for a function that is no aggregate", node)
+        if self.aggregates is None:
+            hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
+            raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
+        if written == "percentile_cont" and len(node.expressions) == 1:
+            raise self._unsupported("PERCENTILE_CONT without WITHIN GROUP (ORDER BY ...)", node)
+        inner = replace(self, aggregates=None, clause="the argument of an aggregate", first={}, aliases={})
+        arguments, distinct = node.expressions, False
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+            self.source.refuse_all_but(arguments[0], "expressions")
+            arguments, distinct = arguments[0].expressions, True
+        if written == "count" and not distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+            self.source.refuse_all_but(arguments[0])
+            bound: list[Expression] = [Literal(1, INT)]
+        else:
+            bound = [inner.bind(argument) for argument in arguments]
+        filter_ = None if condition is None else replace(inner, clause="FILTER").predicate(condition)
+        try:
+            aggregate = bind_aggregate(AGGREGATES[written], bound, distinct, filter_)
+        except TypeMismatchError as error:
+            raise self.source.error(TypeMismatchError, str(error), node) from None
+        return self.aggregates.add(aggregate, spark_name(node))
+
+
+def _case_of(branches: list[tuple[Expression, Expression]], otherwise: Expression | None) -> Expression:
+    values = [value for _, value in branches] + ([] if otherwise is None else [otherwise])
+    unified = unify(values, "the branches of CASE")
+    then = [(condition, value) for (condition, _), value in zip(branches, unified, strict=False)]
+    return Case(tuple(then), None if otherwise is None else unified[-1], unified[0].dtype)
+
+
+_Handler = Callable[[ExpressionBinder, exp.Expr], Expression]
+
+_HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
+    exp.Column: (ExpressionBinder._column, ("this", "table", "db", "catalog")),
+    exp.Literal: (ExpressionBinder._literal, ("this", "is_string")),
+    exp.RawString: (ExpressionBinder._text, ("this",)),
+    exp.Boolean: (ExpressionBinder._boolean, ("this",)),
+    exp.Null: (ExpressionBinder._null, ()),
+    exp.HexString: (ExpressionBinder._bytes, ("this",)),
+    exp.Paren: (ExpressionBinder._inner, ("this",)),
+    exp.Not: (ExpressionBinder._not, ("this",)),
+    exp.Neg: (ExpressionBinder._negate, ("this",)),
+    exp.Is: (ExpressionBinder._is, ("this", "expression")),
+    exp.NullSafeNEQ: (ExpressionBinder._differs, ("this", "expression")),
+    exp.Between: (ExpressionBinder._between, ("this", "low", "high")),
+    exp.In: (ExpressionBinder._in, ("this", "expressions", "query")),
+    exp.Escape: (ExpressionBinder._escape, ("this", "expression")),
+    exp.Concat: (ExpressionBinder._concat, ("expressions", "safe", "coalesce")),
+    exp.Case: (ExpressionBinder._case, ("this", "ifs", "default")),
+    exp.If: (ExpressionBinder._if, ("this", "true", "false")),
+    exp.Cast: (ExpressionBinder._cast, ("this", "to", "_type")),
+    exp.TryCast: (ExpressionBinder._cast, ("this", "to", "_type", "safe")),
+    exp.Substring: (ExpressionBinder._substring, ("this", "start", "length")),
+    exp.Trim: (ExpressionBinder._trim, ("this", "expression", "position")),
+    exp.StrPosition: (ExpressionBinder._position, ("this", "substr")),
+    exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
+    exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
+    exp.Filter: (ExpressionBinder._filtered, ("this", "expression")),
+    exp.WithinGroup: (ExpressionBinder._within_group, ("this", "expression")),
+}
+"""Node -> its binder and the arguments that it reads."""

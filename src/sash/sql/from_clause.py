@@ -1,0 +1,215 @@
+"""FROM: streams with their windows, relations, subqueries, and the joins between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sash.errors import UnknownNameError, UnsupportedSqlError, WindowError
+from sash.plan.catalog import Catalog
+from sash.plan.expressions import Column, Expression, conjuncts
+from sash.plan.nodes import JoinKind, Node, Project, Range, Relation, Rows, Stream, Unbounded, Window
+from sash.plan.types import Schema
+from sash.sql.dialect import WindowClause
+from sash.sql.expressions import ExpressionBinder
+from sash.sql.functions import call
+from sash.sql.joins import Branch, Tree, width
+from sash.sql.natives import Natives
+from sash.sql.scope import Entry, Scope
+from sash.sql.source import Source, did_you_mean
+
+_KINDS: dict[tuple[str, str], JoinKind] = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("", "CROSS"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full",
+    ("FULL", "OUTER"): "full",
+    ("LEFT", "SEMI"): "semi",
+    ("", "SEMI"): "semi",
+    ("LEFT", "ANTI"): "anti",
+    ("", "ANTI"): "anti",
+}
+
+_CONSTRUCTS: dict[type[exp.Expr], str] = {
+    exp.Lateral: "LATERAL",
+    exp.Unnest: "UNNEST",
+    exp.Values: "VALUES in FROM; register a relation",
+    exp.Anonymous: "table functions",
+    exp.TableFromRows: "table functions",
+}
+
+Bound = tuple[Tree, Scope]
+
+
+@dataclass(frozen=True)
+class FromBinder:
+    """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the queries of WITH, bound."""
+
+    source: Source
+    catalog: Catalog
+    window: Window | None
+    ctes: Mapping[str, Node]
+    query: Callable[[exp.Expr], Node]
+
+    def bind(self, first: exp.Expr, joins: list[exp.Expr]) -> Bound:
+        """The join tree and the names in it."""
+        tree, scope = self._factor(first)
+        for join in joins:
+            tree, scope = self._join(tree, scope, join)
+        return tree, scope
+
+    def _factor(self, node: exp.Expr) -> Bound:
+        if isinstance(node, exp.Table):
+            return self._table(node)
+        if isinstance(node, exp.Subquery):
+            if isinstance(node.this, exp.Table) or node.args.get("joins"):
+                self.source.refuse_all_but(node, "this", "joins")
+                inner = node.this if isinstance(node.this, exp.Table) else exp.Subquery(this=node.this)
+                return self.bind(inner, node.args.get("joins") or [])
+            return self._subquery(node)
+        construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), node.key.upper())
+        raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
+
+    def _table(self, node: exp.Table) -> Bound:
+        self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins")
+        if not isinstance(node.this, exp.Identifier):
+            raise self.source.error(
+                UnsupportedSqlError, f"Sash does not run {_CONSTRUCTS[exp.Anonymous]} in FROM", node
+            )
+        if node.args.get("db") or node.args.get("catalog"):
+            raise self.source.error(
+                UnknownNameError, f"streams and relations have plain names, not {node.sql(dialect='spark')}", node
+            )
+        alias = node.args.get("alias")
+        clause = node.meta.get("window")
+        if alias is not None and alias.meta.get("window") is not None:
+            if clause is not None:
+                raise self.source.error(WindowError, f"{node.name} has two windows", alias.meta["window"].start)
+            clause = alias.meta["window"]
+        bound = self._named(self._leaf(node, clause), alias, node.name)
+        joins = node.args.get("joins") or []
+        for join in joins:
+            bound = self._join(*bound, join)
+        return bound
+
+    def _leaf(self, node: exp.Table, clause: WindowClause | None) -> Node:
+        name = node.name.lower()
+        if name in self.ctes:
+            self._no_window(clause, f"{node.name} is a subquery")
+            return self.ctes[name]
+        if entry := self.catalog.streams.get(name):
+            names = [f.name.lower() for f in entry.schema]
+            window = self._window(clause, entry.schema) if clause else self.window or Unbounded()
+            return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window)
+        if relation := self.catalog.relations.get(name):
+            self._no_window(clause, f"{node.name} is a relation")
+            return Relation(relation.name, relation.schema, relation.retroactive, relation.changes)
+        known = [*self.catalog.streams, *self.catalog.relations, *self.ctes]
+        hint = did_you_mean(name, known) or (f"; there are {', '.join(known)}" if known else "; none is registered")
+        raise self.source.error(UnknownNameError, f"there is no stream or relation {node.name}{hint}", node)
+
+    def _no_window(self, clause: WindowClause | None, why: str) -> None:
+        if clause is not None:
+            raise self.source.error(WindowError, f"only a stream has a window, but {why}", clause.start)
+
+    def _window(self, clause: WindowClause, schema: Schema) -> Window:
+        names = [f.name.lower() for f in schema]
+        for column in clause.partition:
+            if column.name.lower() not in names:
+                hint = did_you_mean(column.name, names)
+                raise self.source.error(UnknownNameError, f"there is no column {column.name}{hint}", column)
+        return window_of(clause, tuple(names.index(column.name.lower()) for column in clause.partition))
+
+    def _subquery(self, node: exp.Subquery) -> Bound:
+        self.source.refuse_all_but(node, "this", "alias")
+        alias = node.args.get("alias")
+        if alias is not None:
+            self._no_window(alias.meta.get("window"), f"{alias.name} is a subquery")
+        return self._named(self.query(node.this), alias, None)
+
+    def _named(self, node: Node, alias: exp.Expr | None, name: str | None) -> Bound:
+        """The node under its alias, `AS t(a, b)` included."""
+        if alias is None:
+            return node, Scope.of(node, name)
+        self.source.refuse_all_but(alias, "this", "columns")
+        columns = alias.args.get("columns") or []
+        if columns:
+            node = renamed(self.source, node, columns)
+        return node, Scope.of(node, alias.name or name)
+
+    def _join(self, left: Tree, scope: Scope, join: exp.Expr) -> Bound:
+        self.source.refuse_all_but(join, "this", "side", "kind", "method", "on", "using", "global_")
+        method = str(join.args.get("method") or "").upper()
+        side, word = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+        kind = _KINDS.get((side, word))
+        if kind is None or method not in ("", "NATURAL"):
+            written = " ".join(part for part in (method, side, word, "JOIN") if part)
+            raise self.source.error(UnsupportedSqlError, f"Sash does not run {written}", join)
+        right, right_scope = self._factor(join.this)
+        border = width(left)
+        both = Scope(scope.entries + right_scope.shifted(border).entries)
+        branch = Branch(left, right, kind)
+        merged: list[str] = [column.name for column in join.args.get("using") or []]
+        if method == "NATURAL":
+            merged = _shared(scope, right_scope)
+        elif join.args.get("on") is not None:
+            natives = Natives(self.source, self.catalog.native_type, None)
+            predicate = ExpressionBinder(self.source, both, natives, "ON").predicate(join.args["on"])
+            branch.conditions.extend(conjuncts(predicate))
+        if merged:
+            both = self._merge(branch, scope, right_scope.shifted(border), merged, join)
+        if kind in ("semi", "anti"):
+            return branch, scope
+        return branch, both
+
+    def _merge(self, branch: Branch, left: Scope, right: Scope, names: list[str], join: exp.Expr) -> Scope:
+        """USING: equal columns of both sides, which come out once."""
+        merged: list[Entry] = []
+        for name in names:
+            node = next((c for c in join.args.get("using") or [] if c.name == name), exp.to_identifier(name))
+            column = exp.Column(this=node.copy())
+            column.this.meta.update(node.meta)
+            sides = [left.resolve(self.source, column), right.resolve(self.source, column)]
+            branch.conditions.append(call("eq", sides))
+            merged.append(Entry(None, name, _merged(branch.kind, sides)))
+        lowered = {name.lower() for name in names}
+        rest = [
+            replace(entry, hidden=True) if entry.name.lower() in lowered and not entry.hidden else entry
+            for entry in left.entries + right.entries
+        ]
+        return Scope((*merged, *rest))
+
+
+def _merged(kind: JoinKind, sides: list[Expression]) -> Expression:
+    if kind == "full":
+        return call("coalesce", sides)
+    return sides[1] if kind == "right" else sides[0]
+
+
+def _shared(left: Scope, right: Scope) -> list[str]:
+    names = {entry.name.lower() for entry in right.entries if not entry.hidden}
+    shared = (entry.name for entry in left.entries if not entry.hidden and entry.name.lower() in names)
+    return list(dict.fromkeys(shared))
+
+
+def window_of(clause: WindowClause, partition: tuple[int, ...] = ()) -> Window:
+    """The window that a clause means."""
+    if clause.count is not None:
+        return Rows(clause.count, partition)
+    return Unbounded() if clause.length is None else Range(clause.length, clause.slide)
+
+
+def renamed(source: Source, node: Node, columns: list[exp.Expr]) -> Node:
+    """The node with the column names of `AS t(a, b)`."""
+    if len(columns) != len(node.schema):
+        raise source.error(
+            UnknownNameError, f"{len(columns)} names for {len(node.schema)} columns: name all of them", columns[0]
+        )
+    expressions = tuple(Column(i, f.name, f.dtype) for i, f in enumerate(node.schema))
+    return Project(node, tuple(column.name for column in columns), expressions)

@@ -1,0 +1,116 @@
+"""FROM as a tree of joins whose conditions are still loose: equalities become keys, the rest conditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sash.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Native,
+    columns_of,
+    conjunction,
+    remap,
+    walk,
+)
+from sash.plan.nodes import Join, JoinKind, Node, Project
+from sash.sql.scope import shift
+
+
+@dataclass
+class Branch:
+    """A join to be; the conditions are over the left columns followed by the right ones."""
+
+    left: Tree
+    right: Tree
+    kind: JoinKind
+    conditions: list[Expression] = field(default_factory=list)
+
+
+Tree = Node | Branch
+
+
+def width(tree: Tree) -> int:
+    """How many columns come out of the tree."""
+    if not isinstance(tree, Branch):
+        return len(tree.schema)
+    return width(tree.left) + (0 if tree.kind in ("semi", "anti") else width(tree.right))
+
+
+def push_equality(tree: Tree, predicate: Expression) -> bool:
+    """Let an equality of WHERE become a key of the lowest join that it can serve; False if there is none."""
+    if not isinstance(tree, Branch):
+        return False
+    border, columns = width(tree.left), columns_of(predicate)
+    if all(column < border for column in columns):
+        return tree.kind in ("inner", "left", "semi", "anti") and push_equality(tree.left, predicate)
+    if all(column >= border for column in columns):
+        return tree.kind in ("inner", "right") and push_equality(tree.right, shift(predicate, -border))
+    if tree.kind == "inner" and _sides(predicate, border) is not None:
+        tree.conditions.append(predicate)
+        return True
+    return False
+
+
+def build(tree: Tree) -> Node:
+    """The plan of the tree; its columns are those of all inputs, left to right."""
+    if not isinstance(tree, Branch):
+        return tree
+    left, right = build(tree.left), build(tree.right)
+    border = len(left.schema)
+    keys: list[tuple[Expression, Expression]] = []
+    rest: list[Expression] = []
+    for part in tree.conditions:
+        sides = _sides(part, border)
+        if sides is not None:
+            if sides not in keys:
+                keys.append(sides)
+        elif part != Literal(True, part.dtype):
+            rest.append(part)
+    wide_left, left_keys = _with_columns(left, [key for key, _ in keys])
+    wide_right, right_keys = _with_columns(right, [key for _, key in keys])
+    added = len(wide_left.schema) - border
+    moved = {i: i if i < border else i + added for i in range(border + len(right.schema))}
+    condition = conjunction([remap(part, moved) for part in rest])
+    join = Join(wide_left, wide_right, tree.kind, tuple(zip(left_keys, right_keys, strict=True)), condition)
+    if wide_left is left and wide_right is right:
+        return join
+    kept = range(border) if tree.kind in ("semi", "anti") else [moved[i] for i in range(border + len(right.schema))]
+    fields = [(position, join.schema[position]) for position in kept]
+    return Project(
+        join, tuple(f.name for _, f in fields), tuple(Column(position, f.name, f.dtype) for position, f in fields)
+    )
+
+
+def _sides(predicate: Expression, border: int) -> tuple[Expression, Expression] | None:
+    """Left and right key of an equality between the two inputs (right one from 0); None if it is something else."""
+    if not isinstance(predicate, Call) or predicate.function != "eq":
+        return None
+    if any(isinstance(part, Native) for part in walk(predicate)):
+        return None
+    for one, other in (predicate.arguments, predicate.arguments[::-1]):
+        left, right = columns_of(one), columns_of(other)
+        if left and right and max(left) < border <= min(right):
+            return one, shift(other, -border)
+    return None
+
+
+def _with_columns(node: Node, keys: list[Expression]) -> tuple[Node, list[int]]:
+    """The node with a column for every key, and where they are."""
+    schema = node.schema
+    expressions: list[Expression] = [Column(i, f.name, f.dtype) for i, f in enumerate(schema)]
+    names = [f.name for f in schema]
+    positions = []
+    for key in keys:
+        if isinstance(key, Column):
+            positions.append(key.index)
+            continue
+        if key not in expressions:
+            expressions.append(key)
+            names.append(f"_key{len(expressions) - len(schema)}")
+        positions.append(expressions.index(key))
+    if len(expressions) == len(schema):
+        return node, positions
+    return Project(node, tuple(names), tuple(expressions)), positions

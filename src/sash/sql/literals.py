@@ -1,0 +1,188 @@
+"""Constants in a query: numbers, strings, dates, times and intervals, typed as Spark types them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+from sqlglot import exp
+
+from sash.errors import SqlSyntaxError, TypeMismatchError, UnsupportedSqlError
+from sash.plan.expressions import Call, Expression, Literal
+from sash.plan.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, TIMESTAMP_NTZ, type_name
+from sash.sql.coercion import MAX_PRECISION, coerce
+from sash.sql.dialect import UNITS
+from sash.sql.source import Source
+
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_DAYS = {"DAY": 1, "WEEK": 7}
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
+
+
+def number_literal(source: Source, node: exp.Expr, text: str) -> Literal:
+    """An INT, BIGINT, DECIMAL or DOUBLE by the way it is written.
+
+    >>> number_literal(Source("1.50"), exp.Literal.number("1.50"), "1.50").dtype
+    Decimal128Type(decimal128(3, 2))
+    """
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise source.error(SqlSyntaxError, f"{text} is not a number", node) from None
+    if "e" in text.lower():
+        return Literal(float(text), DOUBLE)
+    if "." not in text:
+        integer = int(text)
+        if -(2**31) <= integer < 2**31:
+            return Literal(integer, INT)
+        if -(2**63) <= integer < 2**63:
+            return Literal(integer, BIGINT)
+    _, digits, exponent = value.as_tuple()
+    scale = -int(exponent)
+    precision = max(len(digits), scale)
+    if precision > MAX_PRECISION:
+        raise source.error(TypeMismatchError, f"{text} has more than {MAX_PRECISION} digits", node)
+    return Literal(value, pa.decimal128(precision, scale))
+
+
+def moment_literal(text: str, dtype: pa.DataType) -> Literal | None:
+    """DATE '...' and TIMESTAMP '...' (UTC unless it says otherwise) as constants.
+
+    None for other types, and for the less usual ways to write a time, which a cast reads.
+    """
+    if dtype not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return None
+    text = text.strip()
+    wanted = "2026-01-31" if dtype == DATE else "2026-01-31 12:30:00"
+    refusal = TypeMismatchError(f"{text!r} is no {type_name(dtype)}: write it as {wanted}")
+    if not (_DATE if dtype == DATE else _MOMENT).fullmatch(text):
+        if re.match(r"[+-]?\d{4}", text):
+            return None
+        raise refusal
+    try:
+        if dtype == DATE:
+            return Literal(date.fromisoformat(text), DATE)
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise refusal from None
+    if dtype == TIMESTAMP_NTZ:
+        return Literal(moment.replace(tzinfo=None), dtype)
+    return Literal(moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC), dtype)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A constant length of time: calendar months, whole days, and microseconds."""
+
+    months: int = 0
+    days: int = 0
+    microseconds: int = 0
+
+    def plus(self, other: Interval, sign: int = 1) -> Interval:
+        """The sum, or with sign -1 the difference."""
+        return Interval(
+            self.months + sign * other.months,
+            self.days + sign * other.days,
+            self.microseconds + sign * other.microseconds,
+        )
+
+    def negated(self) -> Interval:
+        """The same length back."""
+        return Interval().plus(self, -1)
+
+
+def constant_interval(source: Source, node: exp.Expr) -> Interval | None:
+    """The interval that a node denotes; None if the node is no interval."""
+    match node:
+        case exp.Paren():
+            return constant_interval(source, node.this)
+        case exp.Neg():
+            inner = constant_interval(source, node.this)
+            return None if inner is None else inner.negated()
+        case exp.Add() | exp.Sub():
+            left, right = constant_interval(source, node.this), constant_interval(source, node.expression)
+            if left is None or right is None:
+                return None
+            return left.plus(right, 1 if isinstance(node, exp.Add) else -1)
+        case exp.Interval():
+            return _interval(source, node)
+        case _:
+            return None
+
+
+def _interval(source: Source, node: exp.Interval) -> Interval:
+    amount, unit = node.this, node.args.get("unit")
+    if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
+        text = f"-{amount.this.name}"
+    else:
+        text = amount.name if isinstance(amount, exp.Literal) else ""
+    word = unit.name.upper() if isinstance(unit, exp.Var) else ""
+    singular = word if word in UNITS or word in _MONTHS else word.removesuffix("S")
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    scale = _MONTHS.get(singular) or _DAYS.get(singular) or UNITS.get(singular)
+    if not number.is_finite() or scale is None or (number * scale) % 1:
+        raise source.error(
+            UnsupportedSqlError, "an interval is a constant whole number and a unit, such as INTERVAL 5 MINUTES", node
+        )
+    total = int(number * scale)
+    if singular in _MONTHS:
+        return Interval(months=total)
+    return Interval(days=total) if singular in _DAYS else Interval(microseconds=total)
+
+
+def add_interval(moment: Expression, interval: Interval) -> Expression:
+    """A DATE or TIMESTAMP moved by an interval, as Spark does it: days keep a DATE a DATE, shorter parts do not."""
+    if not pa.types.is_temporal(moment.dtype):
+        raise TypeMismatchError(f"an interval is added to a DATE or TIMESTAMP, not to {type_name(moment.dtype)}")
+    if interval.months:
+        if interval.days or interval.microseconds:
+            raise TypeMismatchError("an interval has years and months or shorter units, not both")
+        return _add_months(moment, interval.months)
+    if moment.dtype == DATE:
+        if not interval.microseconds:
+            return Call("date_add", (moment, Literal(interval.days, INT)), DATE)
+        moment = coerce(moment, TIMESTAMP)
+    total = interval.days * UNITS["DAY"] + interval.microseconds
+    return Call("timestamp_add_micros", (moment, Literal(total, BIGINT)), moment.dtype)
+
+
+def _add_months(moment: Expression, months: int) -> Expression:
+    """The same time of day, months later."""
+    date_part = coerce(moment, DATE)
+    moved = Call("add_months", (date_part, Literal(months, INT)), DATE)
+    if moment.dtype == DATE:
+        return moved
+    midnight, now = (Call("unix_micros", (coerce(part, TIMESTAMP),), BIGINT) for part in (date_part, moment))
+    time_of_day = Call("subtract", (now, midnight), BIGINT)
+    return Call("timestamp_add_micros", (coerce(moved, moment.dtype), time_of_day), moment.dtype)
+
+
+def backslash_pattern(pattern: object, escape: object) -> str:
+    r"""A LIKE pattern with any ESCAPE character as one with backslashes.
+
+    >>> backslash_pattern("10!%_", "!")
+    '10\\%_'
+    """
+    if not isinstance(pattern, str) or not isinstance(escape, str) or len(escape) != 1:
+        raise TypeMismatchError("ESCAPE takes a string of one character")
+    result = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == escape:
+            position += 1
+            following = pattern[position : position + 1]
+            if following not in ("%", "_", escape) or not following:
+                raise TypeMismatchError(f"in LIKE, {escape} must be followed by %, _ or {escape}")
+            result.append("\\" + following if following in "%_\\" else following)
+        else:
+            result.append("\\\\" if character == "\\" else character)
+        position += 1
+    return "".join(result)

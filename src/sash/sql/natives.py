@@ -1,0 +1,105 @@
+"""Functions outside Sash's library: left to Spark, where they stand straight above a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sash.errors import UnknownNameError, UnsupportedSqlError
+from sash.plan.catalog import NativeTyper
+from sash.plan.expressions import Expression, Native, substitute
+from sash.plan.nodes import Filter, Node, Project, Relation, Stream
+from sash.plan.types import is_supported
+from sash.sql.aggregates import AGGREGATES
+from sash.sql.dialect import UNITS
+from sash.sql.functions import ALIASES, FUNCTIONS, OPERATORS
+from sash.sql.render import quoted, to_spark_sql
+from sash.sql.source import Source, did_you_mean
+
+_VARYING = frozenset(
+    {"current_catalog", "current_database", "current_date", "current_time", "current_timestamp", "current_user"}
+    | {"curdate", "input_file_name", "localtimestamp", "monotonically_increasing_id", "now", "rand", "randn", "random"}
+    | {"randstr", "session_user", "shuffle", "spark_partition_id", "uniform", "user", "uuid"}
+)
+"""Functions that give something else each time: a row's expiry could not take back what its arrival added."""
+
+
+@dataclass(frozen=True)
+class Natives:
+    """Binds what only Spark can evaluate, over a FROM clause that is `below`, or None if that is a join."""
+
+    source: Source
+    typer: NativeTyper | None
+    below: Node | None
+
+    def bind(self, node: exp.Expr, column: Callable[[exp.Column], Expression]) -> Expression:
+        """The native expression of the whole node."""
+        name = function_name(node)
+        if name in _VARYING:
+            raise self.source.error(
+                UnsupportedSqlError, f"{name} gives another value each time, so a standing query cannot use it", node
+            )
+        if self.typer is None:
+            raise self._unknown(node, name)
+        scan, inputs = self._scan()
+        if scan is None or any(function_name(part) in AGGREGATES for part in node.find_all(exp.Anonymous)):
+            raise self.source.error(
+                UnsupportedSqlError,
+                f"{name} is not in Sash's library, so it only runs straight above a source: "
+                "move it into a subquery over the stream",
+                node,
+            )
+        sql, arguments = _template(node, column)
+        columns = [quoted(f.name) for f in scan.schema]
+        over_scan = tuple(argument if inputs is None else substitute(argument, inputs) for argument in arguments)
+        dtype = self.typer(scan.name, sql.format(*(to_spark_sql(argument, columns) for argument in over_scan)))
+        if dtype is None:
+            raise self._unknown(node, name)
+        if not is_supported(dtype):
+            raise self.source.error(
+                UnsupportedSqlError, f"{name} gives {dtype}, which no column of Sash can hold: take a part of it", node
+            )
+        return Native(sql, arguments, dtype)
+
+    def _scan(self) -> tuple[Stream | Relation | None, tuple[Expression, ...] | None]:
+        """The source that is straight below, and what the columns in between are made of."""
+        inputs: tuple[Expression, ...] | None = None
+        node = self.below
+        while isinstance(node, Filter | Project):
+            if isinstance(node, Project):
+                made = node.expressions
+                inputs = made if inputs is None else tuple(substitute(part, made) for part in inputs)
+            node = node.child
+        return (node, inputs) if isinstance(node, Stream | Relation) else (None, None)
+
+    def _unknown(self, node: exp.Expr, name: str) -> Exception:
+        hint = did_you_mean(name, [known for known in (*FUNCTIONS, *ALIASES) if known not in OPERATORS])
+        return self.source.error(UnknownNameError, f"there is no function {name} of these arguments{hint}", node)
+
+
+def function_name(node: exp.Expr) -> str:
+    """What to call the node in a message."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+
+
+def _template(node: exp.Expr, column: Callable[[exp.Column], Expression]) -> tuple[str, tuple[Expression, ...]]:
+    """Spark SQL with {0}, {1} ... for the columns, and those columns."""
+    arguments: list[Expression] = []
+    root = node.copy()
+
+    def replace(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column):
+            return part
+        if part.parent is root and not part.table and part.name.upper().removesuffix("S") in UNITS:
+            return exp.Var(this=part.name)
+        argument = column(part)
+        if argument not in arguments:
+            arguments.append(argument)
+        return exp.Var(this=f"\0{arguments.index(argument)}\1")
+
+    sql = root.transform(replace, copy=False).sql(dialect="spark", normalize_functions=False)
+    return sql.replace("{", "{{").replace("}", "}}").replace("\0", "{").replace("\1", "}"), tuple(arguments)

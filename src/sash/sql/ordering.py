@@ -1,0 +1,65 @@
+"""ORDER BY, LIMIT and OFFSET of any query, and the projection that leaves out what changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sash.errors import UnsupportedSqlError
+from sash.plan.expressions import Column, Expression, Literal, substitute
+from sash.plan.nodes import Node, Project, SortKey, TopK
+from sash.sql.source import Source
+
+
+def sort_keys(
+    source: Source, order: exp.Expr, bind: Callable[[exp.Expr], Expression]
+) -> list[tuple[Expression, bool, bool, exp.Expr]]:
+    """Per expression of ORDER BY: the expression, descending, NULLs first, and where it stands."""
+    source.refuse_all_but(order, "expressions")
+    keys = []
+    for node in order.expressions:
+        source.refuse_all_but(node, "this", "desc", "nulls_first")
+        descending = bool(node.args.get("desc"))
+        nulls_first = node.args.get("nulls_first")
+        keys.append((bind(node.this), descending, not descending if nulls_first is None else bool(nulls_first), node))
+    return keys
+
+
+def limited(source: Source, query: exp.Expr, node: Node, order: tuple[SortKey, ...]) -> Node:
+    """The node under the LIMIT and OFFSET of the query."""
+    limit, offset = query.args.get("limit"), query.args.get("offset")
+    if limit is None:
+        if query.args.get("order") is not None:
+            raise source.error(
+                UnsupportedSqlError, "a bag has no order: add LIMIT to ORDER BY, or leave it out", query.args["order"]
+            )
+        if offset is not None:
+            raise source.error(UnsupportedSqlError, "Sash does not run OFFSET without LIMIT", offset)
+        return node
+    if not isinstance(limit, exp.Limit):
+        raise source.error(UnsupportedSqlError, f"Sash does not run {limit.key.upper()}; write LIMIT", limit)
+    source.refuse_all_but(limit, "expression")
+    skipped = 0
+    if offset is not None:
+        source.refuse_all_but(offset, "expression")
+        skipped = _count(source, offset.expression, "OFFSET")
+    return TopK(node, order, _count(source, limit.expression, "LIMIT"), skipped)
+
+
+def _count(source: Source, node: exp.Expr, clause: str) -> int:
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+        return int(str(node.this))
+    raise source.error(UnsupportedSqlError, f"{clause} takes a whole number", node)
+
+
+def project(node: Node, names: list[str], expressions: list[Expression]) -> Node:
+    """The node with these output columns; the node itself if it has them, one projection for two."""
+    schema = node.schema
+    if len(schema) == len(expressions) and all(
+        isinstance(e, Column) and e.index == i and names[i] == schema[i].name for i, e in enumerate(expressions)
+    ):
+        return node
+    if isinstance(node, Project) and all(isinstance(e, Column | Literal) for e in node.expressions):
+        return Project(node.child, tuple(names), tuple(substitute(e, node.expressions) for e in expressions))
+    return Project(node, tuple(names), tuple(expressions))

@@ -1,0 +1,148 @@
+"""A bound expression as Spark SQL text, to let Spark's own engine evaluate it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+
+from sash.errors import UnsupportedSqlError
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native
+from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
+
+_INFIX = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulo": "%",
+    "int_divide": "div",
+    "eq": "=",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq_null_safe": "<=>",
+    "and": "AND",
+    "or": "OR",
+    "bit_and": "&",
+    "bit_or": "|",
+    "bit_xor": "^",
+    "like": "LIKE",
+    "ilike": "ILIKE",
+    "rlike": "RLIKE",
+}
+
+_RENAMED = {"starts_with": "startswith", "ends_with": "endswith", "is_nan": "isnan"}
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
+
+
+def to_spark_sql(expression: Expression, columns: Sequence[str]) -> str:
+    """Spark SQL in which column i is written as `columns[i]`.
+
+    >>> to_spark_sql(Call("add", (Column(0, "a", INT), Literal(1, INT)), INT), ["s.a"])
+    '(s.a + 1)'
+    """
+    match expression:
+        case Column():
+            return columns[expression.index]
+        case Literal():
+            return literal(expression)
+        case Cast():
+            word = "TRY_CAST" if expression.lenient else "CAST"
+            return f"{word}({to_spark_sql(expression.argument, columns)} AS {type_name(expression.dtype)})"
+        case Case():
+            branches = "".join(
+                f" WHEN {to_spark_sql(when, columns)} THEN {to_spark_sql(then, columns)}"
+                for when, then in expression.branches
+            )
+            default = "" if expression.otherwise is None else f" ELSE {to_spark_sql(expression.otherwise, columns)}"
+            return f"(CASE{branches}{default} END)"
+        case Native():
+            return expression.sql.format(*(to_spark_sql(argument, columns) for argument in expression.arguments))
+        case Call():
+            return _call(expression, [to_spark_sql(argument, columns) for argument in expression.arguments])
+
+
+def quoted(name: str) -> str:
+    """A name as a back-quoted identifier.
+
+    >>> quoted("a b")
+    '`a b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _call(expression: Call, arguments: list[str]) -> str:
+    name = expression.function
+    if name in _INFIX:
+        return f"({arguments[0]} {_INFIX[name]} {arguments[1]})"
+    if name in _SPECIAL:
+        return _SPECIAL[name](expression, arguments)
+    return f"{_RENAMED.get(name, name)}({', '.join(arguments)})"
+
+
+def _trim(word: str) -> Callable[[Call, list[str]], str]:
+    def render(call: Call, arguments: list[str]) -> str:
+        if len(arguments) == 1:
+            return f"{call.function}({arguments[0]})"
+        return f"trim({word} {arguments[1]} FROM {arguments[0]})"
+
+    return render
+
+
+def _add_micros(call: Call, arguments: list[str]) -> str:
+    moment, micros = arguments
+    if call.dtype == TIMESTAMP:
+        return f"timestamp_micros(unix_micros({moment}) + {micros})"
+    return f"CAST(timestamp_micros(unix_micros(CAST({moment} AS TIMESTAMP)) + {micros}) AS {type_name(call.dtype)})"
+
+
+_SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
+    "negate": lambda _, a: f"(- {a[0]})",
+    "not": lambda _, a: f"(NOT {a[0]})",
+    "is_null": lambda _, a: f"({a[0]} IS NULL)",
+    "is_not_null": lambda _, a: f"({a[0]} IS NOT NULL)",
+    "in": lambda _, a: f"({a[0]} IN ({', '.join(a[1:])}))",
+    "trim": _trim("BOTH"),
+    "ltrim": _trim("LEADING"),
+    "rtrim": _trim("TRAILING"),
+    "timestamp_add_micros": _add_micros,
+}
+
+
+def literal(constant: Literal) -> str:
+    """A constant that Spark reads back as the same value of the same type."""
+    value, dtype = constant.value, constant.dtype
+    if value is None:
+        return "NULL" if dtype == NULL else f"CAST(NULL AS {type_name(dtype)})"
+    if dtype == BOOLEAN:
+        return "TRUE" if value else "FALSE"
+    if dtype == STRING:
+        return _string(value)
+    if dtype == BINARY:
+        return f"X'{bytes(value).hex().upper()}'"
+    if is_integer(dtype):
+        return str(value) if dtype == INT and value > -(2**31) else _cast(str(value), dtype)
+    if pa.types.is_floating(dtype):
+        return _cast(repr(float(value)), dtype)
+    if pa.types.is_decimal(dtype):
+        return _cast(format(Decimal(value), "f"), dtype)
+    if dtype == DATE and isinstance(value, date):
+        return _cast(value.isoformat(), dtype)
+    if isinstance(value, datetime):
+        moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        zone = "Z" if dtype == TIMESTAMP else ""
+        return _cast(moment.isoformat(sep=" ", timespec="microseconds") + zone, dtype)
+    raise UnsupportedSqlError(f"there is no Spark SQL for a constant {value!r} of type {type_name(dtype)}")
+
+
+def _cast(text: str, dtype: pa.DataType) -> str:
+    return f"CAST('{text}' AS {type_name(dtype)})"
+
+
+def _string(value: str) -> str:
+    return "'" + value.translate(_ESCAPES) + "'"

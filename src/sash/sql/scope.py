@@ -1,0 +1,91 @@
+"""The names that an expression may use, and what each of them stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sash.errors import UnknownNameError, UnsupportedSqlError
+from sash.plan.expressions import Column, Expression, columns_of, remap
+from sash.plan.nodes import Node
+from sash.sql.source import Source, did_you_mean
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named column of FROM; a hidden one (merged by USING) is only found by its qualified name."""
+
+    qualifier: str | None
+    name: str
+    expression: Expression
+    hidden: bool = False
+
+    def answers_to(self, name: str, qualifier: str | None) -> bool:
+        """Whether the entry is what `qualifier.name` means."""
+        if self.name.lower() != name.lower():
+            return False
+        if qualifier is None:
+            return not self.hidden
+        return self.qualifier is not None and self.qualifier.lower() == qualifier.lower()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns of a FROM clause, left to right."""
+
+    entries: tuple[Entry, ...]
+
+    @classmethod
+    def of(cls, node: Node, qualifier: str | None) -> Scope:
+        """All columns of a node, under one qualifier."""
+        return cls(tuple(Entry(qualifier, f.name, Column(i, f.name, f.dtype)) for i, f in enumerate(node.schema)))
+
+    def shifted(self, by: int) -> Scope:
+        """The same names for columns that moved to the right."""
+        return Scope(tuple(replace(entry, expression=shift(entry.expression, by)) for entry in self.entries))
+
+    def find(self, name: str, qualifier: str | None) -> list[Entry]:
+        """What the name may mean."""
+        return [entry for entry in self.entries if entry.answers_to(name, qualifier)]
+
+    def resolve(self, source: Source, node: exp.Column) -> Expression:
+        """The column that the node names; unknown and ambiguous names are errors."""
+        found = self.lookup(source, node)
+        if found is not None:
+            return found
+        name, qualifier = node.name, node.table or None
+        qualifiers = {entry.qualifier for entry in self.entries if entry.qualifier is not None}
+        if qualifier is not None and qualifier.lower() not in {known.lower() for known in qualifiers}:
+            hint = did_you_mean(qualifier, qualifiers)
+            raise source.error(UnknownNameError, f"there is no {qualifier} in this FROM clause{hint}", node)
+        within = [entry.name for entry in self.entries if qualifier is None or entry.answers_to(entry.name, qualifier)]
+        hint = did_you_mean(name, within) or f"; there are {', '.join(dict.fromkeys(within))}"
+        written = f"{qualifier}.{name}" if qualifier else name
+        raise source.error(UnknownNameError, f"there is no column {written}{hint}", node)
+
+    def lookup(self, source: Source, node: exp.Column) -> Expression | None:
+        """The column that the node names, or None; an ambiguous name is an error."""
+        if node.args.get("db") or node.args.get("catalog"):
+            raise source.error(UnsupportedSqlError, f"a column is written name or table.name, not {node.sql()}", node)
+        found = self.find(node.name, node.table or None)
+        if len({entry.expression for entry in found}) > 1:
+            owners = ", ".join(f"{entry.qualifier}.{entry.name}" for entry in found if entry.qualifier)
+            raise source.error(UnknownNameError, f"the column {node.name} is ambiguous: {owners}", node)
+        return found[0].expression if found else None
+
+    def star(self, source: Source, qualifier: str | None, node: exp.Expr) -> list[Entry]:
+        """The columns that `*` or `qualifier.*` stands for."""
+        if qualifier is None:
+            return [entry for entry in self.entries if not entry.hidden]
+        found = [entry for entry in self.entries if entry.answers_to(entry.name, qualifier)]
+        if not found:
+            known = {entry.qualifier for entry in self.entries if entry.qualifier is not None}
+            hint = did_you_mean(qualifier, known)
+            raise source.error(UnknownNameError, f"there is no {qualifier} in this FROM clause{hint}", node)
+        return found
+
+
+def shift(expression: Expression, by: int) -> Expression:
+    """The expression over columns that moved `by` positions to the right."""
+    return remap(expression, {index: index + by for index in columns_of(expression)})

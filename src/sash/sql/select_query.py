@@ -1,0 +1,240 @@
+"""One SELECT: FROM, WHERE, GROUP BY, HAVING, the output columns, DISTINCT, ORDER BY and LIMIT, in that order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sash.errors import UnknownNameError, UnsupportedSqlError
+from sash.plan.catalog import Catalog
+from sash.plan.describe import describe
+from sash.plan.expressions import (
+    ORDERED,
+    AggregateCall,
+    Column,
+    Expression,
+    columns_of,
+    conjunction,
+    conjuncts,
+    rewrite,
+)
+from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, SortKey
+from sash.sql.aggregates import AggregateCollector
+from sash.sql.expressions import ExpressionBinder
+from sash.sql.from_clause import FromBinder
+from sash.sql.joins import Branch, build, push_equality
+from sash.sql.naming import spark_name
+from sash.sql.natives import Natives
+from sash.sql.ordering import limited, project, sort_keys
+from sash.sql.scope import Scope
+from sash.sql.source import Source
+
+_GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+@dataclass(frozen=True)
+class Item:
+    """An output column."""
+
+    name: str
+    expression: Expression
+    node: exp.Expr
+
+
+@dataclass(frozen=True)
+class SortItem:
+    """One expression of ORDER BY."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+    node: exp.Expr
+
+
+def bind_select(source: Source, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
+    """The plan of a SELECT (WITH is the caller's)."""
+    source.refuse_all_but(
+        node,
+        *("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset"),
+    )
+    from_ = node.args.get("from_")
+    if from_ is None:
+        raise source.error(UnsupportedSqlError, "Sash does not run SELECT without FROM", node)
+    source.refuse_all_but(from_, "this")
+    tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
+    natives = Natives(source, catalog.native_type, None if isinstance(tree, Branch) else tree)
+    plain = ExpressionBinder(source, scope, natives, "WHERE")
+    below: Node
+    if (where := node.args.get("where")) is not None:
+        rest = [part for part in conjuncts(plain.predicate(where.this)) if not push_equality(tree, part)]
+        predicate = conjunction(rest)
+        below = build(tree)
+        below = below if predicate is None else Filter(below, predicate)
+    else:
+        below = build(tree)
+    return _Select(source, node, scope, replace(plain, clause="SELECT"), below).bind()
+
+
+class _Select:
+    """What comes after WHERE."""
+
+    def __init__(self, source: Source, node: exp.Select, scope: Scope, binder: ExpressionBinder, below: Node) -> None:
+        self.source = source
+        self.node = node
+        self.scope = scope
+        self.below = below
+        self.collector = AggregateCollector(len(below.schema))
+        self.plain = binder
+        self.grouped = replace(binder, aggregates=self.collector)
+
+    def bind(self) -> Node:
+        items = self._items()
+        aliases = {item.name.lower(): item.expression for item in reversed(items)}
+        keys = self._keys(items, aliases)
+        having = self.node.args.get("having")
+        predicate = None
+        if having is not None:
+            self.source.refuse_all_but(having, "this")
+            binder = replace(self.grouped, clause="HAVING", first=self._shadowing(aliases, keys))
+            predicate = binder.predicate(having.this)
+        order = self._order(items)
+        node = self.below
+        if self.node.args.get("group") is not None or self.collector.found or having is not None:
+            node = self._aggregate(keys)
+            items = [replace(item, expression=self._above(item.expression, keys, item.node)) for item in items]
+            order = [replace(key, expression=self._above(key.expression, keys, key.node)) for key in order]
+            if predicate is not None and having is not None:
+                node = Filter(node, self._above(predicate, keys, having))
+        return self._output(node, items, order)
+
+    def _items(self) -> list[Item]:
+        items: list[Item] = []
+        for node in self.node.expressions:
+            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+                star = node if isinstance(node, exp.Star) else node.this
+                self.source.refuse_all_but(star)
+                qualifier = node.table if isinstance(node, exp.Column) else None
+                entries = self.scope.star(self.source, qualifier, node)
+                items.extend(Item(entry.name, entry.expression, node) for entry in entries)
+                continue
+            inner, name = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, spark_name(node))
+            aliases = {item.name.lower(): item.expression for item in reversed(items)}
+            items.append(Item(name, replace(self.grouped, aliases=aliases).bind(inner), node))
+        return items
+
+    def _keys(self, items: list[Item], aliases: dict[str, Expression]) -> list[Expression]:
+        group = self.node.args.get("group")
+        if group is None:
+            return []
+        self.source.refuse_all_but(group, "expressions", "all")
+        binder = replace(self.plain, clause="GROUP BY", aliases=aliases)
+        if group.args.get("all"):
+            return list(dict.fromkeys(item.expression for item in items if not self._has_aggregate(item.expression)))
+        keys: list[Expression] = []
+        for node in group.expressions:
+            if isinstance(node, _GROUPINGS):
+                name = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else node.key.upper()
+                raise self.source.error(UnsupportedSqlError, f"Sash does not run {name}; write a UNION ALL", node)
+            if isinstance(node, exp.Literal) and not node.is_string:
+                key = self._ordinal(node, items).expression
+            else:
+                key = binder.bind(node)
+            if self._has_aggregate(key):
+                raise self.source.error(UnsupportedSqlError, "Sash does not run GROUP BY an aggregate", node)
+            if key not in keys:
+                keys.append(key)
+        return keys
+
+    def _shadowing(self, aliases: dict[str, Expression], keys: list[Expression]) -> dict[str, Expression]:
+        """The aliases that HAVING may use: those that are not also the name of a column of GROUP BY."""
+        grouped = {entry.name.lower() for entry in self.scope.entries if entry.expression in keys}
+        return {name: expression for name, expression in aliases.items() if name not in grouped}
+
+    def _ordinal(self, node: exp.Literal, items: list[Item]) -> Item:
+        text = str(node.this)
+        if not text.isdigit() or not 1 <= int(text) <= len(items):
+            raise self.source.error(UnknownNameError, f"there is no output column {text}: there are {len(items)}", node)
+        return items[int(text) - 1]
+
+    def _has_aggregate(self, expression: Expression) -> bool:
+        return any(index >= self.collector.width for index in columns_of(expression))
+
+    def _order(self, items: list[Item]) -> list[SortItem]:
+        order = self.node.args.get("order")
+        if order is None:
+            return []
+        outputs = {item.name.lower(): item.expression for item in reversed(items)}
+        binder = replace(self.grouped, clause="ORDER BY", first=outputs)
+        return [
+            SortItem(*key)
+            for key in sort_keys(self.source, order, lambda node: self._sort_expression(node, items, binder))
+        ]
+
+    def _sort_expression(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self._ordinal(node, items).expression
+        return binder.bind(node)
+
+    def _aggregate(self, keys: list[Expression]) -> Node:
+        """Aggregate over plain columns: what is not one is computed by a projection below."""
+        found = self.collector.found
+        inputs = list(dict.fromkeys([*keys, *(argument for call in found for argument in call.arguments)]))
+        child = self.below
+        columns = {expression: expression for expression in inputs}
+        if not all(isinstance(expression, Column) for expression in inputs):
+            if any(call.function in ORDERED for call in found):
+                whole = [Column(i, field.name, field.dtype) for i, field in enumerate(child.schema)]
+                inputs = list(dict.fromkeys([*whole, *inputs]))
+            names = [describe(expression) for expression in inputs]
+            child = Project(child, tuple(names), tuple(inputs))
+            columns = {e: Column(i, names[i], e.dtype) for i, e in enumerate(inputs)}
+        calls = []
+        for call in found:
+            arguments = tuple(a for a in (columns[argument] for argument in call.arguments) if isinstance(a, Column))
+            calls.append(AggregateCall(call.function, arguments, call.dtype, call.distinct, call.parameter))
+        positions = tuple(column.index for key in keys if isinstance(column := columns[key], Column))
+        return Aggregate(child, positions, tuple(self.collector.names), tuple(calls))
+
+    def _above(self, expression: Expression, keys: list[Expression], node: exp.Expr) -> Expression:
+        """The expression over the output of the aggregate."""
+
+        def change(part: Expression) -> Expression | None:
+            if part in keys:
+                return Column(keys.index(part), describe(part), part.dtype)
+            if isinstance(part, Column):
+                if part.index < self.collector.width:
+                    raise self.source.error(
+                        UnsupportedSqlError,
+                        f"the column {part.name} is neither in GROUP BY nor inside an aggregate",
+                        node,
+                    )
+                return Column(len(keys) + part.index - self.collector.width, part.name, part.dtype)
+            return None
+
+        return rewrite(expression, change)
+
+    def _output(self, node: Node, items: list[Item], order: list[SortItem]) -> Node:
+        distinct = self.node.args.get("distinct")
+        if distinct is not None:
+            self.source.refuse_all_but(distinct)
+        expressions = [item.expression for item in items]
+        names = [item.name for item in items]
+        keys = []
+        for key in order:
+            if key.expression not in expressions:
+                if distinct is not None:
+                    raise self.source.error(
+                        UnsupportedSqlError, "with SELECT DISTINCT, ORDER BY may only use output columns", key.node
+                    )
+                expressions.append(key.expression)
+                names.append(f"_order{len(expressions) - len(items)}")
+            keys.append(SortKey(expressions.index(key.expression), key.descending, key.nulls_first))
+        node = project(node, names, expressions)
+        if distinct is not None:
+            node = Distinct(node)
+        node = limited(self.source, self.node, node, tuple(keys))
+        if len(expressions) > len(items):
+            visible = range(len(items))
+            node = project(node, names[: len(items)], [Column(i, names[i], expressions[i].dtype) for i in visible])
+        return node

@@ -1,0 +1,81 @@
+"""The text of a query: where in it a node stands, and the errors that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from sqlglot import exp
+
+from sash.errors import SqlSyntaxError, UnsupportedSqlError
+
+CLAUSES = {
+    "cluster": "CLUSTER BY",
+    "connect": "CONNECT BY",
+    "cube": "CUBE",
+    "distribute": "DISTRIBUTE BY",
+    "grouping_sets": "GROUPING SETS",
+    "hint": "a hint",
+    "hints": "a table hint",
+    "into": "SELECT INTO",
+    "kind": "SELECT AS STRUCT / VALUE",
+    "laterals": "LATERAL VIEW",
+    "match": "MATCH_RECOGNIZE",
+    "match_condition": "MATCH_CONDITION",
+    "ordinality": "WITH ORDINALITY",
+    "pivots": "PIVOT",
+    "qualify": "QUALIFY",
+    "rollup": "ROLLUP",
+    "sample": "TABLESAMPLE",
+    "sort": "SORT BY",
+    "totals": "WITH TOTALS",
+    "version": "time travel (VERSION / TIMESTAMP AS OF)",
+    "windows": "a named WINDOW clause",
+}
+"""What users call the arguments of the parser's nodes."""
+
+
+class Source:
+    """The text of one query."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def position(self, where: exp.Expr | int | None) -> tuple[int | None, int | None]:
+        """Line and column, both from 1, of an offset or of the leftmost token of a node (or of what is around it)."""
+        while isinstance(where, exp.Expr):
+            starts = [node.meta["start"] for node in where.walk() if node.meta.get("start") is not None]
+            where = min(starts) if starts else where.parent
+        if where is None:
+            return None, None
+        return self.text.count("\n", 0, where) + 1, where - self.text.rfind("\n", 0, where)
+
+    def error(self, kind: type[SqlSyntaxError], message: str, where: exp.Expr | int | None = None) -> SqlSyntaxError:
+        """An error of that kind that names the place."""
+        return kind(message, *self.position(where))
+
+    def refuse_all_but(self, node: exp.Expr, *handled: str) -> None:
+        """Refuse whatever the parser found in the node beyond what its reader handles: nothing is ignored."""
+        for name, value in node.args.items():
+            if name in handled or not _is_set(value):
+                continue
+            inner = next((part for part in _parts(value)), None)
+            construct = CLAUSES.get(name, f"{name.strip('_').replace('_', ' ').upper()} in {node.key.upper()}")
+            raise self.error(UnsupportedSqlError, f"Sash does not run {construct}", inner or node)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """'; did you mean x?', or nothing."""
+    close = get_close_matches(name.lower(), {candidate.lower(): None for candidate in known}, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close and close[0] != name.lower() else ""
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def _parts(value: Any) -> list[exp.Expr]:
+    if isinstance(value, exp.Expr):
+        return [value]
+    return [part for part in value if isinstance(part, exp.Expr)] if isinstance(value, list) else []

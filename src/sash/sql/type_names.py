@@ -1,0 +1,63 @@
+"""The types that CAST names, as Spark writes them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from sash.errors import TypeMismatchError, UnsupportedSqlError
+from sash.plan.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+)
+from sash.sql.coercion import MAX_PRECISION
+from sash.sql.source import Source
+
+_TYPES: dict[exp.DType, pa.DataType] = {
+    exp.DType.BOOLEAN: BOOLEAN,
+    exp.DType.TINYINT: TINYINT,
+    exp.DType.SMALLINT: SMALLINT,
+    exp.DType.INT: INT,
+    exp.DType.BIGINT: BIGINT,
+    exp.DType.FLOAT: FLOAT,
+    exp.DType.DOUBLE: DOUBLE,
+    exp.DType.TEXT: STRING,
+    exp.DType.VARCHAR: STRING,
+    exp.DType.BINARY: BINARY,
+    exp.DType.DATE: DATE,
+    exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+}
+
+
+def type_of(source: Source, node: exp.Expr) -> pa.DataType:
+    """The type that the node names."""
+    if isinstance(node, exp.DataType):
+        if node.this == exp.DType.DECIMAL:
+            return _decimal(source, node)
+        if node.this in _TYPES and not node.expressions:
+            return _TYPES[node.this]
+    raise source.error(UnsupportedSqlError, f"Sash has no type {node.sql(dialect='spark')}", node)
+
+
+def _decimal(source: Source, node: exp.DataType) -> pa.DataType:
+    """DECIMAL(p, s); DECIMAL(p) is DECIMAL(p, 0) and DECIMAL is DECIMAL(10, 0)."""
+    sizes = [int(parameter.name) for parameter in node.expressions] or [10]
+    precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
+    if not 0 < precision <= MAX_PRECISION or scale > precision:
+        raise source.error(
+            TypeMismatchError, f"there is no DECIMAL({precision},{scale}): it has up to {MAX_PRECISION} digits", node
+        )
+    return pa.decimal128(precision, scale)

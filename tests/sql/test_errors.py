@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import pytest
+
+from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, UnsupportedSqlError
+from tests.sql.plans import plan_of
+
+
+def error_of(query: str) -> SqlSyntaxError:
+    with pytest.raises(SqlSyntaxError) as caught:
+        plan_of(query)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "line", "column"),
+    [
+        ("SELECT item FROM sale", "no stream or relation sale; did you mean sales", 1, 18),
+        ("SELECT item\nFROM\n  nothing", "there are sales, clicks", 3, 3),
+        ("SELECT item FROM db.sales", "plain names", 1, 18),
+        ("SELECT prise FROM sales", "no column prise; did you mean price", 1, 8),
+        ("SELECT zzz FROM items", "there are item, label", 1, 8),
+        ("SELECT\n  item,\n  s.prise FROM sales s", "no column s.prise; did you mean price", 3, 3),
+        ("SELECT sales.item FROM sales s", "no sales in this FROM clause", 1, 8),
+        ("SELECT x.* FROM sales s", "no x in this FROM clause", 1, 8),
+        ("SELECT item FROM sales JOIN clicks ON TRUE", "ambiguous: sales.item, clicks.item", 1, 8),
+        ("SELECT s.qty FROM sales s LEFT SEMI JOIN clicks c ON s.item = c.item WHERE c.item = 1", "no c in", 1, 76),
+        ("SELECT uper(name) FROM sales", "no function uper of these arguments; did you mean upper", 1, 8),
+        ("SELECT item FROM sales GROUP BY 2", "no output column 2", 1, 33),
+        ("SELECT item FROM sales ORDER BY 2 LIMIT 1", "no output column 2", 1, 33),
+        ("SELECT item FROM sales UNION SELECT item FROM clicks ORDER BY qty LIMIT 1", "no column qty", 1, 63),
+        ("WITH a AS (SELECT item FROM sales), A AS (SELECT item FROM sales) SELECT item FROM a", "two queries", 1, 37),
+        ("SELECT a FROM items AS x(a)", "1 names for 2 columns", 1, 26),
+        ("SELECT item FROM items JOIN rates USING (itm)", "no column itm; did you mean item", 1, 42),
+    ],
+)
+def test_unknown_names(query: str, message: str, line: int, column: int) -> None:
+    error = error_of(query)
+    assert type(error) is UnknownNameError
+    assert message in str(error)
+    assert (error.line, error.column) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "column"),
+    [
+        ("SELECT 'a' + TRUE FROM sales", "add takes two numbers, not STRING and BOOLEAN", 8),
+        ("SELECT item, sum(name) FROM sales", "sum takes a number, not STRING", 14),
+        ("SELECT item FROM sales WHERE qty", "WHERE takes a BOOLEAN, not BIGINT", 30),
+        ("SELECT item FROM sales WHERE name AND qty > 1", "AND takes BOOLEAN, not STRING", 30),
+        ("SELECT item FROM sales GROUP BY item HAVING item", "HAVING takes a BOOLEAN", 45),
+        ("SELECT s.item FROM sales s JOIN items i ON s.item", "ON takes a BOOLEAN", 44),
+        ("SELECT ts = 1 FROM sales", "TIMESTAMP and INT cannot be compared", 8),
+        ("SELECT CASE WHEN item THEN 1 END FROM sales", "WHEN takes a BOOLEAN", 18),
+        ("SELECT CASE WHEN item = 1 THEN ts ELSE 2 END FROM sales", "branches of CASE do not fit together", 18),
+        ("SELECT upper(name, name) FROM sales", "upper takes 1 argument, not 2", 8),
+        ("SELECT round(price, item) FROM sales", "must be a whole number", 8),
+        ("SELECT percentile(qty, 2) FROM sales", "from 0 to 1", 8),
+        ("SELECT median(DISTINCT qty) FROM sales", "DISTINCT is for count, sum, avg", 8),
+        ("SELECT count(DISTINCT qty, name) FROM sales", "count takes 1 argument, not 2", 8),
+        ("SELECT coalesce(ts, 1) FROM sales", "arguments of coalesce do not fit together: TIMESTAMP, INT", 8),
+        ("SELECT item IN (1, TRUE) FROM sales", "IN compares INT with BOOLEAN", 8),
+        ("SELECT ts - ts FROM sales", "interval, which no column can hold", 8),
+        ("SELECT qty + INTERVAL 1 DAY FROM sales", "added to a DATE or TIMESTAMP, not to BIGINT", 8),
+        ("SELECT weight DIV 2 FROM sales", "DIV takes integers or decimals", 8),
+        ("SELECT date_trunc('fortnight', ts) FROM sales", "must be one of", 8),
+        ("SELECT CAST(ts AS BOOLEAN) FROM sales", "TIMESTAMP cannot be cast to BOOLEAN", 13),
+        ("SELECT CAST(qty AS DECIMAL(50, 2)) FROM sales", "no DECIMAL(50,2)", 28),
+        ("SELECT DATE '2020-02-31' FROM sales", "is no DATE", 13),
+        ("SELECT 1234567890123456789012345678901234567890 FROM sales", "more than 38 digits", 8),
+        ("SELECT item FROM sales UNION SELECT item, qty FROM sales", "as many columns on both sides: 1 and 2", 8),
+        ("SELECT ts FROM sales EXCEPT SELECT item FROM clicks", "column 1 of EXCEPT is TIMESTAMP on the left", 8),
+    ],
+)
+def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
+    error = error_of(query)
+    assert type(error) is TypeMismatchError
+    assert message in str(error)
+    assert (error.line, error.column) == (1, column)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT 1", "SELECT without FROM"),
+        ("SELECT item FROM sales ORDER BY item", "a bag has no order: add LIMIT"),
+        ("SELECT item FROM sales OFFSET 3", "OFFSET without LIMIT"),
+        ("SELECT item FROM sales LIMIT item", "LIMIT takes a whole number"),
+        ("SELECT item FROM sales LIMIT -1", "LIMIT takes a whole number"),
+        ("SELECT rank() OVER (ORDER BY qty) FROM sales", "window functions (OVER)"),
+        ("SELECT sum(qty) OVER () FROM sales", "window functions (OVER)"),
+        ("SELECT item FROM sales QUALIFY qty > 1", "QUALIFY"),
+        ("SELECT item FROM sales WHERE item IN (SELECT item FROM clicks)", "LEFT SEMI JOIN"),
+        ("SELECT item FROM sales WHERE EXISTS (SELECT item FROM clicks)", "LEFT SEMI JOIN"),
+        ("SELECT item FROM sales WHERE NOT EXISTS (SELECT item FROM clicks)", "LEFT ANTI JOIN"),
+        ("SELECT item FROM sales WHERE qty > (SELECT max(qty) FROM sales)", "subquery as an expression"),
+        ("SELECT abs((SELECT max(qty) FROM sales)) FROM sales", "subquery as an expression"),
+        ("SELECT item FROM sales, LATERAL (SELECT 1)", "LATERAL"),
+        ("SELECT item FROM sales LATERAL VIEW explode(name) t AS x", "LATERAL VIEW"),
+        ("SELECT * FROM sales PIVOT (sum(qty) FOR item IN (1, 2))", "PIVOT"),
+        ("SELECT * FROM UNNEST(array(1))", "UNNEST"),
+        ("SELECT * FROM explode(array(1))", "table functions"),
+        ("SELECT * FROM range(10)", "table functions"),
+        ("SELECT * FROM VALUES (1), (2) AS t(a)", "VALUES"),
+        ("VALUES (1)", "VALUES"),
+        ("WITH RECURSIVE a AS (SELECT item FROM sales) SELECT item FROM a", "recursive"),
+        ("SELECT item FROM sales GROUP BY ROLLUP (item)", "ROLLUP"),
+        ("SELECT item FROM sales GROUP BY CUBE (item)", "CUBE"),
+        ("SELECT item FROM sales GROUP BY item WITH ROLLUP", "ROLLUP"),
+        ("SELECT item FROM sales GROUP BY GROUPING SETS ((item), ())", "GROUPING SETS"),
+        ("SELECT item FROM sales TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT item FROM sales SORT BY item", "SORT BY"),
+        ("SELECT item FROM sales DISTRIBUTE BY item", "DISTRIBUTE BY"),
+        ("SELECT item FROM sales CLUSTER BY item", "CLUSTER BY"),
+        ("SELECT /*+ BROADCAST(items) */ item FROM items", "hint"),
+        ("SELECT * EXCEPT (item) FROM sales", "EXCEPT"),
+        ("SELECT collect_list(item) FROM sales", "the aggregate collect_list"),
+        ("SELECT approx_count_distinct(item) FROM sales", "the aggregate approx_count_distinct"),
+        ("SELECT first(name) IGNORE NULLS FROM sales", "IGNORENULLS"),
+        ("SELECT sum(sum(qty)) FROM sales", "the aggregate sum in the argument of an aggregate"),
+        ("SELECT item FROM sales WHERE count(*) > 1", "the aggregate count in WHERE; filter groups with HAVING"),
+        ("SELECT item FROM sales GROUP BY sum(qty)", "the aggregate sum in GROUP BY"),
+        ("SELECT sum(qty) AS x FROM sales GROUP BY x", "GROUP BY an aggregate"),
+        ("SELECT item, qty FROM sales GROUP BY item", "qty is neither in GROUP BY nor inside an aggregate"),
+        ("SELECT * FROM sales GROUP BY item", "neither in GROUP BY nor inside an aggregate"),
+        ("SELECT item, count(*) FROM sales", "item is neither in GROUP BY"),
+        ("SELECT upper(name) FILTER (WHERE item = 1) FROM sales", "FILTER for a function that is no aggregate"),
+        ("SELECT DISTINCT item FROM sales ORDER BY qty LIMIT 1", "may only use output columns"),
+        ("SELECT item, qty AS Item FROM sales", "two output columns are called Item"),
+        ("SELECT * FROM sales JOIN clicks ON TRUE", "two output columns are called ts"),
+        ("SELECT item FROM sales UNION BY NAME SELECT item FROM clicks", "BY NAME"),
+        ("SELECT CAST(item AS ARRAY<INT>) FROM sales", "no type ARRAY<INT>"),
+        ("SELECT INTERVAL 1 DAY FROM sales", "interval"),
+        ("SELECT name LIKE ANY ('a', 'b') FROM sales", "ANY"),
+        ("SELECT now() FROM sales", "another value each time"),
+        ("SELECT rand() FROM sales", "another value each time"),
+        ("SELECT current_timestamp FROM sales", "another value each time"),
+        ("SELECT :x FROM sales", ":x"),
+    ],
+)
+def test_what_sash_does_not_run_is_named(query: str, message: str) -> None:
+    error = error_of(query)
+    assert type(error) is UnsupportedSqlError
+    assert message in str(error)
+    assert error.line == 1

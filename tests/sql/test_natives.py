@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from sash.errors import SqlSyntaxError, UnknownNameError, UnsupportedSqlError
+from sash.plan.expressions import Column, Native
+from sash.plan.nodes import Filter, Node, Project
+from sash.plan.types import INT, STRING
+from sash.sql import parse
+from sash.sql.render import to_spark_sql
+from tests.sql.plans import catalog
+
+
+class Typer:
+    """Spark's part: knows soundex, size and split, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, source: str, sql: str) -> pa.DataType | None:
+        self.asked.append((source, sql))
+        if sql.endswith("]"):
+            return STRING
+        known = {"soundex": STRING, "size": INT, "split": pa.list_(STRING), "hypot": pa.float64()}
+        return known.get(sql.partition("(")[0].lower())
+
+
+def bind(text: str) -> tuple[Node, Typer]:
+    typer = Typer()
+    names = catalog()
+    names.native_type = typer
+    return parse(text, names), typer
+
+
+def test_an_unknown_function_over_a_stream_is_left_to_spark() -> None:
+    plan, typer = bind("SELECT soundex(name) AS x FROM sales WHERE soundex(name) = 'A1'")
+    native = Native("soundex({0})", (Column(4, "name", STRING),), STRING)
+    assert isinstance(plan, Project)
+    assert plan.expressions == (native,)
+    assert isinstance(plan.child, Filter)
+    assert typer.asked == [("sales", "soundex(`name`)")] * 2
+
+
+def test_the_whole_call_is_left_to_spark_and_may_stand_in_an_expression() -> None:
+    plan, typer = bind("SELECT upper(split(name, '{,}')[size(split(name, 'b')) - 1]) AS x FROM sales [NOW]")
+    assert isinstance(plan, Project)
+    text = to_spark_sql(plan.expressions[0], [f"c{i}" for i in range(6)])
+    assert text == "upper(split(c4, '{,}')[size(split(c4, 'b')) - 1])"
+    assert typer.asked == [("sales", text[len("upper(") : -1].replace("c4", "`name`"))]
+
+
+def test_the_type_is_asked_over_the_columns_of_the_source() -> None:
+    plan, typer = bind("SELECT soundex(n) AS x FROM (SELECT item, upper(name) AS n FROM sales WHERE qty > 1) s")
+    assert isinstance(plan, Project)
+    assert plan.expressions == (Native("soundex({0})", (Column(1, "n", STRING),), STRING),)
+    assert typer.asked == [("sales", "soundex(upper(`name`))")]
+
+
+def test_group_by_and_aggregates_over_a_native_function() -> None:
+    plan, _ = bind("SELECT soundex(name) AS x, max(hypot(qty, item)) AS m FROM sales GROUP BY soundex(name)")
+    assert [str(field) for field in plan.schema] == ["x STRING", "m DOUBLE"]
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "message"),
+    [
+        ("SELECT sndex(name) FROM sales", UnknownNameError, "no function sndex"),
+        ("SELECT split(name, 'a') FROM sales", UnsupportedSqlError, "no column of Sash can hold"),
+        ("SELECT soundex(max(name)) FROM sales", UnsupportedSqlError, "move it into a subquery"),
+        ("SELECT soundex(m) FROM (SELECT max(name) AS m FROM sales) x", UnsupportedSqlError, "move it into a subquery"),
+        (
+            "SELECT soundex(name) FROM (SELECT DISTINCT name FROM sales) x",
+            UnsupportedSqlError,
+            "move it into a subquery",
+        ),
+        ("SELECT soundex(s.name) FROM sales s JOIN items i ON TRUE", UnsupportedSqlError, "move it into a subquery"),
+        (
+            "SELECT qty FROM sales s JOIN items i ON soundex(label) = name",
+            UnsupportedSqlError,
+            "move it into a subquery",
+        ),
+        ("SELECT uuid() AS u FROM sales", UnsupportedSqlError, "another value each time"),
+    ],
+)
+def test_where_spark_cannot_run_it(query: str, error: type[SqlSyntaxError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        bind(query)
+    assert type(caught.value) is error
+    assert caught.value.line == 1
