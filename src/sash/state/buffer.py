@@ -1,0 +1,37 @@
+"""What the three state buffers have in common: they number the live rows of one input and say which have expired."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from sash.state.memory import Ints, Memory
+from sash.state.slots import Slots
+
+
+class Buffer(ABC):
+    """The live rows of one stamped input. Operators keep what they need of a row in arrays indexed by its slot."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.slots = Slots(memory)
+
+    @abstractmethod
+    def add(self, exp: Ints) -> Ints:
+        """Slots for new rows with these expiration times."""
+
+    @abstractmethod
+    def drain(self, clock: int) -> tuple[Ints, Ints]:
+        """The rows with exp < clock, in order of expiry: (slots, exps). The caller releases the slots when done."""
+
+    def release(self, slots: Ints) -> None:
+        """Let drained slots be used again."""
+        self.slots.give(slots)
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below this."""
+        return self.slots.high
+
+    @property
+    def live(self) -> int:
+        """How many rows are in the buffer."""
+        return self.slots.live

@@ -1,0 +1,91 @@
+"""The calendar buffer: rows partitioned by expiration time, for inputs that expire out of order (WK; paper 5, 5.2).
+
+The partitions are a wheel: a row waits in partition (exp / width) mod partitions. Draining visits only the partitions
+that time has passed over, so it costs what expires, not what is stored; rows of a later turn of the wheel stay.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.state.buffer import Buffer
+from sash.state.changes import FOREVER
+from sash.state.jit import kernel
+from sash.state.memory import Arrays, Ints, Memory
+
+_DRAINED, _STARTED = 0, 1
+
+
+class CalendarBuffer(Buffer):
+    """A wheel of `partitions` linked lists, each `width` microseconds wide."""
+
+    def __init__(self, memory: Memory, partitions: int = 1024, width: int = 1_000_000) -> None:
+        super().__init__(memory)
+        self._width = max(1, width)
+        self._marks = memory.array("marks", np.int64, 2)
+        self._heads = memory.array("heads", np.int64, partitions)
+        self._rows = Arrays(memory, {"row.exp": np.int64, "row.next": np.int64})
+
+    def add(self, exp: Ints) -> Ints:
+        slots = self.slots.take(len(exp))
+        self.schedule(slots, exp)
+        return slots
+
+    def schedule(self, slots: Ints, exp: Ints) -> None:
+        """Let slots that are in use expire at `exp`, which must not lie before the last drain."""
+        if not len(slots):
+            return
+        self._rows.reserve(int(slots.max()) + 1)
+        _schedule(slots, exp, self._heads, self._width, self._rows["row.exp"], self._rows["row.next"])
+        first = int(exp.min()) // self._width
+        if not self._marks[_STARTED] or first < self._marks[_DRAINED]:
+            self._marks[_STARTED] = 1
+            self._marks[_DRAINED] = first
+
+    def drain(self, clock: int) -> tuple[Ints, Ints]:
+        if not self._marks[_STARTED]:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        first = int(self._marks[_DRAINED])
+        last = min(max(clock // self._width, first), first + len(self._heads) - 1)
+        slots = _drain(clock, first, last, self._heads, self._rows["row.exp"], self._rows["row.next"])
+        self._marks[_DRAINED] = max(clock // self._width, first)
+        exps = self._rows["row.exp"][slots]
+        order = np.argsort(exps, kind="stable")
+        return slots[order], exps[order]
+
+
+@kernel
+def _schedule(slots: Ints, exp: Ints, heads: Ints, width: int, row_exp: Ints, row_next: Ints) -> None:
+    for index in range(len(slots)):
+        slot = slots[index]
+        row_exp[slot] = exp[index]
+        if exp[index] == FOREVER:
+            continue
+        place = (exp[index] // width) % len(heads)
+        row_next[slot] = heads[place]
+        heads[place] = slot + 1
+
+
+@kernel
+def _drain(clock: int, first: int, last: int, heads: Ints, row_exp: Ints, row_next: Ints) -> Ints:
+    result = np.empty(1024, np.int64)
+    count = 0
+    for turn in range(first, last + 1):
+        place = turn % len(heads)
+        slot = heads[place] - 1
+        keep = 0
+        while slot >= 0:
+            following = row_next[slot] - 1
+            if row_exp[slot] < clock:
+                if count == len(result):
+                    larger = np.empty(2 * count, np.int64)
+                    larger[:count] = result
+                    result = larger
+                result[count] = slot
+                count += 1
+            else:
+                row_next[slot] = keep
+                keep = slot + 1
+            slot = following
+        heads[place] = keep
+    return result[:count].copy()

@@ -1,0 +1,71 @@
+"""The hash buffer: rows by value, for inputs that take their rows back one by one (negative tuples; STR, paper 5, 5.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sash.state.hashing import Hashes
+from sash.state.interner import Interner
+from sash.state.jit import kernel
+from sash.state.memory import Arrays, Ints, Memory
+from sash.state.slots import Slots
+
+
+class HashBuffer:
+    """The live rows of one explicit input, found again by value: a `-` row gets the slot of an equal `+` row."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.slots = Slots(memory.scope("rows"))
+        self._values = Interner(memory.scope("values"))
+        self._heads = Arrays(memory, {"value.head": np.int64})
+        self._links = Arrays(memory, {"row.next": np.int64})
+
+    def apply(self, sign: npt.NDArray[np.int8], low: Hashes, high: Hashes) -> Ints:
+        """The slot of every change, in order: a new one for `+`, that of the row taken back for `-`.
+
+        The caller releases the slots of the `-` rows once their contents have been used.
+        """
+        codes, fresh = self._values.intern(low, high)
+        self._heads.reserve(self._values.capacity)
+        self._heads["value.head"][codes[fresh]] = 0
+        spare = self.slots.take(int((sign > 0).sum()))
+        self._links.reserve(self.slots.high)
+        result = _apply(sign, codes, spare, self._heads["value.head"], self._links["row.next"])
+        gone = np.unique(codes[sign < 0])
+        self._values.forget(gone[self._heads["value.head"][gone] == 0])
+        return result
+
+    def release(self, slots: Ints) -> None:
+        """Let the slots of rows taken back be used again."""
+        self.slots.give(slots)
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below this."""
+        return self.slots.high
+
+    @property
+    def live(self) -> int:
+        """How many rows are in the buffer."""
+        return self.slots.live
+
+
+@kernel
+def _apply(sign: npt.NDArray[np.int8], codes: Ints, spare: Ints, heads: Ints, links: Ints) -> Ints:
+    result = np.empty(len(sign), np.int64)
+    used = 0
+    for index in range(len(sign)):
+        code = codes[index]
+        if sign[index] > 0:
+            slot = spare[used]
+            used += 1
+            links[slot] = heads[code]
+            heads[code] = slot + 1
+        else:
+            slot = heads[code] - 1
+            if slot < 0:
+                raise ValueError("a row was taken back that is not there")
+            heads[code] = links[slot]
+        result[index] = slot
+    return result

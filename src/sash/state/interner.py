@@ -1,0 +1,173 @@
+"""The interner: 128-bit keys become small dense codes, which are used again when keys die."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.state.hashing import Hashes, mix
+from sash.state.jit import inlined, kernel
+from sash.state.memory import Arrays, Ints, Memory
+from sash.state.prefetch import AHEAD, prefetch
+from sash.state.slots import Slots
+
+_TABLE = 1024
+
+
+class Interner:
+    """An open-addressing table from keys to codes; arrays by code are what operators keep their state in."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._slots = Slots(memory)
+        self._keys = Arrays(memory, {"key.low": np.uint64, "key.high": np.uint64})
+        self._table = memory.array("table", np.int64, _TABLE)
+        self._size = memory.array("table.size", np.int64, 1)
+        if self._size[0] == 0:
+            self._size[0] = _TABLE
+
+    @property
+    def live(self) -> int:
+        """How many keys have a code."""
+        return self._slots.live
+
+    @property
+    def capacity(self) -> int:
+        """Every code is below this: what arrays indexed by code must have room for."""
+        return self._slots.high
+
+    def intern(self, low: Hashes, high: Hashes) -> tuple[Ints, Ints]:
+        """The code of every key, and the positions of the rows that brought a new one."""
+        rows = len(low)
+        codes = np.empty(rows, np.int64)
+        fresh = np.empty(rows, np.int64)
+        done = found = 0
+        while done < rows:
+            self._make_room(min(rows - done, max(self.live, _TABLE)))
+            spare = self._slots.take(min(rows - done, int(self._size[0]) // 2 - self.live))
+            self._keys.reserve(self._slots.high)
+            reached, used = _intern(
+                low, high, self._table, int(self._size[0]), self._keys["key.low"], self._keys["key.high"],
+                spare, codes, fresh[found:], done,
+            )  # fmt: skip
+            self._slots.give(spare[used:][::-1])
+            done = reached
+            found += used
+        return codes, fresh[:found]
+
+    def find(self, low: Hashes, high: Hashes) -> Ints:
+        """The code of every key, -1 where it has none."""
+        return _find(low, high, self._table, int(self._size[0]), self._keys["key.low"], self._keys["key.high"])
+
+    def forget(self, codes: Ints) -> None:
+        """Give up codes (each once); their keys are gone."""
+        _forget(codes, self._table, int(self._size[0]), self._keys["key.low"], self._keys["key.high"])
+        self._slots.give(codes)
+
+    def _make_room(self, more: int) -> None:
+        size = int(self._size[0])
+        if 2 * (self.live + more) <= size:
+            return
+        live = self._table[:size][self._table[:size] > 0] - 1
+        while 2 * (self.live + more) > size:
+            size *= 2
+        self._table = self._memory.grow("table", np.int64, size)
+        self._table[:] = 0
+        self._size[0] = size
+        _rebuild(live, self._table, size, self._keys["key.low"], self._keys["key.high"])
+
+
+@kernel
+def _place(low: np.uint64, high: np.uint64, size: int) -> np.int64:
+    return np.int64(mix(low ^ (high * np.uint64(0xFF51AFD7ED558CCD))) & np.uint64(size - 1))
+
+
+@inlined
+def _look_ahead(row: int, low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
+    """Fetch what later rows will touch: first the place in the table, then the key that stands there."""
+    if row + 2 * AHEAD < len(low):
+        prefetch(table, _place(low[row + 2 * AHEAD], high[row + 2 * AHEAD], size))
+    if row + AHEAD < len(low):
+        code = table[_place(low[row + AHEAD], high[row + AHEAD], size)] - 1
+        if code >= 0:
+            prefetch(key_low, code)
+            prefetch(key_high, code)
+
+
+@kernel
+def _intern(
+    low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, key_high: Hashes,
+    spare: Ints, codes: Ints, fresh: Ints, first: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Intern from row `first` on, until a new key finds no spare code: (the row reached, spare codes used)."""
+    used = 0
+    for row in range(first, len(low)):
+        _look_ahead(row, low, high, table, size, key_low, key_high)
+        place = _place(low[row], high[row], size)
+        while True:
+            code = table[place] - 1
+            if code < 0:
+                if used == len(spare):
+                    return row, used
+                code = spare[used]
+                table[place] = code + 1
+                key_low[code] = low[row]
+                key_high[code] = high[row]
+                fresh[used] = row
+                used += 1
+                break
+            if key_low[code] == low[row] and key_high[code] == high[row]:
+                break
+            place = (place + 1) & (size - 1)
+        codes[row] = code
+    return len(low), used
+
+
+@kernel
+def _find(low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> Ints:
+    codes = np.empty(len(low), np.int64)
+    for row in range(len(low)):
+        _look_ahead(row, low, high, table, size, key_low, key_high)
+        place = _place(low[row], high[row], size)
+        while True:
+            code = table[place] - 1
+            if code < 0 or (key_low[code] == low[row] and key_high[code] == high[row]):
+                break
+            place = (place + 1) & (size - 1)
+        codes[row] = code
+    return codes
+
+
+@kernel
+def _forget(codes: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
+    for index in range(len(codes)):
+        if index + 2 * AHEAD < len(codes):
+            prefetch(key_low, codes[index + 2 * AHEAD])
+            prefetch(key_high, codes[index + 2 * AHEAD])
+        if index + AHEAD < len(codes):
+            later = codes[index + AHEAD]
+            prefetch(table, _place(key_low[later], key_high[later], size))
+        code = codes[index]
+        place = _place(key_low[code], key_high[code], size)
+        while table[place] != code + 1:
+            place = (place + 1) & (size - 1)
+        # Deletion by moving back: whatever follows in the run and may stand here does.
+        hole = place
+        while True:
+            place = (place + 1) & (size - 1)
+            other = table[place] - 1
+            if other < 0:
+                break
+            home = _place(key_low[other], key_high[other], size)
+            if ((place - home) & (size - 1)) >= ((place - hole) & (size - 1)):
+                table[hole] = other + 1
+                hole = place
+        table[hole] = 0
+
+
+@kernel
+def _rebuild(live: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
+    for code in live:
+        place = _place(key_low[code], key_high[code], size)
+        while table[place] != 0:
+            place = (place + 1) & (size - 1)
+        table[place] = code + 1

@@ -1,0 +1,39 @@
+"""How kernels are compiled: one decorator, and a cache directory that is chosen before numba is imported."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+
+def _cache_directory() -> str:
+    """A directory that can be written: the user's cache, or the temporary one."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    for base in (Path(home) / "sash" / "numba", Path(tempfile.gettempdir()) / f"sash-numba-{os.getuid()}"):
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(base, os.W_OK):
+            return str(base)
+    return tempfile.mkdtemp(prefix="sash-numba-")
+
+
+os.environ.setdefault("NUMBA_CACHE_DIR", _cache_directory())
+
+import numba  # noqa: E402  (its cache directory is read at import)
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile a loop over flat arrays; compiled code is kept on disk, and the interpreter lock is released."""
+    return cast(_Function, numba.njit(function, cache=True, nogil=True))
+
+
+def inlined(function: _Function) -> _Function:
+    """A small step of a hot loop, pasted into the kernels that use it: a call would count references to its arrays."""
+    return cast(_Function, numba.njit(function, cache=True, nogil=True, inline="always"))

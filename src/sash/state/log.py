@@ -1,0 +1,155 @@
+"""The log: the live rows of a shard's inputs in a store of chunks, so that its state can be built again.
+
+A batch appends the rows it accepted, as compressed chunks of a few megabytes; a chunk whose rows have all expired is
+dropped whole; many small chunks in a row are merged into one. Where rows end by `-` rows, a log that has grown to more
+than twice its live rows is netted and written anew. So what a batch writes follows its own size, amortised, and the log
+follows the live rows. (The log of a source that never expires grows with its input.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.encoding import decode, encode, pieces
+
+CHUNK_BYTES = 4 << 20
+"""About the size of a chunk, before compression."""
+
+_SMALL = 256 << 10
+_MOST_SMALL = 32
+_SPARE_ROWS = 10_000
+_COMPRESSION: Final = "lz4"
+
+Netting = Callable[[ChangeBatch], ChangeBatch]
+
+
+class Chunks(Protocol):
+    """Where chunks are kept, by number."""
+
+    def get(self, number: int) -> bytes: ...
+
+    def put(self, number: int, data: bytes) -> None: ...
+
+    def remove(self, number: int) -> None: ...
+
+
+@dataclass
+class Chunk:
+    """What the directory knows of a chunk: its rows, its bytes, and when the last of its rows expires."""
+
+    number: int
+    rows: int
+    size: int
+    until: int
+
+
+class InputLog:
+    """The log of one input.
+
+    `horizon` is the longest life of a source's rows, counted from their ts; None where rows carry their own expiration
+    time. `netting` is given where rows end by `-` rows.
+    """
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        dtypes: Sequence[pa.DataType],
+        horizon: int | None = None,
+        netting: Netting | None = None,
+        directory: dict[str, Any] | None = None,
+    ) -> None:
+        self._store = chunks
+        self._dtypes = dtypes
+        self._horizon = horizon
+        self._netting = netting
+        known = directory or {"chunks": [], "live": 0}
+        self._chunks = [Chunk(*entry) for entry in known["chunks"]]
+        self._live = int(known["live"])
+
+    @property
+    def directory(self) -> dict[str, Any]:
+        """What must be remembered to read the log again, as plain values."""
+        return {"chunks": [[c.number, c.rows, c.size, c.until] for c in self._chunks], "live": self._live}
+
+    @property
+    def rows(self) -> int:
+        """Rows in the log, expired or taken back or not."""
+        return sum(chunk.rows for chunk in self._chunks)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the log."""
+        return sum(chunk.size for chunk in self._chunks)
+
+    def load(self) -> ChangeBatch:
+        """All rows of the log, sorted."""
+        return self._read(self._chunks).sorted()
+
+    def append(self, batch: ChangeBatch, clock: int, number: Callable[[], int]) -> None:
+        """Add a batch's rows and drop what is over at the clock; `number` gives numbers for new chunks."""
+        self._expire(clock)
+        self._live += int(batch.sign.sum(dtype=np.int64))
+        self._write(batch, number)
+        if self._netting is not None and self.rows > 2 * self._live + _SPARE_ROWS:
+            self._compact(clock, number)
+        elif self._small() > _MOST_SMALL:
+            self._merge(number)
+
+    def _expire(self, clock: int) -> None:
+        """Drop the chunks of which every row has expired, at an instant that has been released."""
+        over = [chunk for chunk in self._chunks if chunk.until < clock]
+        for chunk in over:
+            self._store.remove(chunk.number)
+        if over:
+            self._chunks = [chunk for chunk in self._chunks if chunk.until >= clock]
+
+    def _write(self, batch: ChangeBatch, number: Callable[[], int]) -> None:
+        for piece in pieces(batch, CHUNK_BYTES):
+            data = encode(piece, _COMPRESSION).to_pybytes()
+            until = int(piece.exp.max()) if self._horizon is None else int(piece.ts.max()) + self._horizon
+            chunk = Chunk(number(), len(piece), len(data), min(until, int(FOREVER)))
+            self._store.put(chunk.number, data)
+            self._chunks.append(chunk)
+
+    def _small(self) -> int:
+        """How many small chunks stand at the end."""
+        count = 0
+        for chunk in reversed(self._chunks):
+            if chunk.size >= _SMALL:
+                break
+            count += 1
+        return count
+
+    def _merge(self, number: Callable[[], int]) -> None:
+        count = self._small()
+        self._rewrite(self._chunks[-count:], lambda rows: rows, number)
+
+    def _compact(self, clock: int, number: Callable[[], int]) -> None:
+        """Net what is past; what waits for the clock stays as it is."""
+        netting = self._netting
+        assert netting is not None
+
+        def netted(rows: ChangeBatch) -> ChangeBatch:
+            rows = rows.sorted()
+            split = int(np.searchsorted(rows.ts, clock, side="left"))
+            return concat([netting(rows.slice(0, split)), rows.slice(split, len(rows))])
+
+        self._rewrite(self._chunks, netted, number)
+
+    def _rewrite(
+        self, old: list[Chunk], change: Callable[[ChangeBatch], ChangeBatch], number: Callable[[], int]
+    ) -> None:
+        rows = change(self._read(old))
+        self._chunks = self._chunks[: len(self._chunks) - len(old)]
+        for chunk in old:
+            self._store.remove(chunk.number)
+        self._write(rows, number)
+
+    def _read(self, chunks: Sequence[Chunk]) -> ChangeBatch:
+        return concat([decode(self._store.get(chunk.number)) for chunk in chunks] or [ChangeBatch.empty(self._dtypes)])

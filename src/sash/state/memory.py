@@ -1,0 +1,135 @@
+"""Where state lives: named flat arrays, in the heap or in memory-mapped files that any worker can attach."""
+
+from __future__ import annotations
+
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+
+class Memory(ABC):
+    """A namespace of flat arrays. New ones, and what growth adds, are zero."""
+
+    @abstractmethod
+    def array(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        """The array of that name: attached as it was left (whatever `size` says), or made with `size` elements."""
+
+    @abstractmethod
+    def grow(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        """The array with at least `size` elements, its contents kept; views taken before are stale."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes held by all arrays."""
+
+    def scope(self, name: str) -> Memory:
+        """The same memory with every name under a prefix."""
+        return _Scope(self, name)
+
+
+class HeapMemory(Memory):
+    """Arrays of this process."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Array] = {}
+
+    def array(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        if name not in self._arrays:
+            self._arrays[name] = np.zeros(size, dtype)
+        return self._arrays[name]
+
+    def grow(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        old = self._arrays[name]
+        if len(old) >= size:
+            return old
+        new = np.zeros(size, dtype)
+        new[: len(old)] = old
+        self._arrays[name] = new
+        return new
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays.values())
+
+
+class MappedMemory(Memory):
+    """Arrays in files of one directory, one file each: what one process writes, the next attaches."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def array(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        path = self._directory / name
+        itemsize = np.dtype(dtype).itemsize
+        if not path.exists():
+            with path.open("wb") as file:
+                file.truncate(max(size, 1) * itemsize)
+        return self._map(path, dtype)
+
+    def grow(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        path = self._directory / name
+        wanted = size * np.dtype(dtype).itemsize
+        if path.stat().st_size < wanted:
+            with path.open("r+b") as file:
+                file.truncate(wanted)
+        return self._map(path, dtype)
+
+    @staticmethod
+    def _map(path: Path, dtype: npt.DTypeLike) -> Array:
+        with path.open("r+b") as file:
+            return np.frombuffer(mmap.mmap(file.fileno(), 0), dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(path.stat().st_size for path in self._directory.iterdir())
+
+
+class _Scope(Memory):
+    def __init__(self, parent: Memory, prefix: str) -> None:
+        self._parent = parent
+        self._prefix = prefix
+
+    def array(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        return self._parent.array(f"{self._prefix}.{name}", dtype, size)
+
+    def grow(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
+        return self._parent.grow(f"{self._prefix}.{name}", dtype, size)
+
+    @property
+    def nbytes(self) -> int:
+        return self._parent.nbytes
+
+
+class Arrays:
+    """Parallel arrays of one capacity, grown together by doubling; `arrays["exp"]` is the current view."""
+
+    def __init__(self, memory: Memory, dtypes: Mapping[str, npt.DTypeLike], capacity: int = 1024) -> None:
+        self._memory = memory
+        self._dtypes = dict(dtypes)
+        self._views = {name: memory.array(name, dtype, capacity) for name, dtype in self._dtypes.items()}
+
+    def __getitem__(self, name: str) -> Array:
+        return self._views[name]
+
+    @property
+    def capacity(self) -> int:
+        return min(len(view) for view in self._views.values())
+
+    def reserve(self, size: int) -> None:
+        """Make room for `size` elements in every array."""
+        capacity = self.capacity
+        if size <= capacity:
+            return
+        while capacity < size:
+            capacity *= 2
+        self._views = {name: self._memory.grow(name, dtype, capacity) for name, dtype in self._dtypes.items()}

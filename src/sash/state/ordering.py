@@ -1,0 +1,144 @@
+"""Rows as byte strings that sort as the rows do, so that an order over columns of any types is one comparison of bytes.
+
+A column is one byte that places NULL, then the value: numbers big-endian with the sign turned round (NaN above all
+others, -0.0 equal to 0.0), strings and binaries with every zero byte escaped and two zero bytes at the end. Of two
+different encodings neither is a prefix of the other; a column in descending order has its value's bytes inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.state.hashing import byte_buffers, decimal_words, fixed_bits, null_mask
+from sash.state.jit import kernel
+from sash.state.memory import Ints
+
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+_SIGN = np.int64(-(2**63))
+_ABSENT, _PRESENT, _ABSENT_LAST = 0, 1, 2
+
+
+def encode_order(
+    columns: Sequence[pa.Array], descending: Sequence[bool], nulls_first: Sequence[bool], rows: int
+) -> tuple[Ints, Bytes]:
+    """The byte string of every row: row r is `data[offsets[r] : offsets[r + 1]]`."""
+    lengths = np.zeros(rows, np.int64)
+    nulls = [_mask(column) for column in columns]
+    for column, mask in zip(columns, nulls, strict=True):
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            _measure_bytes(*_own(column), mask, lengths)
+        else:
+            _measure_words(_width(column.type), mask, lengths)
+    offsets = np.zeros(rows + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    ends = offsets[:-1].copy()
+    for column, mask, down, first in zip(columns, nulls, descending, nulls_first, strict=True):
+        absent = _ABSENT if first else _ABSENT_LAST
+        flip = 0xFF if down else 0
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            _write_bytes(*_own(column), mask, absent, flip, ends, data)
+        elif pa.types.is_decimal128(column.type):
+            words = decimal_words(column)
+            high = words[:, 1] ^ _SIGN.view(np.uint64)
+            _write_words(high, np.ascontiguousarray(words[:, 0]), 16, mask, absent, flip, ends, data)
+        else:
+            high = (ordered_bits(column) ^ _SIGN).view(np.uint64)
+            _write_words(high, high, _width(column.type), mask, absent, flip, ends, data)
+    return offsets, data
+
+
+def ordered_bits(column: pa.Array) -> Ints:
+    """The values of a column that fits in 64 bits as integers in the same order (NULLs have any value)."""
+    bits = fixed_bits(column)
+    if bits is None:
+        raise TypeError(f"{column.type} does not fit in 64 bits")
+    return turn_floats(bits) if pa.types.is_floating(column.type) else bits.copy()
+
+
+def turn_floats(bits: Ints) -> Ints:
+    """The bits of doubles as integers in the doubles' order, and such integers back as bits."""
+    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+
+
+def _mask(column: pa.Array) -> npt.NDArray[np.bool_]:
+    mask = null_mask(column)
+    return np.zeros(0, np.bool_) if mask is None else np.array(mask)
+
+
+def _own(column: pa.Array) -> tuple[Ints, Bytes]:
+    """Offsets and bytes in arrays that can be written to, so that kernels are compiled for one kind only."""
+    offsets, data = byte_buffers(column)
+    first = offsets[0]
+    return offsets - first, np.array(data[first : offsets[-1]])
+
+
+def _width(dtype: pa.DataType) -> int:
+    """Bytes of an encoded value; integers and floats all take eight."""
+    if pa.types.is_null(dtype):
+        return 0
+    return 16 if pa.types.is_decimal128(dtype) else 8
+
+
+@kernel
+def _measure_words(width: int, nulls: npt.NDArray[np.bool_], lengths: Ints) -> None:
+    for row in range(len(lengths)):
+        lengths[row] += 1 if len(nulls) and nulls[row] else 1 + width
+
+
+@kernel
+def _measure_bytes(offsets: Ints, data: Bytes, nulls: npt.NDArray[np.bool_], lengths: Ints) -> None:
+    for row in range(len(lengths)):
+        lengths[row] += 1
+        if len(nulls) and nulls[row]:
+            continue
+        lengths[row] += offsets[row + 1] - offsets[row] + 2
+        for index in range(offsets[row], offsets[row + 1]):
+            if data[index] == 0:
+                lengths[row] += 1
+
+
+@kernel
+def _write_words(
+    high: Words, low: Words, width: int, nulls: npt.NDArray[np.bool_], absent: int, flip: int, ends: Ints, out: Bytes
+) -> None:
+    for row in range(len(ends)):
+        to = ends[row]
+        if len(nulls) and nulls[row]:
+            out[to] = absent
+            ends[row] = to + 1
+            continue
+        out[to] = _PRESENT
+        for index in range(width):
+            word = high[row] if index < 8 else low[row]
+            out[to + 1 + index] = np.uint8((word >> np.uint64(56 - 8 * (index & 7))) & np.uint64(0xFF)) ^ np.uint8(flip)
+        ends[row] = to + 1 + width
+
+
+@kernel
+def _write_bytes(
+    offsets: Ints, data: Bytes, nulls: npt.NDArray[np.bool_], absent: int, flip: int, ends: Ints, out: Bytes
+) -> None:
+    mask = np.uint8(flip)
+    for row in range(len(ends)):
+        to = ends[row]
+        if len(nulls) and nulls[row]:
+            out[to] = absent
+            ends[row] = to + 1
+            continue
+        out[to] = _PRESENT
+        to += 1
+        for index in range(offsets[row], offsets[row + 1]):
+            out[to] = data[index] ^ mask
+            to += 1
+            if data[index] == 0:
+                out[to] = np.uint8(0xFF) ^ mask
+                to += 1
+        out[to] = mask
+        out[to + 1] = mask
+        ends[row] = to + 2
