@@ -1,0 +1,133 @@
+"""The arguments of aggregates at every event: values kept by slot until their rows expire, NULLs and repeats skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+import numpy as np
+import pyarrow as pa
+
+from sash.operators.aggregates.base import NO_MASK, Work, as_doubles
+from sash.operators.base import Edge
+from sash.operators.kernels.touches import Mask, count_references
+from sash.state.hashing import any_null, hash_rows, null_mask
+from sash.state.interner import Interner
+from sash.state.memory import Arrays, Ints, Memory
+from sash.state.rows import RowStore
+
+Kind = Literal["value", "double", "null"]
+
+
+class Argument:
+    """One column, as it is or as doubles, or only whether any of some columns is NULL."""
+
+    def __init__(self, memory: Memory, edge: Edge, columns: tuple[int, ...], kind: Kind) -> None:
+        self._columns = columns
+        self._kind = kind
+        dtype = {"value": edge.dtypes[columns[0]], "double": pa.float64(), "null": pa.bool_()}[kind]
+        self._store = RowStore(memory, (dtype,)) if edge.stamped else None
+
+    def load(self, work: Work) -> tuple[pa.Array, Mask]:
+        """The value at every position, and which of them are NULL."""
+        if self not in work.memo:
+            column = self._added(work)
+            if self._store is not None:
+                self._store.put(work.added_slots, [column])
+                (gone,) = self._store.take(work.removed_slots)
+                column = pa.concat_arrays([gone, column])
+            mask = null_mask(column)
+            work.memo[self] = column, NO_MASK if mask is None else np.array(mask)
+        return cast(tuple[pa.Array, Mask], work.memo[self])
+
+    def _added(self, work: Work) -> pa.Array:
+        if self._kind == "null":
+            mask = any_null([work.batch.columns[index] for index in self._columns])
+            return pa.array(np.ones(len(work.batch), np.bool_), mask=mask)
+        column = work.batch.columns[self._columns[0]]
+        return as_doubles(column) if self._kind == "double" else column
+
+    def finish(self, work: Work) -> None:
+        """Give up the values of the removed rows."""
+        if self._store is not None:
+            self._store.free(work.removed_slots)
+
+
+class Repeats:
+    """DISTINCT: counts equal values per group, and lets through only the first to come and the last to go."""
+
+    def __init__(self, memory: Memory, edge: Edge, columns: tuple[int, ...]) -> None:
+        self._columns = columns
+        self._pairs = Interner(memory.scope("pairs"))
+        self._references = Arrays(memory, {"pair.references": np.int64})
+        self._by_slot = Arrays(memory, {"slot.pair": np.int64}) if edge.stamped else None
+
+    def load(self, work: Work) -> Mask:
+        """Which positions to skip."""
+        if self not in work.memo:
+            pairs = self._added(work)
+            if self._by_slot is not None:
+                if len(work.slots):
+                    self._by_slot.reserve(int(work.slots.max()) + 1)
+                self._by_slot["slot.pair"][work.added_slots] = pairs
+                pairs = np.concatenate((self._by_slot["slot.pair"][work.removed_slots], pairs))
+            self._references.reserve(self._pairs.capacity)
+            skip, gone = count_references(work.events, pairs, self._references["pair.references"])
+            self._pairs.forget(gone)
+            work.memo[self] = skip
+        return cast(Mask, work.memo[self])
+
+    def _added(self, work: Work) -> Ints:
+        """The pair of every row of the batch as code + 1, 0 if a value is NULL."""
+        columns = [work.batch.columns[index] for index in self._columns]
+        rows = len(work.batch)
+        low, high = hash_rows(columns, rows)
+        group = work.events.group[work.removed :].astype(np.uint64)
+        high = high ^ (group * np.uint64(0x9E3779B97F4A7C15))
+        mask = any_null(columns)
+        result = np.zeros(rows, np.int64)
+        kept = np.arange(rows) if mask is None else np.flatnonzero(~mask)
+        codes, _ = self._pairs.intern(np.array(low[kept]), high[kept])
+        result[kept] = codes + 1
+        return result
+
+
+class Feed:
+    """All arguments of one operator, each stored once however many aggregates use it."""
+
+    def __init__(self, memory: Memory, edge: Edge) -> None:
+        self._memory = memory
+        self.edge = edge
+        self._arguments: dict[str, Argument] = {}
+        self._repeats: dict[str, Repeats] = {}
+
+    def argument(self, columns: Sequence[int], kind: Kind = "value") -> Argument:
+        """The argument of this column, or, for kind `null`, of the NULLs in these columns."""
+        name = ".".join((kind, *map(str, columns)))
+        if name not in self._arguments:
+            self._arguments[name] = Argument(self._memory.scope(name), self.edge, tuple(columns), kind)
+        return self._arguments[name]
+
+    def repeats(self, columns: Sequence[int]) -> Repeats:
+        """The counts of equal values in these columns."""
+        name = "distinct." + ".".join(map(str, columns))
+        if name not in self._repeats:
+            self._repeats[name] = Repeats(self._memory.scope(name), self.edge, tuple(columns))
+        return self._repeats[name]
+
+    def finish(self, work: Work) -> None:
+        """Give up what belonged to the removed rows."""
+        for argument in self._arguments.values():
+            argument.finish(work)
+
+
+class Values:
+    """The argument of one accumulator: its values, and what to skip because it is NULL or, if DISTINCT, a repeat."""
+
+    def __init__(self, feed: Feed, column: int, distinct: bool, kind: Kind = "value") -> None:
+        self._argument = feed.argument((column,), kind)
+        self._repeats = feed.repeats((column,)) if distinct else None
+
+    def load(self, work: Work) -> tuple[pa.Array, Mask]:
+        column, mask = self._argument.load(work)
+        return column, mask if self._repeats is None else self._repeats.load(work)

@@ -1,0 +1,102 @@
+"""Which accumulator answers an aggregate; aggregates that can share one do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sash.errors import UnsupportedSqlError
+from sash.operators.aggregates.arguments import Feed
+from sash.operators.aggregates.base import Accumulator, fits_word
+from sash.operators.aggregates.counts import Count, Nothing, RowCount
+from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
+from sash.operators.aggregates.ranks import RankedRows, RankedValues
+from sash.operators.aggregates.spreads import Spread
+from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum
+from sash.operators.base import Expiry
+from sash.plan.expressions import AggregateCall
+from sash.plan.types import is_numeric, type_name
+from sash.state.memory import Memory
+
+
+class Accumulators:
+    """The accumulators of one operator, each under a name of its own in memory."""
+
+    def __init__(self, memory: Memory, feed: Feed, order: Sequence[int], timed: bool) -> None:
+        self._memory = memory
+        self._feed = feed
+        self._order = order
+        self._timed = timed
+        self.by_name: dict[str, Accumulator] = {}
+
+    def add(self, call: AggregateCall) -> tuple[str, int]:
+        """The name of the accumulator that answers the call, and the number of the column in its answer."""
+        name = _name(call, self._feed.edge.expiry)
+        if name not in self.by_name:
+            self.by_name[name] = self._make(call, name, self._memory.scope(name))
+        return name, self.by_name[name].want(call)
+
+    def _make(self, call: AggregateCall, name: str, memory: Memory) -> Accumulator:
+        kind = name.split(".", 1)[0]
+        columns = [column.index for column in call.arguments]
+        match kind:
+            case "rows":
+                return RowCount()
+            case "count":
+                return Count(memory, self._feed, columns, call.distinct)
+            case "nothing":
+                return Nothing()
+            case "integers":
+                return IntegerSum(memory, self._feed, columns[0], call.distinct)
+            case "doubles":
+                return DoubleSum(memory, self._feed, columns[0], call.distinct)
+            case "decimals":
+                return DecimalSum(memory, self._feed, columns[0], call.distinct)
+            case "spread":
+                return Spread(memory, self._feed, columns[0], call.distinct)
+            case "queue":
+                return QueueExtreme(memory, columns[0], call.function == "max")
+            case "steps":
+                return StepExtreme(memory, columns[0], call.function == "max")
+            case "values":
+                return RankedValues(memory, self._feed, columns[0], False, "value")
+            case "places":
+                return RankedValues(memory, self._feed, columns[0], call.distinct, "double")
+            case "by":
+                return RankedRows(memory, self._feed, columns[0], columns[1], self._order, self._timed)
+            case _:
+                return RankedRows(memory, self._feed, columns[0], None, self._order, self._timed)
+
+
+def _name(call: AggregateCall, expiry: Expiry) -> str:
+    """The kind of accumulator, and all that tells two of a kind apart."""
+    function = call.function
+    columns = ".".join(str(column.index) for column in call.arguments)
+    distinct = ".distinct" if call.distinct else ""
+    dtype = call.arguments[0].dtype if call.arguments else pa.null()
+    if function == "count_star" or (function == "count" and not call.arguments):
+        return "rows"
+    if function == "count":
+        return f"count.{columns}{distinct}"
+    if pa.types.is_null(dtype) or (function in ("min_by", "max_by") and pa.types.is_null(call.arguments[1].dtype)):
+        return "nothing"
+    if function in ("min", "max"):
+        if not fits_word(dtype) or expiry == "explicit":
+            return f"values.{columns}"
+        return f"{'queue' if expiry == 'fifo' else 'steps'}.{function}.{columns}"
+    if function in ("min_by", "max_by"):
+        return f"by.{columns}"
+    if function in ("first", "last"):
+        return f"time.{columns}"
+    if not is_numeric(dtype):
+        raise UnsupportedSqlError(f"{function.upper()} needs numbers, not {type_name(dtype)}: cast its argument")
+    if function in ("sum", "avg"):
+        if pa.types.is_decimal(dtype):
+            return f"decimals.{function}.{call.dtype.precision}.{call.dtype.scale}.{columns}{distinct}"
+        return f"{'integers' if pa.types.is_integer(dtype) else 'doubles'}.{columns}{distinct}"
+    if function in ("median", "percentile"):
+        return f"places.{columns}{distinct}"
+    if function in ("var_pop", "var_samp", "stddev_pop", "stddev_samp"):
+        return f"spread.{columns}{distinct}"
+    raise UnsupportedSqlError(f"{function.upper()} is not an aggregate that Sash runs")

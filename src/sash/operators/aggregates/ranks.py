@@ -1,0 +1,157 @@
+"""The aggregates that go by rank: MIN, MAX, MEDIAN, PERCENTILE, MIN_BY, MAX_BY, FIRST and LAST.
+
+One node per live row in the tree of its group. A node's key decides the answer altogether: where rows tie (equal
+ordering value, equal ts) the key goes on with the order columns and the value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.errors import StrategyError
+from sash.operators.aggregates.arguments import Feed, Kind, Values
+from sash.operators.aggregates.base import (
+    NO_MASK,
+    Accumulator,
+    Versions,
+    Work,
+    array_versions,
+    as_doubles,
+    canonical,
+    fits_word,
+    fixed_versions,
+)
+from sash.operators.kernels.ranks import Floats, rank_rows
+from sash.operators.kernels.touches import Mask
+from sash.operators.kernels.treap import Treap
+from sash.plan.expressions import AggregateCall
+from sash.state.hashing import null_mask
+from sash.state.memory import Arrays, Ints, Memory
+from sash.state.ordering import encode_order, ordered_bits, turn_floats
+from sash.state.rows import RowStore
+from sash.state.slots import Slots
+
+_PLACES = {"min": 0.0, "max": 1.0, "median": 0.5, "min_by": 0.0, "max_by": 1.0, "first": 0.0, "last": 1.0}
+
+
+class Ranked(Accumulator):
+    """What subclasses give: the rows' keys. On a stamped edge a node is a slot; otherwise nodes are numbered here, and
+    a removal finds a node with the same key."""
+
+    def __init__(self, memory: Memory, own: bool, payload: pa.DataType | None) -> None:
+        super().__init__()
+        self._treap = Treap(memory.scope("tree"))
+        self._roots = Arrays(memory, {"group.root": np.int64})
+        self._nodes = Slots(memory) if own else None
+        self._payload = None if payload is None else RowStore(memory.scope("payload"), (payload,))
+
+    def apply(self, work: Work) -> list[Versions]:
+        first = work.removed if self._nodes is None else 0
+        nodes = work.slots if self._nodes is None else self._nodes.take(len(work.events.order))
+        skip = self._write(work, nodes[first:])
+        if len(skip) and first:
+            skip = np.concatenate((np.zeros(first, np.bool_), skip))
+        self._roots.reserve(work.groups)
+        places = np.array([_place(call) for call in self._calls])
+        size = len(places) * work.versions
+        lower, upper, share = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.float64)
+        work.memo[self] = rank_rows(
+            work.events, nodes, self._nodes is not None, skip, self._treap.nodes, self._roots["group.root"], places,
+            lower, upper, share,
+        )  # fmt: skip
+        shape = (len(places), work.versions)
+        parts = zip(self._calls, lower.reshape(shape), upper.reshape(shape), share.reshape(shape), strict=True)
+        return [self._answer(call, low, high, part) for call, low, high, part in parts]
+
+    def _write(self, work: Work, nodes: Ints) -> Mask:
+        """Give the nodes of new rows (all positions, if nodes are our own) their keys; which rows to skip."""
+        raise NotImplementedError
+
+    def _answer(self, call: AggregateCall, lower: Ints, upper: Ints, share: Floats) -> Versions:
+        nulls = lower == 0
+        if self._payload is not None:
+            (array,) = self._payload.take(np.maximum(lower - 1, 0))
+            return array_versions(pc.if_else(pa.array(~nulls), array, pa.scalar(None, array.type)))
+        low = self._treap.words(np.maximum(lower - 1, 0))
+        if call.function in ("min", "max"):
+            return fixed_versions(turn_floats(low) if pa.types.is_floating(call.dtype) else low, nulls, call.dtype)
+        high = self._treap.words(np.maximum(upper - 1, 0))
+        small, large = turn_floats(low).view(np.float64), turn_floats(high).view(np.float64)
+        with np.errstate(invalid="ignore"):
+            values = np.where(low == high, small, (1.0 - share) * small + share * large)
+        return fixed_versions(values.view(np.int64), nulls, call.dtype)
+
+    def finish(self, work: Work) -> None:
+        free = work.removed_slots
+        if self._nodes is not None:
+            kept = work.memo[self]
+            assert isinstance(kept, np.ndarray)
+            free = kept
+        self._treap.free(free)
+        if self._payload is not None:
+            self._payload.free(free)
+        if self._nodes is not None:
+            self._nodes.give(free)
+
+
+class RankedValues(Ranked):
+    """Rows by the value itself, or by the double it is for what interpolates; NULLs do not count."""
+
+    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool, kind: Kind) -> None:
+        dtype = feed.edge.dtypes[column]
+        own = distinct or not feed.edge.stamped
+        super().__init__(memory, own, None if kind == "double" or fits_word(dtype) else dtype)
+        self._column = column
+        self._kind = kind
+        self._values = Values(feed, column, distinct, kind) if own else None
+
+    def _write(self, work: Work, nodes: Ints) -> Mask:
+        if self._values is not None:
+            column, skip = self._values.load(work)
+        else:
+            column = work.batch.columns[self._column]
+            if self._kind == "double":
+                column = as_doubles(column)
+            mask = null_mask(column)
+            skip = NO_MASK if mask is None else np.array(mask)
+        if self._payload is None:
+            self._treap.write_words(nodes, ordered_bits(column))
+        else:
+            self._treap.write(nodes, *encode_order([column], [False], [True], len(column)))
+            self._payload.put(nodes, [column])
+        return skip
+
+
+class RankedRows(Ranked):
+    """Rows by another column (MIN_BY, MAX_BY; NULLs there do not count), or by time (FIRST, LAST)."""
+
+    def __init__(
+        self, memory: Memory, feed: Feed, column: int, by: int | None, order: Sequence[int], timed: bool
+    ) -> None:
+        if by is None and not feed.edge.stamped:
+            raise StrategyError("FIRST and LAST need input rows that carry their expiration times")
+        super().__init__(memory, not feed.edge.stamped, feed.edge.dtypes[column])
+        self._column = column
+        self._by = by
+        self._timed = by is None or (timed and feed.edge.stamped)
+        self._order = tuple(order) or tuple(range(len(feed.edge.dtypes)))
+
+    def _write(self, work: Work, nodes: Ints) -> Mask:
+        columns = work.batch.columns
+        leading = [] if self._by is None else [columns[self._by]]
+        times = [pa.array(work.batch.ts)] if self._timed else []
+        keys = [*leading, *times, *(columns[index] for index in self._order), columns[self._column]]
+        ascending, first = [False] * len(keys), [True] * len(keys)
+        self._treap.write(nodes, *encode_order(keys, ascending, first, len(work.batch)))
+        if self._payload is not None:
+            self._payload.put(nodes, [canonical(columns[self._column])])
+        mask = null_mask(leading[0]) if leading else None
+        return NO_MASK if mask is None else np.array(mask)
+
+
+def _place(call: AggregateCall) -> float:
+    return _PLACES[call.function] if call.parameter is None else call.parameter

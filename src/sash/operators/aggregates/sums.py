@@ -1,0 +1,106 @@
+"""SUM and AVG, exact: the value depends on the rows of the group alone, never on how they came and went."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.errors import EvaluationError
+from sash.operators.aggregates.arguments import Feed, Values
+from sash.operators.aggregates.base import Accumulator, Versions, Work, array_versions, fixed_versions, validity_of
+from sash.operators.aggregates.limbs import LimbTable
+from sash.operators.kernels.limbs import span
+from sash.operators.kernels.sums import DECIMAL_STRIDE, INTEGER_STRIDE, sum_decimals, sum_doubles, sum_integers
+from sash.plan.types import type_name
+from sash.state.hashing import decimal_words
+from sash.state.memory import Arrays, Memory
+
+
+class IntegerSum(Accumulator):
+    """Integers. SUM raises if it leaves 64 bits, AVG does not."""
+
+    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool) -> None:
+        super().__init__()
+        self._values = Values(feed, column, distinct)
+        self._cells = Arrays(memory, {"cells": np.int64})
+
+    def apply(self, work: Work) -> list[Versions]:
+        column, skip = self._values.load(work)
+        values = np.array(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.int64)
+        self._cells.reserve(INTEGER_STRIDE * work.groups)
+        sums, counts = np.empty(work.versions, np.int64), np.empty(work.versions, np.int64)
+        averages = np.empty(work.versions, np.float64)
+        overflow = sum_integers(work.events, values, skip, self._cells["cells"], sums, averages, counts)
+        if overflow and any(call.function == "sum" for call in self._calls):
+            raise EvaluationError(
+                "SUM left the range of BIGINT: sum a DECIMAL or a DOUBLE, as in SUM(CAST(x AS DOUBLE))"
+            )
+        results = {"sum": sums, "avg": averages.view(np.int64)}
+        return [fixed_versions(results[call.function], counts == 0, call.dtype) for call in self._calls]
+
+
+class DoubleSum(Accumulator):
+    """Floats and doubles. Infinities and NaNs are counted, so that they too can go again."""
+
+    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool) -> None:
+        super().__init__()
+        self._values = Values(feed, column, distinct)
+        self._table = LimbTable(memory)
+
+    def apply(self, work: Work) -> list[Versions]:
+        column, skip = self._values.load(work)
+        bits = double_bits(column)
+        smallest, largest = map(int, span(bits, skip))
+        high = (largest >> 5) + 3 if largest >= 0 else 0
+        self._table.cover(smallest >> 5, high, work.groups)
+        sums, counts = np.empty(work.versions, np.float64), np.empty(work.versions, np.int64)
+        table = self._table
+        sum_doubles(work.events, bits, skip, table.cells, table.low, table.width, sums, counts)
+        nulls = counts == 0
+        results = []
+        for call in self._calls:
+            values = sums / np.maximum(counts, 1) if call.function == "avg" else sums
+            results.append(fixed_versions(values.view(np.int64), nulls, call.dtype))
+        return results
+
+
+class DecimalSum(Accumulator):
+    """Decimals: SUM, or AVG rounded half up, of one result type."""
+
+    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool) -> None:
+        super().__init__()
+        self._scale = feed.edge.dtypes[column].scale
+        self._values = Values(feed, column, distinct)
+        self._cells = Arrays(memory, {"cells": np.int64})
+
+    def apply(self, work: Work) -> list[Versions]:
+        call = self._calls[0]
+        column, skip = self._values.load(work)
+        words = decimal_words(column)
+        self._cells.reserve(DECIMAL_STRIDE * work.groups)
+        out, counts = np.empty(2 * work.versions, np.uint64), np.empty(work.versions, np.int64)
+        bound = 10**call.dtype.precision
+        limit = np.array([bound & (2**64 - 1), bound >> 64], np.uint64)
+        average = call.function == "avg"
+        factor = 10 ** (call.dtype.scale - self._scale) if average else 1
+        overflow = sum_decimals(
+            work.events, np.array(words[:, 0]), np.array(words[:, 1]), skip, self._cells["cells"], factor, limit,
+            average, out, counts,
+        )  # fmt: skip
+        if overflow:
+            raise EvaluationError(
+                f"{call.function.upper()} does not fit in {type_name(call.dtype)}: "
+                "cast the argument to a DECIMAL of fewer digits, or to DOUBLE"
+            )
+        validity, missing = validity_of(counts == 0)
+        buffers = [validity, pa.py_buffer(out)]
+        result = array_versions(pa.Array.from_buffers(call.dtype, work.versions, buffers, missing))
+        return [result] * len(self._calls)
+
+
+def double_bits(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Doubles as bits, 0.0 for NULL and for -0.0."""
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    values = np.asarray(filled.to_numpy(zero_copy_only=False), np.float64) + 0.0
+    return values.view(np.uint64)

@@ -1,0 +1,100 @@
+"""Window DISTINCT over stamped rows: delta-star (paper 5, 5.3.1; paper 1, Algorithm 4.1).
+
+Meaning: a value is in the output from its first row's ts on; its output row expires with that row and is replaced, at
+that instant, by the duplicate that expires last. State is one entry per value: the expiry that was reported and the
+latest expiry of any duplicate since (not the youngest duplicate's: on inputs that expire out of order an older one may
+live longer). The input is stamped, and so is the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from sash.operators.base import Edge, Operator
+from sash.state.calendar import CalendarBuffer
+from sash.state.changes import ChangeBatch
+from sash.state.hashing import hash_rows
+from sash.state.interner import Interner
+from sash.state.jit import kernel
+from sash.state.memory import Arrays, Ints, Memory
+from sash.state.rows import RowStore
+
+
+class Distinct(Operator):
+    """Values by code: `reported` (the expiry given out), `latest` (the last expiry known)."""
+
+    def __init__(self, memory: Memory, inputs: tuple[Edge]) -> None:
+        (edge,) = inputs
+        self._dtypes = edge.dtypes
+        self._values = Interner(memory.scope("values"))
+        self._rows = RowStore(memory.scope("rows"), edge.dtypes)
+        self._expiry = Arrays(memory, {"reported": np.int64, "latest": np.int64})
+        self._calendar = CalendarBuffer(memory.scope("calendar"), edge.partitions, edge.width)
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        (batch,) = inputs
+        codes, fresh = self._values.intern(*hash_rows(batch.columns, len(batch)))
+        self._expiry.reserve(self._values.capacity)
+        reported, latest = self._expiry["reported"], self._expiry["latest"]
+        new = codes[fresh]
+        reported[new] = latest[new] = -(2**62)
+        if len(new):
+            first = pa.array(fresh)
+            self._rows.put(new, [column.take(first) for column in batch.columns])
+        expired, _ = self._calendar.drain(clock)
+        touched = np.concatenate((new, expired))
+        out_codes, out_ts, out_exp = _advance(batch.ts, batch.exp, codes, touched, clock, reported, latest)
+        alive = touched[reported[touched] >= clock]
+        self._calendar.schedule(alive, reported[alive])
+        output = self._output(out_codes, out_ts, out_exp)
+        dead = touched[reported[touched] < clock]
+        self._rows.free(dead)
+        self._values.forget(dead)
+        return output
+
+    def _output(self, codes: Ints, ts: Ints, exp: Ints) -> ChangeBatch:
+        order = np.argsort(ts, kind="stable")
+        return ChangeBatch.stamped(ts[order], exp[order], self._rows.take(codes[order]))
+
+    @property
+    def state_rows(self) -> int:
+        return self._values.live
+
+
+@kernel
+def _advance(
+    ts: Ints, exp: Ints, codes: Ints, expired: Ints, clock: int, reported: Ints, latest: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Apply arrivals in time order, each value catching up on its own past first; then catch up to the clock."""
+    size = len(ts) + len(expired) + 16
+    out_codes = np.empty(size, np.int64)
+    out_ts = np.empty(size, np.int64)
+    out_exp = np.empty(size, np.int64)
+    count = 0
+    for index in range(len(ts) + len(expired)):
+        arrival = index < len(ts)
+        code = codes[index] if arrival else expired[index - len(ts)]
+        now = ts[index] if arrival else clock
+        if count + 2 >= len(out_codes):
+            out_codes, out_ts, out_exp = _double(out_codes), _double(out_ts), _double(out_exp)
+        if reported[code] < now and latest[code] > reported[code]:
+            out_codes[count], out_ts[count], out_exp[count] = code, reported[code], latest[code]
+            reported[code] = latest[code]
+            count += 1
+        if arrival:
+            latest[code] = max(latest[code], exp[index])
+            if reported[code] <= now and latest[code] > now:
+                out_codes[count], out_ts[count], out_exp[count] = code, now, latest[code]
+                reported[code] = latest[code]
+                count += 1
+    return out_codes[:count].copy(), out_ts[:count].copy(), out_exp[:count].copy()
+
+
+@kernel
+def _double(array: Ints) -> Ints:
+    larger = np.empty(2 * len(array), np.int64)
+    larger[: len(array)] = array
+    return larger

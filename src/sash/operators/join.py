@@ -1,0 +1,100 @@
+"""The symmetric window hash join (paper 1, W-Join; paper 5, 5.2).
+
+Meaning: a left and a right row with equal keys give a row that is valid while both are: (ts, exp) is
+(max ts, min exp). NULL keys match nothing, and without keys every row matches every other. If both inputs are stamped
+so is the output, and expiry is silent. Otherwise the output is explicit: whatever ends takes back its matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sash.operators.base import Edge, Operator
+from sash.operators.kernels import join as loop
+from sash.operators.kernels.lists import WORDS, fill
+from sash.operators.live_rows import Events, LiveRows, own, rows_at
+from sash.operators.netting import net
+from sash.state.changes import ChangeBatch
+from sash.state.hashing import any_null, hash_rows
+from sash.state.interner import Interner
+from sash.state.memory import Array, Arrays, Ints, Memory
+from sash.state.rows import RowStore
+
+
+class Join(Operator):
+    """Two sides, each with its rows in lists by key code; a key that neither side has any more is forgotten."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        inputs: tuple[Edge, Edge],
+        keys: tuple[tuple[int, int], ...],
+        left_columns: tuple[int, ...] | None = None,
+        right_columns: tuple[int, ...] | None = None,
+    ) -> None:
+        left, right = inputs
+        self._explicit = not (left.stamped and right.stamped)
+        self._keys = Interner(memory.scope("keys"))
+        self._heads = Arrays(memory, {"heads": np.int64})
+        self._sides = (
+            _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns),
+            _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns),
+        )
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        left, right = self._sides
+        left_events = left.apply(inputs[0], self._keys, clock)
+        right_events = right.apply(inputs[1], self._keys, clock)
+        self._heads.reserve(WORDS * self._keys.capacity)
+        ts, exp, sign, left_slots, right_slots, dead = loop.advance(
+            self._explicit,
+            left_events.ts, left_events.sign, left_events.items, left.links,
+            right_events.ts, right_events.sign, right_events.items, right.links,
+            self._heads["heads"],
+        )  # fmt: skip
+        columns = (*left.rows.take(left_slots), *right.rows.take(right_slots))
+        left.drop(left_events.items[left_events.sign < 0])
+        right.drop(right_events.items[right_events.sign < 0])
+        self._keys.forget(dead)
+        if not self._explicit:
+            return ChangeBatch.stamped(ts, exp, columns)
+        return net(ChangeBatch.explicit(ts, sign, columns))
+
+    @property
+    def state_rows(self) -> int:
+        return sum(side.live.live for side in self._sides)
+
+
+class _Side:
+    """The rows of one input: which are live, their output columns, and their places in the lists."""
+
+    def __init__(self, memory: Memory, edge: Edge, keys: tuple[int, ...], columns: tuple[int, ...] | None) -> None:
+        self._key_columns = keys
+        self._columns = tuple(range(len(edge.dtypes))) if columns is None else columns
+        self.live = LiveRows(memory.scope("live"), edge)
+        self.rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns])
+        self._links = Arrays(memory, {"links": np.int64})
+
+    @property
+    def links(self) -> Array:
+        return self._links["links"]
+
+    def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> Events:
+        """Store what arrives, with a code for its key; what happens up to the clock."""
+        nulls = any_null([batch.columns[key] for key in self._key_columns])
+        if nulls is not None:
+            batch = batch.take(np.flatnonzero(~nulls))
+        events, arrived, slots = self.live.apply(batch, clock)
+        columns = rows_at(batch, arrived)
+        codes, _ = keys.intern(*hash_rows([columns[key] for key in self._key_columns], len(arrived)))
+        self._links.reserve(WORDS * self.live.capacity)
+        fill(self.links, slots, codes, own(batch.exp[arrived]))
+        self.rows.put(slots, [columns[column] for column in self._columns])
+        return events
+
+    def drop(self, slots: Ints) -> None:
+        """Forget rows that ended."""
+        self.rows.free(slots)
+        self.live.release(slots)

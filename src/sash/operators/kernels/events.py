@@ -1,0 +1,27 @@
+"""Arrivals and ends of one input as one list of events in time order, ends before arrivals at one instant."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.state.changes import Signs
+from sash.state.jit import kernel
+from sash.state.memory import Ints
+
+
+@kernel
+def interleave(ts: Ints, arrived: Ints, ends: Ints, gone: Ints) -> tuple[Ints, Signs, Ints]:
+    """Merge arrivals (time, slot or code) with ends (time, slot or code): (times, signs, slots or codes)."""
+    n, m = len(ts), len(ends)
+    times = np.empty(n + m, np.int64)
+    signs = np.empty(n + m, np.int8)
+    items = np.empty(n + m, np.int64)
+    i = j = 0
+    for index in range(n + m):
+        if j < m and (i >= n or ends[j] <= ts[i]):
+            times[index], signs[index], items[index] = ends[j], -1, gone[j]
+            j += 1
+        else:
+            times[index], signs[index], items[index] = ts[i], 1, arrived[i]
+            i += 1
+    return times, signs, items

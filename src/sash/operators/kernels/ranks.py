@@ -1,0 +1,74 @@
+"""The loop of the aggregates by rank: rows enter and leave the tree of their group, ranks are read off."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sash.operators.kernels.touches import Events, Mask
+from sash.operators.kernels.treap import SIZE, Nodes, count, delete, find, insert, kth
+from sash.state.jit import kernel
+from sash.state.memory import Ints
+
+Floats = npt.NDArray[np.float64]
+
+
+@kernel
+def rank_rows(
+    events: Events, nodes: Ints, own: bool, skip: Mask, tree: Nodes, roots: Ints, places: Floats,
+    lower: Ints, upper: Ints, share: Floats,
+) -> Ints:  # fmt: skip
+    """By place (0.0 the first, 1.0 the last) and version: the nodes around it, + 1 (0: none), and the upper's share.
+
+    With `own` a removal is any node with the key of the event's node; the nodes that are free again are returned.
+    Otherwise the event's node itself leaves, if it is in the tree.
+    """
+    versions = len(lower) // len(places)
+    free = np.empty(2 * len(nodes) if own else 0, np.int64)
+    freed = 0
+    for index in range(len(events.first_group)):
+        _read(
+            tree, roots[events.first_group[index]], places, versions, events.first_version[index], lower, upper, share
+        )
+    for event in range(len(events.order)):
+        position = events.order[event]
+        code = events.group[position]
+        node = nodes[position]
+        skipped = len(skip) > 0 and skip[position]
+        if events.sign[position] > 0:
+            if not skipped:
+                roots[code] = insert(tree, roots[code], node)
+        elif own:
+            if not skipped:
+                victim = find(tree, roots[code], node)
+                if victim < 0:
+                    raise ValueError("a row was taken back that is not there")
+                roots[code] = delete(tree, roots[code], victim)
+                free[freed] = victim
+                freed += 1
+        elif tree.cells[node, SIZE] > 0:
+            roots[code] = delete(tree, roots[code], node)
+        if own and (skipped or events.sign[position] < 0):
+            free[freed] = node
+            freed += 1
+        if events.version[event] >= 0:
+            _read(tree, roots[code], places, versions, events.version[event], lower, upper, share)
+    return free[:freed].copy()
+
+
+@kernel
+def _read(
+    tree: Nodes, root: int, places: Floats, versions: int, version: int, lower: Ints, upper: Ints, share: Floats
+) -> None:
+    for place in range(len(places)):
+        to = place * versions + version
+        if root == 0:
+            lower[to] = 0
+            upper[to] = 0
+            share[to] = 0.0
+            continue
+        exact = np.float64(count(tree, root) - 1) * places[place]
+        index = int(np.floor(exact))
+        share[to] = exact - np.float64(index)
+        lower[to] = kth(tree, root, index) + 1
+        upper[to] = kth(tree, root, index + 1) + 1 if share[to] > 0.0 else lower[to]

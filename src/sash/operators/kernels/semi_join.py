@@ -1,0 +1,123 @@
+"""The loop of the semi-join: the left rows of a key come and go with the first and the last row on the right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.operators.kernels.growth import grown
+from sash.operators.kernels.lists import CODE, LENGTH, NEXT, WORDS, dead_codes, link, look_ahead, unlink
+from sash.state.changes import Signs
+from sash.state.jit import inlined, kernel
+from sash.state.memory import Ints
+
+_LEFT, _RIGHT, _CHANGES, _EMPTY, _WANTED = range(5)
+_RIGHTS, _BEFORE = LENGTH + 1, 1
+"""Per code: the head of the left rows, the rows right before this instant (+ 1, or 0 if not touched), the number of
+left rows, and the rows right."""
+
+
+@inlined
+def _inside(anti: bool, lists: Ints, place: int) -> bool:
+    """Whether the left rows of a key are in the output; a negative place is that of the rows without a key."""
+    return anti if place < 0 else (lists[place + _RIGHTS] > 0) != anti
+
+
+@kernel
+def advance(
+    anti: bool, left_ts: Ints, left_sign: Signs, left_slots: Ints, rows: Ints,
+    right_ts: Ints, right_sign: Signs, right_codes: Ints, lists: Ints,
+) -> tuple[Ints, Signs, Ints, Ints]:  # fmt: skip
+    """Apply the events of both sides: the changes (times, signs, left slots), and the codes that have no rows left."""
+    n, m = len(left_ts), len(right_ts)
+    ts = np.empty(n + m + 16, np.int64)
+    sign = np.empty(n + m + 16, np.int8)
+    slots = np.empty(n + m + 16, np.int64)
+    touched = np.empty(m, np.int64)
+    empty = np.empty(n + m, np.int64)
+    done = np.zeros(5, np.int64)
+    while done[_LEFT] < n or done[_RIGHT] < m:
+        # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
+        size = done[_CHANGES] + done[_WANTED]
+        ts, sign, slots = grown(ts, size), grown(sign, size), grown(slots, size)
+        _run(
+            anti, left_ts, left_sign, left_slots, rows, right_ts, right_sign, right_codes, lists,
+            done, ts, sign, slots, touched, empty,
+        )  # fmt: skip
+    count = done[_CHANGES]
+    return ts[:count], sign[:count], slots[:count], dead_codes(empty[: done[_EMPTY]], lists)
+
+
+@kernel
+def _run(
+    anti: bool, left_ts: Ints, left_sign: Signs, left_slots: Ints, rows: Ints,
+    right_ts: Ints, right_sign: Signs, right_codes: Ints, lists: Ints,
+    done: Ints, out_ts: Ints, out_sign: Signs, out_slots: Ints, touched: Ints, empty: Ints,
+) -> None:  # fmt: skip
+    """Go on from `done`, instant by instant, until the events end or the output may not hold the next one's changes."""
+    n, m, room = len(left_ts), len(right_ts), len(out_ts)
+    i, j, count, empties = done[_LEFT], done[_RIGHT], done[_CHANGES], done[_EMPTY]
+    done[_WANTED] = 0
+    while i < n or j < m:
+        now = left_ts[i] if j >= m or (i < n and left_ts[i] <= right_ts[j]) else right_ts[j]
+        last, stop, pending, most = i, j, 0, 0
+        while last < n and left_ts[last] == now:
+            last += 1
+            most += 1
+        while stop < m and right_ts[stop] == now:
+            place = WORDS * right_codes[stop]
+            if lists[place + _BEFORE] == 0:
+                lists[place + _BEFORE] = lists[place + _RIGHTS] + 1
+                touched[pending] = place
+                pending += 1
+                most += lists[place + LENGTH]
+            stop += 1
+        if count + most > room:
+            for index in range(pending):
+                lists[touched[index] + _BEFORE] = 0
+            done[_WANTED] = most
+            break
+        while i < last and left_sign[i] < 0:
+            # A row that ends was in the output if it was before this instant.
+            slot = left_slots[i]
+            place = WORDS * rows[WORDS * slot + CODE]
+            look_ahead(i, left_slots, rows, lists)
+            if _inside(anti, lists, place):
+                out_ts[count], out_sign[count], out_slots[count] = now, -1, slot
+                count += 1
+            if place >= 0:
+                unlink(rows, slot, lists, place)
+                if lists[place] == 0 and lists[place + _RIGHTS] == 0:
+                    empty[empties] = place // WORDS
+                    empties += 1
+            i += 1
+        for index in range(j, stop):
+            lists[WORDS * right_codes[index] + _RIGHTS] += right_sign[index]
+        j = stop
+        for sign in (-1, 1):
+            for index in range(pending):
+                place = touched[index]
+                matched = lists[place + _RIGHTS] > 0
+                if matched == (lists[place + _BEFORE] > 1) or (matched != anti) != (sign > 0):
+                    continue
+                following = lists[place]
+                while following > 0:
+                    out_ts[count], out_sign[count], out_slots[count] = now, sign, following - 1
+                    count += 1
+                    following = rows[WORDS * (following - 1) + NEXT]
+        for index in range(pending):
+            place = touched[index]
+            lists[place + _BEFORE] = 0
+            if lists[place] == 0 and lists[place + _RIGHTS] == 0:
+                empty[empties] = place // WORDS
+                empties += 1
+        while i < last:
+            slot = left_slots[i]
+            place = WORDS * rows[WORDS * slot + CODE]
+            look_ahead(i, left_slots, rows, lists)
+            if place >= 0:
+                link(rows, slot, lists, place)
+            if _inside(anti, lists, place):
+                out_ts[count], out_sign[count], out_slots[count] = now, 1, slot
+                count += 1
+            i += 1
+    done[_LEFT], done[_RIGHT], done[_CHANGES], done[_EMPTY] = i, j, count, empties

@@ -1,0 +1,83 @@
+"""The loop of the top-k: a tree of all live rows in order, of which a range of ranks is the output."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.operators.kernels.treap import Nodes, compare, count, delete, insert, kth, rank
+from sash.state.changes import Signs
+from sash.state.jit import kernel
+from sash.state.memory import Ints
+
+ROOT, LAST = 0, 1
+"""What is remembered beside the tree: its root, and the row at the last rank of the output (+ 1, 0 if there is none)."""
+
+
+@kernel
+def advance(
+    ts: Ints, sign: Signs, slots: Ints, tree: Nodes, ends: Ints, marks: Ints, first: int, stop: int
+) -> tuple[Ints, Signs, Ints]:
+    """Apply events in time order: the changes (times, signs, slots) of the rows at ranks [first, stop).
+
+    `marks` is zero for every slot, and so again afterwards.
+    """
+    n = len(ts)
+    out_ts = np.empty(2 * n, np.int64)
+    out_sign = np.empty(2 * n, np.int8)
+    out_slots = np.empty(2 * n, np.int64)
+    touched = np.empty(2 * n, np.int64)
+    changes = pending = 0
+    for event in range(n):
+        node = slots[event]
+        if _behind(tree, ends[LAST] - 1, node):
+            if sign[event] > 0:
+                ends[ROOT] = insert(tree, ends[ROOT], node)
+            else:
+                ends[ROOT] = delete(tree, ends[ROOT], node)
+        else:
+            place = rank(tree, ends[ROOT], node)
+            if sign[event] > 0:
+                ends[ROOT] = insert(tree, ends[ROOT], node)
+            # With the row in the tree, those at ranks first and stop cross the two ends of the output.
+            total = count(tree, ends[ROOT])
+            if place >= first:
+                pending = _mark(marks, node, sign[event], touched, pending)
+            elif total > first:
+                pending = _mark(marks, kth(tree, ends[ROOT], first), sign[event], touched, pending)
+            if total > stop:
+                pending = _mark(marks, kth(tree, ends[ROOT], stop), -sign[event], touched, pending)
+            if sign[event] < 0:
+                ends[ROOT] = delete(tree, ends[ROOT], node)
+            total = count(tree, ends[ROOT])
+            ends[LAST] = kth(tree, ends[ROOT], stop - 1) + 1 if total >= stop else 0
+        if event + 1 < n and ts[event + 1] == ts[event]:
+            continue
+        for change in (-1, 1):
+            for index in range(pending):
+                if marks[touched[index]] == 2 + change:
+                    out_ts[changes], out_sign[changes], out_slots[changes] = ts[event], change, touched[index]
+                    changes += 1
+        for index in range(pending):
+            marks[touched[index]] = 0
+        pending = 0
+    return out_ts[:changes], out_sign[:changes], out_slots[:changes]
+
+
+@kernel
+def _behind(tree: Nodes, last: int, node: int) -> bool:
+    """Whether a row comes after the last row of the output, so that it cannot change it."""
+    if last < 0:
+        return False
+    order = compare(tree, last, node)
+    return order < 0 or (order == 0 and last < node)
+
+
+@kernel
+def _mark(marks: Ints, node: int, change: int, touched: Ints, pending: int) -> int:
+    """Count a row in or out at this instant (2 stands for no change); how many rows are marked."""
+    if marks[node] == 0:
+        marks[node] = 2
+        touched[pending] = node
+        pending += 1
+    marks[node] += change
+    return pending

@@ -1,0 +1,98 @@
+"""The live rows of one input, whatever kind of edge it comes by: arrivals and ends become one list of events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sash.operators.base import Edge
+from sash.operators.kernels.events import interleave
+from sash.state.buffer import Buffer
+from sash.state.changes import ChangeBatch, Signs
+from sash.state.hash import HashBuffer
+from sash.state.hashing import hash_rows
+from sash.state.memory import Array, Arrays, Ints, Memory
+
+
+@dataclass(frozen=True)
+class Events:
+    """What happens to an input, sorted by time and with ends first at one instant; `items` are slots or codes."""
+
+    ts: Ints
+    sign: Signs
+    items: Ints
+
+
+def own(array: Array) -> Array:
+    """The array, copied if it is a read-only view: kernels are compiled for arrays that can be written."""
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
+
+
+class LiveRows:
+    """Numbers the live rows of an input; operators keep what they need of a row in arrays indexed by its slot."""
+
+    def __init__(self, memory: Memory, edge: Edge) -> None:
+        self._buffer: Buffer | HashBuffer = edge.buffer(memory) if edge.stamped else HashBuffer(memory)
+
+    def apply(self, batch: ChangeBatch, clock: int) -> tuple[Events, Ints, Ints]:
+        """The events up to the clock, the positions in the batch of the rows that arrive, and their slots.
+
+        The caller releases the slots of the rows that ended once their contents have been used.
+        """
+        if isinstance(self._buffer, HashBuffer):
+            slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch)))
+            arrived = np.flatnonzero(batch.sign > 0)
+            return Events(own(batch.ts), own(batch.sign), slots), arrived, slots[arrived]
+        slots = self._buffer.add(batch.exp)
+        gone, ends = self._buffer.drain(clock)
+        return Events(*interleave(own(batch.ts), slots, ends, gone)), np.arange(len(batch)), slots
+
+    def release(self, slots: Ints) -> None:
+        """Let the slots of rows that ended be used again."""
+        self._buffer.release(slots)
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below this."""
+        return self._buffer.capacity
+
+    @property
+    def live(self) -> int:
+        """How many rows there are."""
+        return self._buffer.live
+
+
+class LiveCodes:
+    """The live rows of an input of which nothing matters but a code: a stamped row keeps its code until it expires."""
+
+    def __init__(self, memory: Memory, edge: Edge) -> None:
+        self._buffer = edge.buffer(memory) if edge.stamped else None
+        self._rows = Arrays(memory, {"row.code": np.int64})
+
+    def apply(self, batch: ChangeBatch, codes: Ints, clock: int) -> Events:
+        """The events up to the clock, by code."""
+        if self._buffer is None:
+            return Events(own(batch.ts), own(batch.sign), codes)
+        slots = self._buffer.add(batch.exp)
+        self._rows.reserve(self._buffer.capacity)
+        code_of = self._rows["row.code"]
+        code_of[slots] = codes
+        gone, ends = self._buffer.drain(clock)
+        events = Events(*interleave(own(batch.ts), codes, ends, code_of[gone]))
+        self._buffer.release(gone)
+        return events
+
+    @property
+    def live(self) -> int:
+        """How many rows are remembered one by one."""
+        return 0 if self._buffer is None else self._buffer.live
+
+
+def rows_at(batch: ChangeBatch, positions: Ints) -> tuple[pa.Array, ...]:
+    """The columns of the rows at these ascending positions, without copying when they are all."""
+    if len(positions) == len(batch):
+        return batch.columns
+    index = pa.array(positions)
+    return tuple(column.take(index) for column in batch.columns)

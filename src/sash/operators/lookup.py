@@ -1,0 +1,94 @@
+"""Join with a relation that never changes: plain data, so positive and negative rows pass alike (paper 5, 4.1).
+
+Meaning: (row, ts, exp, sign) gives (row + match, ts, exp, sign) for every match; LEFT pads a row without a match with
+NULLs, SEMI keeps the rows that have one and ANTI those that have none. Keys that are NULL match nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.operators.base import Edge, Operator
+from sash.operators.scalar import evaluate
+from sash.plan.expressions import Expression
+from sash.plan.nodes import JoinKind
+from sash.state.changes import ChangeBatch
+from sash.state.hashing import any_null, hash_rows
+from sash.state.interner import Interner
+from sash.state.memory import HeapMemory, Ints, Memory
+
+
+class Lookup(Operator):
+    """An index over the relation, made with the operator; there is no state that changes."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        inputs: tuple[Edge],
+        table: pa.Table,
+        kind: JoinKind,
+        keys: tuple[tuple[int, int], ...],
+        condition: Expression | None = None,
+    ) -> None:
+        self._kind = kind
+        self._keys = keys
+        self._condition = condition
+        self._columns = [table.column(index).combine_chunks() for index in range(table.num_columns)]
+        rows = np.arange(table.num_rows)
+        key_columns = [self._columns[right] for _, right in keys]
+        nulls = any_null(key_columns)
+        if nulls is not None:
+            rows = rows[~nulls]
+        low, high = hash_rows(key_columns, table.num_rows)
+        self._interner = Interner(HeapMemory())
+        codes, _ = self._interner.intern(low[rows], high[rows])
+        self._sorted = rows[np.argsort(codes, kind="stable")]
+        counts = np.bincount(codes, minlength=self._interner.capacity + 1)
+        self._starts = np.concatenate(([0], np.cumsum(counts)))
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        (batch,) = inputs
+        left, right = self._matches(batch)
+        if self._condition is not None and len(left):
+            pairs = [column.take(pa.array(left)) for column in batch.columns]
+            pairs += [column.take(pa.array(right)) for column in self._columns]
+            passed = pc.fill_null(evaluate(self._condition, pairs, len(left)), False)
+            keep = np.flatnonzero(passed.to_numpy(zero_copy_only=False))
+            left, right = left[keep], right[keep]
+        matched = np.zeros(len(batch), np.bool_)
+        matched[left] = True
+        match self._kind:
+            case "semi":
+                return batch.take(np.flatnonzero(matched))
+            case "anti":
+                return batch.take(np.flatnonzero(~matched))
+            case "left":
+                alone = np.flatnonzero(~matched)
+                order = np.argsort(np.concatenate((left, alone)), kind="stable")
+                left = np.concatenate((left, alone))[order]
+                index = pa.array(
+                    np.concatenate((right, np.zeros_like(alone)))[order],
+                    mask=np.concatenate((np.zeros(len(right), np.bool_), np.ones(len(alone), np.bool_)))[order],
+                )
+            case _:
+                index = pa.array(right)
+        rows = batch.take(left)
+        return rows.with_columns([*rows.columns, *(column.take(index) for column in self._columns)])
+
+    def _matches(self, batch: ChangeBatch) -> tuple[Ints, Ints]:
+        """Pairs of (row of the batch, row of the relation) with equal keys, in the batch's order."""
+        columns = [batch.columns[left] for left, _ in self._keys]
+        codes = self._interner.find(*hash_rows(columns, len(batch)))
+        nulls = any_null(columns)
+        if nulls is not None:
+            codes[nulls] = -1
+        found = np.flatnonzero(codes >= 0)
+        starts = self._starts[codes[found]]
+        counts = self._starts[codes[found] + 1] - starts
+        left = np.repeat(found, counts)
+        within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return left, self._sorted[np.repeat(starts, counts) + within]

@@ -1,0 +1,88 @@
+"""Arithmetic as Spark's ANSI mode has it: overflow and division by zero are errors, never wrapped or infinite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from sash.operators.scalar import decimals
+from sash.operators.scalar.arrays import Array, Datum, holds_any, kernel, null_mask
+from sash.operators.scalar.casts import cast
+from sash.plan.types import type_name
+
+
+def binary(function: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """add, subtract, multiply or divide."""
+
+    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+        left, right = arguments
+        if pa.types.is_decimal(dtype):
+            return _fits(decimals.arithmetic(function, left, right, dtype), arguments, dtype)
+        return kernel(f"{function}_checked", _as(left, dtype), _as(right, dtype))
+
+    return run
+
+
+def unary(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """negate or abs."""
+
+    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+        return kernel(f"{name}_checked", *arguments)
+
+    return run
+
+
+def bitwise(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """and, or or xor of the bits of two integers."""
+
+    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+        return kernel(f"bit_wise_{name}", *(_as(argument, dtype) for argument in arguments))
+
+    return run
+
+
+def int_divide(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """DIV: the quotient of BIGINTs or decimals without its fraction."""
+    left, right = arguments
+    if pa.types.is_decimal(left.type) or pa.types.is_decimal(right.type):
+        return cast(decimals.integral_divide(left, right), dtype)
+    if pa.types.is_floating(left.type) or pa.types.is_floating(right.type):
+        return cast(kernel("trunc", kernel("divide_checked", left, right)), dtype)
+    return kernel("divide_checked", _as(left, dtype), _as(right, dtype))
+
+
+def modulo(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The remainder, with the sign of the dividend."""
+    left, right = arguments
+    if pa.types.is_decimal(dtype):
+        return _fits(decimals.arithmetic("modulo", left, right, dtype), arguments, dtype)
+    # The checked kernel calls the smallest integer modulo -1 an overflow; it is 0.
+    name = "remainder_checked" if pa.types.is_floating(dtype) else "remainder"
+    return kernel(name, _as(left, dtype), _as(right, dtype))
+
+
+def pmod(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The remainder, moved to the divisor's side of zero."""
+    remainder = modulo(arguments, dtype)
+    negative = kernel("less", remainder, pa.scalar(0, pa.int8()).cast(dtype))
+    if not holds_any(negative):
+        return remainder
+    divisor = arguments[1]
+    if pa.types.is_decimal(dtype):
+        wide = pa.decimal256(60, decimals.shape(dtype)[1])
+        moved = decimals.arithmetic("modulo", kernel("add", remainder.cast(wide), divisor), divisor, dtype)
+    else:
+        moved = modulo([kernel("add", remainder, _as(divisor, dtype)), divisor], dtype)
+    return kernel("if_else", negative, moved, remainder)
+
+
+def _as(operand: Datum, dtype: pa.DataType) -> Datum:
+    return operand if operand.type == dtype else operand.cast(dtype)
+
+
+def _fits(result: Array, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The result, if it is NULL only where an argument is."""
+    if result.null_count and holds_any(kernel("and_not", kernel("is_null", result), null_mask(arguments))):
+        raise pa.ArrowInvalid(f"overflow of {type_name(dtype)}")
+    return result

@@ -1,0 +1,142 @@
+"""What every scalar function is made of: arrays or constants in, kernels, NumPy views and per-value loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Array: TypeAlias = "pa.Array[Any]"
+Datum: TypeAlias = "pa.Array[Any] | pa.Scalar[Any]"
+Numbers: TypeAlias = npt.NDArray[Any]
+
+
+def kernel(name: str, *arguments: Datum, options: pc.FunctionOptions | None = None) -> Array:
+    """Arrow's compute function `name`; at least one argument is an array, so the result is one."""
+    result: Array = pc.call_function(name, list(arguments), options)
+    return result
+
+
+def rows_of(arguments: Sequence[Datum]) -> int:
+    """The number of rows of a call's arguments."""
+    return next((len(argument) for argument in arguments if isinstance(argument, pa.Array)), 1)
+
+
+def broadcast(datum: Datum, rows: int) -> Array:
+    """The datum as an array."""
+    if isinstance(datum, pa.Array):
+        return datum
+    constant: Any = datum
+    repeated: Array = pa.repeat(constant, rows)
+    return repeated
+
+
+def nulls(rows: int, dtype: Any) -> Array:
+    """So many NULLs of a type."""
+    result: Array = pa.nulls(rows, dtype)
+    return result
+
+
+def broadcast_all(arguments: Sequence[Datum]) -> list[Array]:
+    """All arguments as arrays of one length."""
+    rows = rows_of(arguments)
+    return [broadcast(argument, rows) for argument in arguments]
+
+
+def holds_any(mask: Array) -> bool:
+    """Whether a boolean array is true anywhere."""
+    return bool(pc.call_function("any", [mask]).as_py())
+
+
+def nullify(values: Array, mask: Array) -> Array:
+    """NULL where the mask is true."""
+    if not holds_any(mask):
+        return values
+    return kernel("if_else", kernel("coalesce", mask, pa.scalar(False)), pa.scalar(None, values.type), values)
+
+
+def null_mask(arguments: Sequence[Datum]) -> Array:
+    """True where any argument is NULL."""
+    masks = [kernel("is_null", argument) for argument in broadcast_all(arguments)]
+    result = masks[0]
+    for mask in masks[1:]:
+        result = kernel("or", result, mask)
+    return result
+
+
+def numbers(values: Array) -> Numbers:
+    """A NumPy view of a numeric, date or timestamp array; NULLs read as zero."""
+    dtype = values.type
+    if pa.types.is_timestamp(dtype):
+        values = values.view(pa.int64())
+    elif pa.types.is_date32(dtype):
+        values = values.view(pa.int32())
+    if values.null_count:
+        zero = False if pa.types.is_boolean(values.type) else 0
+        values = kernel("coalesce", values, pa.scalar(zero, values.type))
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+def from_numbers(result: Numbers, dtype: pa.DataType, unknown: Sequence[Datum] | Array) -> Array:
+    """An array of `result`, NULL where the mask `unknown` is true, or where any array in it is NULL."""
+    mask = unknown if isinstance(unknown, pa.Array) else null_mask(unknown)
+    physical = pa.int32() if pa.types.is_date32(dtype) else pa.int64() if pa.types.is_timestamp(dtype) else dtype
+    built: Array = pa.array(result, type=physical, mask=mask.to_numpy(zero_copy_only=False), from_pandas=False)
+    return built if physical == dtype else built.view(dtype)
+
+
+def limits(dtype: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    half = 1 << (dtype.bit_width - 1)
+    return -half, half - 1
+
+
+def scatter(pieces: Sequence[Array], places: Sequence[Numbers], rows: int, dtype: pa.DataType) -> Array:
+    """The array of `rows` rows that has piece i at the positions places[i], and NULL where there is none."""
+    if not pieces:
+        return nulls(rows, dtype)
+    source = np.full(rows, -1, dtype=np.int64)
+    source[np.concatenate(places)] = np.arange(sum(len(piece) for piece in pieces))
+    indices: Any = pa.array(source, mask=source < 0)
+    result: Array = pa.concat_arrays(list(pieces)).take(indices)
+    return result
+
+
+def for_each_parameter(
+    function: Callable[..., Array], values: Datum, parameters: Sequence[Datum], dtype: pa.DataType
+) -> Array:
+    """`function(values, *parameters)` with the parameters as Python values.
+
+    Parameters are nearly always constants. Where they are columns, the function runs once per distinct combination.
+    """
+    constants = [parameter.as_py() for parameter in parameters if not isinstance(parameter, pa.Array)]
+    if len(constants) == len(parameters):
+        assert isinstance(values, pa.Array)
+        return function(values, *constants)
+    arrays = broadcast_all([values, *parameters])
+    encoded = [array.dictionary_encode() for array in arrays[1:]]
+    known = ~null_mask(arrays).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(known)
+    dictionaries = [each.dictionary.to_pylist() for each in encoded]
+    sizes = tuple(len(dictionary) for dictionary in dictionaries)
+    codes = np.ravel_multi_index([numbers(each.indices)[rows] for each in encoded], sizes) if len(rows) else rows
+    combinations, group, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    order = rows[np.argsort(group, kind="stable")]
+    places = np.split(order, np.cumsum(counts)[:-1]) if len(rows) else []
+    pieces = []
+    for place, combination in zip(places, combinations, strict=True):
+        chosen = np.unravel_index(combination, sizes)
+        parameter = (dictionary[int(code)] for dictionary, code in zip(dictionaries, chosen, strict=True))
+        pieces.append(function(arrays[0].take(place), *parameter))
+    return scatter(pieces, places, len(arrays[0]), dtype)
+
+
+def map_distinct(values: Array, function: Callable[[Any], Any], dtype: pa.DataType) -> Array:
+    """A Python function of one value, run once per distinct value: for what no kernel does."""
+    encoded = values.dictionary_encode()
+    results: Array = pa.array([function(value) for value in encoded.dictionary.to_pylist()], dtype)
+    return results.take(encoded.indices)

@@ -1,0 +1,173 @@
+"""Dates and timestamps: fields, truncation and arithmetic in the proleptic Gregorian calendar and in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.operators.scalar import decimals
+from sash.operators.scalar.arrays import (
+    Array,
+    Datum,
+    Numbers,
+    broadcast_all,
+    for_each_parameter,
+    from_numbers,
+    kernel,
+    nullify,
+    nulls,
+    numbers,
+)
+from sash.operators.scalar.casts import DAY, SECOND, cast
+
+_NAIVE = pa.timestamp("us")
+_MONTHS = {"year": 12, "yyyy": 12, "yy": 12, "quarter": 3, "month": 1, "mon": 1, "mm": 1}
+_MICROS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": SECOND,
+    "minute": 60 * SECOND,
+    "hour": 3_600 * SECOND,
+    "day": DAY,
+    "dd": DAY,
+}
+
+
+def field(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """A field of a date or timestamp that Arrow knows by `name`."""
+
+    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+        values = _moments(arguments[0]) if name in ("hour", "minute", "second") else _days_or_moments(arguments[0])
+        return kernel(name, values).cast(dtype)
+
+    return run
+
+
+def day_of_week(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """1 for Sunday to 7 for Saturday."""
+    options = pc.DayOfWeekOptions(count_from_zero=False, week_start=7)
+    return kernel("day_of_week", _days_or_moments(arguments[0]), options=options).cast(dtype)
+
+
+def date_add(sign: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """The date some days later (1) or earlier (-1)."""
+
+    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+        days, count = _days(arguments[0]).view(pa.int32()), arguments[1].cast(pa.int32())
+        return kernel("add_checked" if sign > 0 else "subtract_checked", days, count).view(dtype)
+
+    return run
+
+
+def date_diff(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """Days from the second date to the first."""
+    end, start = (_days(argument).view(pa.int32()) for argument in broadcast_all(arguments))
+    return kernel("subtract_checked", end, start)
+
+
+def date_trunc(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The start of the unit that the timestamp is in; NULL for a unit that Spark does not know."""
+    unit, moment = arguments
+
+    def run(values: Array, name: str) -> Array:
+        name, micros = name.lower(), numbers(values)
+        if name in _MONTHS:
+            months = _floor(micros.view("M8[us]").astype("M8[M]").astype(np.int64), _MONTHS[name])
+            start = months.astype("M8[M]").astype("M8[us]").astype(np.int64)
+        elif name == "week":
+            # Day 0 was a Thursday; weeks start on Mondays.
+            start = _floor(micros + 3 * DAY, 7 * DAY) - 3 * DAY
+        elif name in _MICROS:
+            start = _floor(micros, _MICROS[name])
+        else:
+            return nulls(len(values), dtype)
+        return from_numbers(start, dtype, [values])
+
+    return for_each_parameter(run, _moments(broadcast_all([moment, unit])[0]), [unit], dtype)
+
+
+def to_date(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """TO_DATE without a format, or DATE(...): a cast."""
+    return _days(arguments[0])
+
+
+def last_day(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The last day of the date's month."""
+    days = _days(arguments[0])
+    following = numbers(days).astype("M8[D]").astype("M8[M]") + np.timedelta64(1, "M")
+    return from_numbers(following.astype("M8[D]").astype(np.int32) - 1, dtype, [days])
+
+
+def add_months(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The same day some months later, or the last one of a month that is too short."""
+    days, count = broadcast_all(arguments)
+    days = _days(days)
+    dates = numbers(days).astype("M8[D]")
+    months = dates.astype("M8[M]")
+    day = (dates - months.astype("M8[D]")).astype(np.int64)
+    target = months.astype(np.int64) + numbers(count).astype(np.int64)
+    first = target.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    following = (target + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
+    return from_numbers((first + np.minimum(day, following - first - 1)).astype(np.int32), dtype, [days, count])
+
+
+def unix_timestamp(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """Seconds since 1970, the fraction cut off: towards zero, as Spark does here and in no other function."""
+    moments = _moments(arguments[0])
+    return kernel("divide", moments.view(pa.int64()), pa.scalar(SECOND))
+
+
+def unix_time(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """Whole units of so many microseconds since 1970, rounded down."""
+
+    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+        moments = _moments(arguments[0])
+        return from_numbers(_floor(numbers(moments), micros) // micros, dtype, [moments])
+
+    return run
+
+
+def timestamp_from(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """The moment so many units of so many microseconds after 1970; the units may have fractions."""
+
+    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+        (values,) = broadcast_all(arguments)
+        if pa.types.is_integer(values.type):
+            return kernel("multiply_checked", values.cast(pa.int64()), pa.scalar(micros)).view(dtype)
+        if pa.types.is_floating(values.type):
+            values = nullify(values, kernel("invert", kernel("is_finite", values)))
+            scaled = kernel("multiply", values.cast(pa.float64()), pa.scalar(float(micros)))
+            return cast(scaled, pa.int64()).view(dtype)
+        # More digits than microseconds have are an error, in Spark too.
+        wide = values.cast(pa.decimal256(50, decimals.shape(values.type)[1]))
+        factor = pa.scalar(micros).cast(pa.decimal256(19, 0))
+        return kernel("multiply_checked", wide.cast(pa.decimal256(50, 6)), factor).cast(pa.int64()).view(dtype)
+
+    return run
+
+
+def add_micros(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The timestamp so many microseconds later."""
+    moment, micros = broadcast_all(arguments)
+    return kernel("add_checked", _moments(moment).view(pa.int64()), micros.cast(pa.int64())).view(dtype)
+
+
+def _floor(values: Numbers, unit: int) -> Numbers:
+    floored: Numbers = values - values % unit
+    return floored
+
+
+def _days(datum: Datum) -> Array:
+    return cast(broadcast_all([datum])[0], pa.date32())
+
+
+def _moments(datum: Datum) -> Array:
+    """As timestamps without a zone, whose fields Arrow reads without a time zone database."""
+    return cast(broadcast_all([datum])[0], _NAIVE)
+
+
+def _days_or_moments(datum: Datum) -> Array:
+    return broadcast_all([datum])[0] if pa.types.is_date32(datum.type) else _moments(datum)

@@ -1,0 +1,213 @@
+"""Evaluates scalar expressions over the columns of a batch, with the meaning they have in Spark's ANSI mode.
+
+An expression that can fail on a value is evaluated only on the rows that need it: the branch of a CASE that a row
+takes, the arguments of COALESCE up to the first that is not NULL, the right side of AND and OR where the left one does
+not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.errors import EvaluationError
+from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast, kernel, nulls, scatter
+from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
+from sash.operators.scalar.functions import FUNCTIONS
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, walk
+from sash.plan.types import type_name
+
+_LAZY = {"and", "or", "coalesce"}
+_NEVER_FAIL_ON_FLOATS = {"add", "subtract", "multiply", "negate", "abs", "round"}
+
+
+def evaluate(expression: Expression, columns: Sequence[Array], rows: int) -> Array:
+    """The value of the expression in each of the `rows` rows, an array of exactly `expression.dtype`."""
+    if rows == 0:
+        return pa.array([], expression.dtype)
+    return broadcast(cast_datum(_evaluate(expression, _Rows(columns, rows)), expression.dtype), rows)
+
+
+def supports(expression: Expression) -> str | None:
+    """None if `evaluate` can evaluate all of the expression, else the name of the first thing that it cannot."""
+    for node in walk(expression):
+        match node:
+            case Native():
+                return node.sql
+            case Call() if node.function in _LAZY:
+                continue
+            case Call():
+                function = FUNCTIONS.get(node.function)
+                if function is None:
+                    return node.function
+                if not function.least <= len(node.arguments) <= function.most:
+                    return f"{node.function} with {len(node.arguments)} arguments"
+            case Cast() if not can_cast(node.argument.dtype, node.dtype):
+                return f"CAST({type_name(node.argument.dtype)} AS {type_name(node.dtype)})"
+    return None
+
+
+class _Rows:
+    """The rows under evaluation: the columns of a batch, or of some of its rows, gathered when first read."""
+
+    def __init__(self, columns: Sequence[Array], count: int, chosen: Numbers | None = None) -> None:
+        self.count = count
+        self._columns = columns
+        self._chosen = chosen
+        self._gathered: dict[int, Array] = {}
+
+    def column(self, index: int) -> Array:
+        if self._chosen is None:
+            return self._columns[index]
+        if index not in self._gathered:
+            self._gathered[index] = self._columns[index].take(self._chosen)
+        return self._gathered[index]
+
+    def choose(self, rows: Numbers) -> _Rows:
+        """Some of these rows, by position."""
+        if len(rows) == self.count:
+            return self
+        return _Rows(self._columns, len(rows), rows if self._chosen is None else self._chosen[rows])
+
+
+def _evaluate(expression: Expression, rows: _Rows) -> Datum:
+    """An array, or a scalar if the value is the same in every row; there is at least one row."""
+    match expression:
+        case Column(index=index):
+            return rows.column(index)
+        case Literal(value=value, dtype=dtype):
+            return pa.scalar(value, dtype)
+        case Cast(argument=argument, dtype=dtype, lenient=lenient):
+            value = _evaluate(argument, rows)
+            if isinstance(value, pa.Array):
+                return cast(value, dtype, lenient)
+            constant: Datum = cast(broadcast(value, 1), dtype, lenient)[0]
+            return constant
+        case Call(function="and" | "or"):
+            return _connect(expression, rows)
+        case Call(function="coalesce"):
+            return _coalesce(expression, rows)
+        case Call():
+            return _call(expression, [_evaluate(argument, rows) for argument in expression.arguments])
+        case Case():
+            return _case(expression, rows)
+        case Native(sql=sql):
+            raise EvaluationError(f"only Spark can evaluate {sql}; use it straight above a source")
+
+
+def _call(call: Call, arguments: list[Datum]) -> Datum:
+    function = FUNCTIONS.get(call.function)
+    if function is None:
+        raise EvaluationError(f"there is no function {call.function}; see supports()")
+    if function.strict and any(_is_null_constant(argument) for argument in arguments):
+        return pa.scalar(None, call.dtype)
+    constant = bool(arguments) and not any(isinstance(argument, pa.Array) for argument in arguments)
+    if constant:
+        arguments = [broadcast(arguments[0], 1), *arguments[1:]]
+    try:
+        result = cast_datum(function.run(arguments, call.dtype), call.dtype)
+    except pa.ArrowInvalid as error:
+        raise _explain(call, str(error)) from None
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        types = ", ".join(type_name(argument.type) for argument in arguments)
+        raise EvaluationError(f"{call.function} does not take ({types}); cast its arguments ({error})") from None
+    return result[0] if constant and isinstance(result, pa.Array) else result
+
+
+def _explain(call: Call, reason: str) -> EvaluationError:
+    if "by zero" in reason:
+        return EvaluationError(
+            f"{call.function}: division by zero; make the divisor NULLIF(divisor, 0), or use TRY_DIVIDE, to get NULL instead"
+        )
+    return EvaluationError(
+        f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason}); cast the arguments to a wider type, "
+        "or use TRY_CAST or a TRY_ function to get NULL instead"
+    )
+
+
+def _is_null_constant(datum: Datum) -> bool:
+    return bool(pa.types.is_null(datum.type) or (isinstance(datum, pa.Scalar) and not datum.is_valid))
+
+
+def _can_fail(expression: Expression) -> bool:
+    for node in walk(expression):
+        match node:
+            case Native():
+                return True
+            case Cast(argument=argument, dtype=dtype, lenient=False) if may_fail(argument.dtype, dtype):
+                return True
+            case Call(function=name, dtype=dtype) if name not in _LAZY:
+                harmless = name in _NEVER_FAIL_ON_FLOATS and pa.types.is_floating(dtype)
+                if FUNCTIONS[name].fails and not harmless:
+                    return True
+    return False
+
+
+def _connect(call: Call, rows: _Rows) -> Datum:
+    """AND and OR, in three-valued logic."""
+    conjunction = call.function == "and"
+    result = cast_datum(_evaluate(call.arguments[0], rows), pa.bool_())
+    for argument in call.arguments[1:]:
+        if _can_fail(argument):
+            decided = kernel("equal", broadcast(result, rows.count), pa.scalar(not conjunction))
+            undecided = kernel("coalesce", kernel("invert", decided), pa.scalar(True))
+            part: Datum = _evaluate_where(argument, rows, undecided)
+        else:
+            part = _evaluate(argument, rows)
+        part = cast_datum(part, pa.bool_())
+        result = pc.call_function("and_kleene" if conjunction else "or_kleene", [result, part])
+    return result
+
+
+def _coalesce(call: Call, rows: _Rows) -> Datum:
+    """The first argument that is not NULL."""
+    result = cast_datum(_evaluate(call.arguments[0], rows), call.dtype)
+    for argument in call.arguments[1:]:
+        if isinstance(result, pa.Scalar) and result.is_valid:
+            return result
+        if _can_fail(argument):
+            missing = kernel("is_null", broadcast(result, rows.count))
+            part: Datum = _evaluate_where(argument, rows, missing)
+        else:
+            part = _evaluate(argument, rows)
+        result = pc.call_function("coalesce", [result, cast_datum(part, call.dtype)])
+    return result
+
+
+def _case(case: Case, rows: _Rows) -> Datum:
+    """CASE: row by row the first branch whose condition holds."""
+    remaining = np.arange(rows.count)
+    pieces: list[Array] = []
+    places: list[Numbers] = []
+
+    def take(value: Expression, chosen: Numbers) -> None:
+        if len(chosen):
+            piece = broadcast(_evaluate(value, rows.choose(chosen)), len(chosen))
+            pieces.append(cast(piece, case.dtype))
+            places.append(chosen)
+
+    for condition, value in case.branches:
+        if not len(remaining):
+            break
+        holds = broadcast(_evaluate(condition, rows.choose(remaining)), len(remaining))
+        holds = kernel("coalesce", cast(holds, pa.bool_()), pa.scalar(False))
+        mask = holds.to_numpy(zero_copy_only=False)
+        take(value, remaining[mask])
+        remaining = remaining[~mask]
+    if case.otherwise is not None:
+        take(case.otherwise, remaining)
+    if len(pieces) == 1 and len(pieces[0]) == rows.count:
+        return pieces[0]
+    return scatter(pieces, places, rows.count, case.dtype)
+
+
+def _evaluate_where(expression: Expression, rows: _Rows, mask: Array) -> Array:
+    """The value where the mask is true, NULL elsewhere."""
+    chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+    if not len(chosen):
+        return nulls(rows.count, expression.dtype)
+    piece = broadcast(_evaluate(expression, rows.choose(chosen)), len(chosen))
+    return piece if len(chosen) == rows.count else scatter([piece], [chosen], rows.count, expression.dtype)

@@ -1,0 +1,105 @@
+"""Searching in strings: LIKE, regular expressions, substrings, and what is made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.errors import EvaluationError
+from sash.operators.scalar.arrays import (
+    Array,
+    Datum,
+    broadcast_all,
+    for_each_parameter,
+    holds_any,
+    kernel,
+    map_distinct,
+    numbers,
+)
+
+_BAD_ESCAPE = re.compile(r"(?:[^\\]|\\[\\%_])*\\(?:[^\\%_]|$)", re.DOTALL)
+
+
+def like(ignore_case: bool) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """LIKE or ILIKE, with the backslash as the escape."""
+
+    def match(values: Array, pattern: str) -> Array:
+        if _BAD_ESCAPE.match(pattern):
+            raise EvaluationError(
+                f"LIKE '{pattern}': a backslash may stand only before %, _ or another backslash; double it"
+            )
+        return kernel("match_like", values, options=pc.MatchSubstringOptions(pattern, ignore_case=ignore_case))
+
+    return _with_parameters(match, pa.bool_())
+
+
+def match_regex(values: Array, pattern: str) -> Array:
+    """RLIKE; patterns that RE2 lacks (lookaround, back references) by Python's re, once per distinct value."""
+    try:
+        return kernel("match_substring_regex", values, options=pc.MatchSubstringOptions(pattern))
+    except pa.ArrowInvalid:
+        try:
+            compiled = re.compile(pattern)
+        except re.error as error:
+            raise EvaluationError(f"RLIKE '{pattern}': not a regular expression ({error}); correct it") from None
+        return map_distinct(values, lambda text: compiled.search(text) is not None, pa.bool_())
+
+
+def find(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    """starts_with, ends_with or contains ("match_substring")."""
+    return _with_parameters(
+        lambda values, part: kernel(name, values, options=pc.MatchSubstringOptions(part)), pa.bool_()
+    )
+
+
+def position(values: Array, part: str) -> Array:
+    """INSTR: where the part first starts, 0 if nowhere; text beyond ASCII in Python, once per distinct value."""
+    plain = kernel("string_is_ascii", values)
+    if holds_any(kernel("invert", plain)):
+        return map_distinct(values, lambda text: text.find(part) + 1, pa.int32())
+    found = kernel("find_substring", values, options=pc.MatchSubstringOptions(part))
+    return kernel("add", found, pa.scalar(1, found.type))
+
+
+def replace(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """Every occurrence of the second argument replaced by the third; without a third, dropped."""
+    replacement = arguments[2] if len(arguments) > 2 else pa.scalar("")
+
+    def run(values: Array, old: str, new: str) -> Array:
+        return kernel("replace_substring", values, options=pc.ReplaceSubstringOptions(old, new)) if old else values
+
+    return for_each_parameter(run, broadcast_all(arguments)[0], [arguments[1], replacement], dtype)
+
+
+def split_part(values: Array, delimiter: str, part: int) -> Array:
+    """The part-th piece between delimiters, from the end if negative; '' if there is none."""
+    if part == 0:
+        raise EvaluationError("SPLIT_PART takes a part from 1, or from -1 for the last; 0 is neither")
+    if not delimiter:
+        empty = kernel("if_else", kernel("is_valid", values), pa.scalar(""), pa.scalar(None, pa.string()))
+        return values if part in (1, -1) else empty
+    lists: Any = kernel("split_pattern", values, options=pc.SplitPatternOptions(delimiter))
+    starts = numbers(lists.offsets).astype(np.int64)
+    chosen = starts[:-1] + part - 1 if part > 0 else starts[1:] + part
+    outside = (chosen < starts[:-1]) | (chosen >= starts[1:])
+    found = kernel("coalesce", lists.values.take(pa.array(chosen, mask=outside)), pa.scalar(""))
+    return kernel("if_else", kernel("is_null", values), pa.scalar(None, pa.string()), found)
+
+
+def _with_parameters(
+    function: Callable[..., Array], dtype: pa.DataType
+) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    def run(arguments: Sequence[Datum], _: pa.DataType) -> Array:
+        return for_each_parameter(function, broadcast_all(arguments)[0], arguments[1:], dtype)
+
+    return run
+
+
+match_regexes = _with_parameters(match_regex, pa.bool_())
+positions = _with_parameters(position, pa.int32())
+split_parts = _with_parameters(split_part, pa.string())

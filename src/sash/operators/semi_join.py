@@ -1,0 +1,84 @@
+"""The semi-join and the anti-join over windows, keeping duplicates (paper 1, W-MINUS: Algorithm 4.3 and 4.5).
+
+Meaning: a left row is in the output while some right row has its key (`anti`: while none has). A NULL in a key matches
+nothing. Of the right side only the number of rows per key is kept. The output is explicit: a left row is taken back
+when it ends, or when the first match comes (semi: when the last one goes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sash.operators.base import Edge, Operator
+from sash.operators.kernels import semi_join as loop
+from sash.operators.kernels.lists import WORDS, fill
+from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
+from sash.operators.netting import net
+from sash.state.changes import ChangeBatch
+from sash.state.hashing import any_null, hash_rows
+from sash.state.interner import Interner
+from sash.state.memory import Arrays, Memory
+from sash.state.rows import RowStore
+
+
+class SemiJoin(Operator):
+    """Left rows in lists by key code, right rows as counts; a key that neither side has any more is forgotten."""
+
+    def __init__(
+        self, memory: Memory, inputs: tuple[Edge, Edge], keys: tuple[tuple[int, int], ...], anti: bool
+    ) -> None:
+        left, right = inputs
+        self._anti = anti
+        self._left_keys, self._right_keys = tuple(key for key, _ in keys), tuple(key for _, key in keys)
+        self._keys = Interner(memory.scope("keys"))
+        self._lists = Arrays(memory, {"lists": np.int64})
+        self._left = LiveRows(memory.scope("left"), left)
+        self._links = Arrays(memory.scope("left"), {"links": np.int64})
+        self._rows = RowStore(memory.scope("rows"), left.dtypes)
+        self._right = LiveCodes(memory.scope("right"), right)
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        left = self._apply_left(inputs[0], clock)
+        right = self._apply_right(inputs[1], clock)
+        self._lists.reserve(WORDS * self._keys.capacity)
+        ts, sign, slots, dead = loop.advance(
+            self._anti, left.ts, left.sign, left.items, self._links["links"],
+            right.ts, right.sign, right.items, self._lists["lists"],
+        )  # fmt: skip
+        columns = self._rows.take(slots)
+        gone = left.items[left.sign < 0]
+        self._rows.free(gone)
+        self._left.release(gone)
+        self._keys.forget(dead)
+        return net(ChangeBatch.explicit(ts, sign, columns))
+
+    def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
+        nulls = any_null([batch.columns[key] for key in self._left_keys])
+        if nulls is not None and not self._anti:
+            batch, nulls = batch.take(np.flatnonzero(~nulls)), None
+        events, arrived, slots = self._left.apply(batch, clock)
+        columns = rows_at(batch, arrived)
+        low, high = hash_rows([columns[key] for key in self._left_keys], len(arrived))
+        if nulls is None:
+            codes, _ = self._keys.intern(low, high)
+        else:
+            keyed = np.flatnonzero(~nulls[arrived])
+            codes = np.full(len(arrived), -1)
+            codes[keyed], _ = self._keys.intern(low[keyed], high[keyed])
+        self._links.reserve(WORDS * self._left.capacity)
+        fill(self._links["links"], slots, codes, own(batch.exp[arrived]))
+        self._rows.put(slots, columns)
+        return events
+
+    def _apply_right(self, batch: ChangeBatch, clock: int) -> Events:
+        nulls = any_null([batch.columns[key] for key in self._right_keys])
+        if nulls is not None:
+            batch = batch.take(np.flatnonzero(~nulls))
+        codes, _ = self._keys.intern(*hash_rows([batch.columns[key] for key in self._right_keys], len(batch)))
+        return self._right.apply(batch, codes, clock)
+
+    @property
+    def state_rows(self) -> int:
+        return self._left.live + self._right.live

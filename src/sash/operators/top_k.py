@@ -1,0 +1,72 @@
+"""ORDER BY with LIMIT, maintained: the rows at certain ranks among all live rows.
+
+Meaning: at every instant the output is the rows at ranks [offset, offset + limit) of the live rows in the given order,
+ties broken by the remaining columns, ascending, NULLs first. All live rows stand in one search tree with subtree sizes,
+so a row that comes or goes moves at most one row over either end of the range; one behind the range costs its place in
+the tree and no more. The output is explicit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sash.operators.base import Edge, Operator
+from sash.operators.kernels.top_k import advance
+from sash.operators.kernels.treap import Treap
+from sash.operators.live_rows import LiveRows, rows_at
+from sash.operators.netting import net
+from sash.plan.nodes import SortKey
+from sash.state.changes import ChangeBatch
+from sash.state.memory import Arrays, Memory
+from sash.state.ordering import encode_order
+from sash.state.rows import RowStore
+
+
+class TopK(Operator):
+    """The live rows by slot, which are also the nodes of the tree."""
+
+    def __init__(
+        self, memory: Memory, inputs: tuple[Edge], order: tuple[SortKey, ...], limit: int, offset: int = 0
+    ) -> None:
+        (edge,) = inputs
+        named = {key.column for key in order}
+        self._order = (*order, *(SortKey(column) for column in range(len(edge.dtypes)) if column not in named))
+        self._dtypes = edge.dtypes
+        self._first, self._stop = offset, offset + limit
+        self._live = LiveRows(memory.scope("live"), edge)
+        self._rows = RowStore(memory.scope("rows"), edge.dtypes)
+        self._tree = Treap(memory.scope("tree"))
+        self._ends = memory.array("ends", np.int64, 2)
+        self._marks = Arrays(memory, {"marks": np.int64})
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        (batch,) = inputs
+        if self._first == self._stop:
+            return ChangeBatch.empty(self._dtypes)
+        events, arrived, slots = self._live.apply(batch, clock)
+        columns = rows_at(batch, arrived)
+        self._rows.put(slots, columns)
+        offsets, data = encode_order(
+            [columns[key.column] for key in self._order],
+            [key.descending for key in self._order],
+            [key.nulls_first for key in self._order],
+            len(arrived),
+        )
+        self._tree.write(slots, offsets, data)
+        self._marks.reserve(self._live.capacity)
+        ts, sign, changed = advance(
+            events.ts, events.sign, events.items, self._tree.nodes, self._ends, self._marks["marks"],
+            self._first, self._stop,
+        )  # fmt: skip
+        output = net(ChangeBatch.explicit(ts, sign, self._rows.take(changed)))
+        gone = events.items[events.sign < 0]
+        self._rows.free(gone)
+        self._tree.free(gone)
+        self._live.release(gone)
+        return output
+
+    @property
+    def state_rows(self) -> int:
+        return self._live.live

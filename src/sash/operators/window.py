@@ -1,0 +1,28 @@
+"""The window: gives every row of a stream its life.
+
+Meaning: a row that arrives at ts is valid in [ts, ts + length); with SLIDE s, in [ceil(ts/s)*s, ceil((ts+length)/s)*s),
+and never if that is empty; without end where the window is unbounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.plan.nodes import Range, Unbounded, Window
+from sash.state.changes import ChangeBatch
+
+
+def assign(window: Window, batch: ChangeBatch) -> ChangeBatch:
+    """The rows with their `ts` and `exp` set by the window (rows that are never valid are dropped)."""
+    match window:
+        case Unbounded():
+            return batch
+        case Range(length, None):
+            return ChangeBatch(batch.ts, batch.ts + length, batch.sign, batch.columns)
+        case Range(length, int(slide)):
+            start = -(-batch.ts // slide) * slide
+            end = -(-(batch.ts + length) // slide) * slide
+            shifted = ChangeBatch(start, end, batch.sign, batch.columns)
+            return shifted if (end > start).all() else shifted.take(np.flatnonzero(end > start))
+        case _:
+            raise AssertionError(f"{window} is not a time window")

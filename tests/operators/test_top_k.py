@@ -1,0 +1,76 @@
+"""The maintained top-k against sorting the live rows at every instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sash.operators.base import Edge
+from sash.operators.top_k import TopK
+from sash.plan.nodes import SortKey
+from sash.state.memory import HeapMemory, Memory
+from tests.operators.reference import KINDS, Bag, Life, Row, check, clocks, drive, edge, lives, rows_of, stamped
+
+ROWS = st.tuples(st.sampled_from([None, -3, 0, 1, 2, 300]), st.sampled_from([None, "", "a", "a\0", "ab", "é"]))
+ORDERS = {
+    "ascending": (SortKey(0),),
+    "descending, nulls last": (SortKey(0, descending=True, nulls_first=False),),
+    "text, then number": (SortKey(1, descending=True), SortKey(0, nulls_first=False)),
+    "none": (),
+}
+
+
+def ordered(live: Bag, order: tuple[SortKey, ...]) -> list[Row]:
+    rows = list(live.elements())
+    keys = [*order, *(SortKey(column) for column in range(2) if column not in {key.column for key in order})]
+    for key in reversed(keys):
+        filled = [row for row in rows if row[key.column] is not None]
+        filled.sort(key=lambda row: _plain(row[key.column]), reverse=key.descending)
+        absent = [row for row in rows if row[key.column] is None]
+        rows = absent + filled if key.nulls_first else filled + absent
+    return rows
+
+
+def _plain(value: object) -> object:
+    return value.encode() if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(data=st.data())
+def test_oracle_top_k(order: tuple[SortKey, ...], data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    inputs = [data.draw(lives(kind, ROWS))]
+    limit, offset = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 3))
+
+    def make(memory: Memory, edges: tuple[Edge, ...]) -> TopK:
+        return TopK(memory, (edges[0],), order, limit, offset)
+
+    output = drive(make, [edge(kind)], inputs, data.draw(clocks()))
+    check(output, inputs, lambda live: Counter(ordered(live, order)[offset : offset + limit]))
+
+
+def test_a_row_behind_the_last_rank_says_nothing_until_it_is_needed() -> None:
+    operator = TopK(HeapMemory(), (edge("calendar"),), (SortKey(0, descending=True),), 1)
+    rows = [Life(0, 9, (5, "a")), Life(1, 20, (3, "b")), Life(2, 20, (4, "c"))]
+    output = operator.process([stamped(rows)], 15)
+    assert list(zip(output.ts.tolist(), output.sign.tolist(), rows_of(output), strict=True)) == [
+        (0, 1, (5, "a")), (9, -1, (5, "a")), (9, 1, (4, "c")),
+    ]  # fmt: skip
+
+
+def test_rows_that_only_pass_through_the_top_at_one_instant_are_not_seen() -> None:
+    operator = TopK(HeapMemory(), (edge("fifo"),), (SortKey(0),), 1)
+    output = operator.process([stamped([Life(1, 6, (n, "x")) for n in (9, 8, 7, 1)])], 2)
+    assert rows_of(output) == [(1, "x")]
+
+
+def test_expired_rows_leave_no_state() -> None:
+    operator = TopK(HeapMemory(), (edge("fifo"),), (SortKey(1),), 3)
+    operator.process([stamped([Life(0, 5, (n, "long enough for the heap of bytes")) for n in range(50)])], 1)
+    assert operator.state_rows == 50
+    operator.process([stamped([])], 100)
+    assert operator.state_rows == 0
