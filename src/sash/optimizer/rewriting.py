@@ -1,0 +1,111 @@
+"""What rules are written with: walks that rebuild a plan, and small plans made of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from sash.plan.expressions import (
+    Column,
+    Expression,
+    columns_of,
+    conjunction,
+    conjuncts,
+    remap,
+    rewrite,
+)
+from sash.plan.nodes import Aggregate, Filter, Join, Node, Project, with_children
+from sash.plan.types import Schema
+
+BY_ORDER = frozenset({"first", "last", "min_by", "max_by"})
+"""Aggregates that go by the order of the rows, and break ties by all their columns."""
+
+
+def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The plan with every node put through `change`, inputs first."""
+    children = tuple(bottom_up(child, change) for child in node.children)
+    if any(new is not old for new, old in zip(children, node.children, strict=True)):
+        node = with_children(node, children)
+    return change(node)
+
+
+def columns(node: Node) -> tuple[Column, ...]:
+    """A column expression for every output column of the node."""
+    return tuple(Column(position, field.name, field.dtype) for position, field in enumerate(node.schema))
+
+
+def select(node: Node, positions: Sequence[int]) -> Node:
+    """The node's columns at these positions, in this order; the node itself where that is all of them."""
+    if list(positions) == list(range(len(node.schema))):
+        return node
+    available = columns(node)
+    chosen = tuple(available[position] for position in positions)
+    return Project(node, tuple(column.name for column in chosen), chosen)
+
+
+def named(node: Node, schema: Schema) -> Node:
+    """The node with its columns called as in the schema."""
+    names = tuple(field.name for field in schema)
+    if tuple(field.name for field in node.schema) == names:
+        return node
+    if isinstance(node, Project):
+        return replace(node, names=names)
+    return Project(node, names, columns(node))
+
+
+def filtered(node: Node, parts: Iterable[Expression]) -> Node:
+    """The rows of the node for which all parts are true; a part that is said twice is tested once."""
+    different: dict[Expression, Expression] = {}
+    for part in parts:
+        different.setdefault(unnamed_expression(part), part)
+    predicate = conjunction(list(different.values()))
+    return node if predicate is None else Filter(node, predicate)
+
+
+def mirrored(node: Join) -> Join:
+    """An inner join with its sides exchanged; its output has the right side's columns first."""
+    left, right = len(node.left.schema), len(node.right.schema)
+    positions = {column: (column + right) % (left + right) for column in range(left + right)}
+    condition = None if node.condition is None else remap(node.condition, positions)
+    return Join(node.right, node.left, node.kind, tuple((other, one) for one, other in node.keys), condition)
+
+
+def condition_columns(node: Join) -> tuple[frozenset[int], frozenset[int]]:
+    """The columns of the left and of the right input that a join looks at."""
+    border = len(node.left.schema)
+    read = frozenset() if node.condition is None else columns_of(node.condition)
+    left = {column for column in read if column < border} | {column for column, _ in node.keys}
+    right = {column - border for column in read if column >= border} | {column for _, column in node.keys}
+    return frozenset(left), frozenset(right)
+
+
+def unnamed_expression(expression: Expression) -> Expression:
+    """The expression with the names of its columns, which mean nothing, left out."""
+    return rewrite(expression, lambda part: replace(part, name="") if isinstance(part, Column) else None)
+
+
+def unnamed(node: Node) -> Node:
+    """The plan without the names of columns and with conjunctions in one shape: equal for plans that do the same."""
+
+    def change(node: Node) -> Node:
+        match node:
+            case Filter():
+                return filtered(node.child, map(unnamed_expression, conjuncts(node.predicate)))
+            case Project():
+                expressions = tuple(map(unnamed_expression, node.expressions))
+                return Project(node.child, ("",) * len(expressions), expressions)
+            case Join():
+                if node.condition is None:
+                    return node
+                parts = [unnamed_expression(part) for part in conjuncts(node.condition)]
+                return replace(node, condition=conjunction(parts))
+            case Aggregate():
+                arguments = (tuple(replace(c, name="") for c in call.arguments) for call in node.aggregates)
+                calls = tuple(
+                    replace(call, arguments=inner) for call, inner in zip(node.aggregates, arguments, strict=True)
+                )
+                return replace(node, names=("",) * len(calls), aggregates=calls)
+            case _:
+                return node
+
+    return bottom_up(node, change)

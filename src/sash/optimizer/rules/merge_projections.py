@@ -1,0 +1,43 @@
+"""Adjacent projections become one, adjacent filters one, and projections that change nothing go."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sash.optimizer.rewriting import bottom_up, filtered, named
+from sash.plan.expressions import Column, Expression, Literal, conjuncts, substitute, walk
+from sash.plan.failures import may_fail
+from sash.plan.nodes import Filter, Node, Project
+
+
+def merge_projections(plan: Node) -> Node:
+    """Compose projections, as long as no computed column would then be computed twice, and conjoin filters.
+
+    A filter that may fail stays above the one that guards it. The names of the answer's columns stay.
+    """
+    return named(bottom_up(plan, _merge), plan.schema)
+
+
+def _merge(node: Node) -> Node:
+    match node:
+        case Project(Project() as inner) if _computes_once(node.expressions, inner.expressions):
+            expressions = tuple(substitute(expression, inner.expressions) for expression in node.expressions)
+            return _merge(Project(inner.child, node.names, expressions))
+        case Project() if _is_identity(node):
+            return node.child
+        case Filter(Filter() as inner) if not may_fail(node.predicate):
+            return filtered(inner.child, [*conjuncts(inner.predicate), *conjuncts(node.predicate)])
+        case _:
+            return node
+
+
+def _computes_once(outer: tuple[Expression, ...], inner: tuple[Expression, ...]) -> bool:
+    uses = Counter(part.index for expression in outer for part in walk(expression) if isinstance(part, Column))
+    return all(uses[position] <= 1 or isinstance(made, Column | Literal) for position, made in enumerate(inner))
+
+
+def _is_identity(node: Project) -> bool:
+    return len(node.expressions) == len(node.child.schema) and all(
+        isinstance(expression, Column) and expression.index == position
+        for position, expression in enumerate(node.expressions)
+    )

@@ -1,0 +1,233 @@
+"""Joins with tables that never change move down to their stream, where they are lookups without state.
+
+Such a join keeps its input's update pattern, so it is one of the weakest operators, and those go first (paper 5,
+5.4). Where DISTINCT, GROUP BY or a set operator stands in the way, a semi-join with the table goes below it instead:
+rows that cannot meet the table are never kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
+
+from sash.optimizer.rewriting import bottom_up, columns, mirrored, select
+from sash.plan.expressions import Column, Expression, columns_of, remap
+from sash.plan.failures import may_fail, respects_equality
+from sash.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Node,
+    Project,
+    Relation,
+    Stream,
+    TopK,
+    Union,
+    walk,
+)
+from sash.plan.patterns import is_nonretroactive, is_table
+
+
+def order_static_joins(plan: Node) -> Node:
+    """Move inner, semi and anti joins with tables below joins of streams and unions, semi-joins below the rest."""
+    return bottom_up(plan, _order)
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """A join with a table, without its left input of `width` columns."""
+
+    table: Node
+    kind: OneOf["inner", "semi", "anti"]
+    keys: tuple[tuple[int, int], ...]
+    condition: Expression | None
+    width: int
+
+    @property
+    def read(self) -> frozenset[int]:
+        """The columns of the left input that the join looks at."""
+        tested = frozenset() if self.condition is None else columns_of(self.condition)
+        return frozenset(column for column in tested if column < self.width) | {column for column, _ in self.keys}
+
+    @property
+    def added(self) -> int:
+        """How many columns the join puts after those of the left input."""
+        return len(self.table.schema) if self.kind == "inner" else 0
+
+    def moved(self, places: dict[int, int], width: int) -> _Lookup:
+        """The same join over an input that has the columns elsewhere."""
+        keys = tuple((places[left], right) for left, right in self.keys)
+        shifted = {self.width + column: width + column for column in range(len(self.table.schema))}
+        condition = None if self.condition is None else remap(self.condition, places | shifted)
+        return replace(self, keys=keys, condition=condition, width=width)
+
+    def over(self, node: Node) -> Node:
+        """The join over the node, as deep inside it as it can be, once."""
+        placed = _place(node, self)
+        if placed is not None:
+            return placed
+        if self.kind == "semi" and self.condition is None and _is_reduced(node, self):
+            return node
+        return Join(node, self.table, self.kind, self.keys, self.condition)
+
+
+def _order(node: Node) -> Node:
+    if not isinstance(node, Join):
+        return node
+    if node.kind == "inner" and is_table(node.left) and not is_table(node.right):
+        swapped = mirrored(node)
+        ordered = _order(swapped)
+        border, size = len(node.left.schema), len(node.schema)
+        if ordered is swapped:
+            return node
+        return select(ordered, [(place + size - border) % size for place in range(size)])
+    if not is_table(node.right) or is_table(node.left) or (node.condition is not None and may_fail(node.condition)):
+        return node
+    match node.kind:
+        case "semi" | "anti":
+            lookup = _Lookup(node.right, node.kind, node.keys, node.condition, len(node.left.schema))
+            return _place(node.left, lookup) or node
+        case "inner":
+            lookup = _Lookup(node.right, "inner", node.keys, node.condition, len(node.left.schema))
+            return _place(node.left, lookup) or _with_semi_join(node)
+        case _:
+            return node
+
+
+def _with_semi_join(node: Join) -> Node:
+    """The join with a table, over an input from which the rows without a match are gone early."""
+    if not node.keys:
+        return node
+    used = list(dict.fromkeys(right for _, right in node.keys))
+    keys = tuple((left, used.index(right)) for left, right in node.keys)
+    table = _keys_of(node.right, used)
+    reduced = _place(node.left, _Lookup(table, "semi", keys, None, len(node.left.schema)))
+    return node if reduced is None or reduced == node.left else replace(node, left=reduced)
+
+
+def _keys_of(table: Node, used: list[int]) -> Node:
+    """The table with its key columns only."""
+    if not isinstance(table, Project):
+        return select(table, used)
+    names = tuple(table.names[place] for place in used)
+    return Project(table.child, names, tuple(table.expressions[place] for place in used))
+
+
+def _place(node: Node, lookup: _Lookup) -> Node | None:
+    """The lookup inside the node, below something that has state; None where there is no such place.
+
+    The output has the node's columns, followed by those that the lookup adds.
+    """
+    match node:
+        case Stream() | Relation() | TopK():
+            return None
+        case Filter():
+            below = _place(node.child, lookup)
+            return None if below is None else Filter(below, node.predicate)
+        case Project():
+            return _place_below_project(node, lookup)
+        case Join():
+            return _place_below_join(node, lookup)
+        case Union():
+            return Union(lookup.over(node.left), lookup.over(node.right))
+        case Distinct() | Except() | Intersect() | Aggregate():
+            return _place_below_values(node, lookup)
+
+
+def _place_below_project(node: Project, lookup: _Lookup) -> Node | None:
+    places = {
+        place: expression.index for place, expression in enumerate(node.expressions) if isinstance(expression, Column)
+    }
+    if not lookup.read <= places.keys():
+        return None
+    width = len(node.child.schema)
+    below = _place(node.child, lookup.moved(places, width))
+    if below is None:
+        return None
+    new = columns(below)[width:]
+    return Project(below, node.names + tuple(column.name for column in new), node.expressions + new)
+
+
+def _place_below_join(node: Join, lookup: _Lookup) -> Node | None:
+    """On the side of the join whose rows are looked up, if that side's rows decide on the answer's.
+
+    What a row meets in a non-retroactive relation depends on when they meet, so nothing is moved across such a join.
+    """
+    border, size = len(node.left.schema), len(node.schema)
+    if is_nonretroactive(node.left) or is_nonretroactive(node.right):
+        return None
+    if node.kind in ("inner", "left", "semi", "anti") and all(column < border for column in lookup.read):
+        inner = lookup.moved({column: column for column in range(border)}, border)
+        left = _place(node.left, inner) if is_table(node.right) else inner.over(node.left)
+        if left is None or is_table(node.left):
+            return None
+        return _rejoined(replace(node, left=left, condition=_shifted(node, lookup)), border, size, lookup.added)
+    if node.kind in ("inner", "right") and all(column >= border for column in lookup.read):
+        inner = lookup.moved({column: column - border for column in range(border, size)}, size - border)
+        if is_table(node.left) or is_table(node.right):
+            return None
+        return replace(node, right=inner.over(node.right))
+    return None
+
+
+def _shifted(node: Join, lookup: _Lookup) -> Expression | None:
+    """The condition of a join whose left input has got the lookup's columns at its end."""
+    if node.condition is None:
+        return None
+    border = len(node.left.schema)
+    both = border + len(node.right.schema)
+    places = {column: column if column < border else column + lookup.added for column in range(both)}
+    return remap(node.condition, places)
+
+
+def _rejoined(node: Join, border: int, size: int, added: int) -> Node:
+    """The join's columns as before, then those that its left input has got."""
+    order = [*range(border), *range(border + added, size + added), *range(border, border + added)]
+    return select(node, order)
+
+
+def _place_below_values(node: Distinct | Except | Intersect | Aggregate, lookup: _Lookup) -> Node | None:
+    """Semi and anti joins choose by value: all duplicates of a row, or a whole group, pass or none does."""
+    if lookup.kind == "inner" or (lookup.condition is not None and not respects_equality(lookup.condition)):
+        return None
+    match node:
+        case Distinct():
+            return Distinct(lookup.over(node.child))
+        case Except() | Intersect():
+            return replace(node, left=lookup.over(node.left), right=lookup.over(node.right))
+        case Aggregate():
+            if not node.keys or any(column >= len(node.keys) for column in lookup.read):
+                return None
+            below = lookup.moved(dict(enumerate(node.keys)), len(node.child.schema))
+            return replace(node, child=below.over(node.child))
+
+
+def _is_reduced(node: Node, lookup: _Lookup) -> bool:
+    """Whether the rows of a leg have met the same relations on the same columns already."""
+    wanted = frozenset(column for column, _ in lookup.keys)
+    while True:
+        match node:
+            case Filter():
+                node = node.child
+            case Project():
+                made = [node.expressions[column] for column in wanted]
+                if not all(isinstance(expression, Column) for expression in made):
+                    return False
+                wanted = frozenset(expression.index for expression in made if isinstance(expression, Column))
+                node = node.child
+            case Join() if node.kind in ("inner", "semi") and is_table(node.right):
+                met = frozenset(column for column, _ in node.keys)
+                if met == wanted and _relations(node.right) == _relations(lookup.table):
+                    return True
+                if not all(column < len(node.left.schema) for column in wanted):
+                    return False
+                node = node.left
+            case _:
+                return False
+
+
+def _relations(node: Node) -> frozenset[str]:
+    return frozenset(below.name for below in walk(node) if isinstance(below, Relation))

@@ -1,0 +1,206 @@
+"""Selections go as far down as they can: fewer rows to carry, to keep and to take back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from sash.optimizer.rewriting import filtered, unnamed
+from sash.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    Native,
+    columns_of,
+    conjunction,
+    conjuncts,
+    remap,
+    substitute,
+    walk,
+)
+from sash.plan.failures import may_fail, respects_equality
+from sash.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Node,
+    Project,
+    Relation,
+    Stream,
+    TopK,
+    Union,
+)
+from sash.plan.patterns import is_nonretroactive
+
+Parts = list[Expression]
+Test = Callable[[Expression], bool]
+
+
+def push_down_selection(plan: Node) -> Node:
+    """Move every conjunct of a filter or join condition down to where its columns come from.
+
+    Equalities between the inputs of a join become its keys, and what is said of a key on one side holds on the other.
+    What may fail on a value is never shown rows that it did not see before, so it passes projections and unions only.
+    """
+    pushed = _push(plan, [])
+    return plan if unnamed(pushed) == unnamed(plan) else pushed
+
+
+def _push(node: Node, parts: Parts) -> Node:
+    """The node, with the parts tested on its rows or further below."""
+    match node:
+        case Stream() | Relation():
+            return filtered(node, parts)
+        case Filter():
+            moving, staying = _divided(parts, _is_movable)
+            return filtered(_push(node.child, [*conjuncts(node.predicate), *moving]), staying)
+        case Project():
+            return _push_below_project(node, parts)
+        case Join():
+            return _push_below_join(node, parts)
+        case Aggregate():
+            moving, staying = _divided(parts, lambda part: _is_of_group(part, node))
+            below = [remap(part, dict(enumerate(node.keys))) for part in moving]
+            return filtered(replace(node, child=_push(node.child, below)), staying)
+        case Distinct():
+            moving, staying = _divided(parts, _is_of_value)
+            return filtered(Distinct(_push(node.child, moving)), staying)
+        case Union():
+            return Union(_push(node.left, parts), _push(node.right, parts))
+        case Except() | Intersect():
+            moving, staying = _divided(parts, _is_of_value)
+            return filtered(replace(node, left=_push(node.left, moving), right=_push(node.right, moving)), staying)
+        case TopK():
+            return filtered(replace(node, child=_push(node.child, [])), parts)
+
+
+def _divided(parts: Iterable[Expression], test: Test) -> tuple[Parts, Parts]:
+    """The parts that pass the test, and the others."""
+    moving: Parts = []
+    staying: Parts = []
+    for part in parts:
+        (moving if test(part) else staying).append(part)
+    return moving, staying
+
+
+def _is_native(part: Expression) -> bool:
+    return any(isinstance(below, Native) for below in walk(part))
+
+
+def _is_movable(part: Expression) -> bool:
+    """Whether the part may be tested on rows that are otherwise dropped; only Spark's own expressions have to."""
+    return _is_native(part) or not may_fail(part)
+
+
+def _is_of_value(part: Expression) -> bool:
+    """Whether the part holds for all of a row's duplicates or for none."""
+    return _is_movable(part) and respects_equality(part)
+
+
+def _is_of_group(part: Expression, node: Aggregate) -> bool:
+    """Whether the part decides on whole groups. A global aggregate has its row even if nothing passes."""
+    return bool(node.keys) and columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
+
+
+def _push_below_project(node: Project, parts: Parts) -> Node:
+    """Through a projection, but not onto a column that Spark computes: it is straight above its source already."""
+    moving, staying = _divided(
+        parts, lambda part: not any(_is_native(node.expressions[column]) for column in columns_of(part))
+    )
+    if staying:
+        moving, guarded = _divided(moving, _is_movable)
+        staying += guarded
+    child = _push(node.child, [substitute(part, node.expressions) for part in moving])
+    return filtered(replace(node, child=child), staying)
+
+
+@dataclass
+class _Sides:
+    """A join taken apart while conjuncts are dealt out to its inputs, its keys, its condition, or stay above."""
+
+    join: Join
+    left: Parts = field(default_factory=list)
+    right: Parts = field(default_factory=list)
+    keys: list[tuple[int, int]] = field(default_factory=list)
+    staying: Parts = field(default_factory=list)
+
+    def to_side(self, part: Expression, left: bool, right: bool) -> bool:
+        """Deal the part to the one input it reads, if that is allowed."""
+        border = len(self.join.left.schema)
+        read = columns_of(part)
+        if not _is_movable(part):
+            return False
+        if left and all(column < border for column in read) and not is_nonretroactive(self.join.left):
+            self.left.append(part)
+        elif right and all(column >= border for column in read) and not is_nonretroactive(self.join.right):
+            self.right.append(remap(part, {column: column - border for column in read}))
+        else:
+            return False
+        return True
+
+    def to_keys(self, part: Expression) -> bool:
+        """Make the part a key, if it is an equality between the inputs."""
+        border = len(self.join.left.schema)
+        match part:
+            case Call("eq", (Column() as one, Column() as other)) if one.dtype == other.dtype:
+                low, high = sorted((one.index, other.index))
+                if low < border <= high:
+                    if (low, high - border) not in self.keys:
+                        self.keys.append((low, high - border))
+                    return True
+        return False
+
+    def transfer(self) -> None:
+        """What is said of a key on a side that decides holds for the matches on the other side too."""
+        kind = self.join.kind
+        to_right, to_left = kind in ("inner", "left", "semi", "anti"), kind in ("inner", "right")
+        left, right = list(self.left), list(self.right)
+        if to_right and not is_nonretroactive(self.join.right):
+            self.right += _transferred(left, dict(self.keys))
+        if to_left and not is_nonretroactive(self.join.left):
+            self.left += _transferred(right, {other: one for one, other in self.keys})
+
+
+def _transferred(parts: Parts, keys: dict[int, int]) -> Parts:
+    return [
+        remap(part, keys)
+        for part in parts
+        if len(columns_of(part)) == 1
+        and columns_of(part) <= keys.keys()
+        and not _is_native(part)
+        and respects_equality(part)
+    ]
+
+
+def _push_below_join(node: Join, parts: Parts) -> Node:
+    """A filter goes to the side whose rows it decides on, a join condition to the side whose rows it only matches."""
+    sides = _Sides(node, keys=list(node.keys))
+    for part in parts:
+        if not (
+            sides.to_side(
+                part, left=node.kind in ("inner", "left", "semi", "anti"), right=node.kind in ("inner", "right")
+            )
+            or (node.kind == "inner" and sides.to_keys(part))
+        ):
+            sides.staying.append(part)
+    sides.transfer()
+    condition: Parts = []
+    for part in [] if node.condition is None else conjuncts(node.condition):
+        if not (
+            sides.to_keys(part)
+            or sides.to_side(
+                part, left=node.kind in ("inner", "right", "semi"), right=node.kind in ("inner", "left", "semi", "anti")
+            )
+        ):
+            condition.append(part)
+    join = Join(
+        _push(node.left, sides.left),
+        _push(node.right, sides.right),
+        node.kind,
+        tuple(sides.keys),
+        conjunction(condition),
+    )
+    return filtered(join, sides.staying)

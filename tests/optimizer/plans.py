@@ -1,0 +1,318 @@
+"""Queries that give every rule something to do, and the catalog they are over.
+
+`EXAMPLES` is a list of (rule, name, sql); each query means the same before and after the rule.
+"""
+
+from __future__ import annotations
+
+from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.types import BIGINT, DOUBLE, STRING, Field
+
+CATALOG = Catalog(
+    streams={
+        "sales": StreamEntry(
+            "sales",
+            (
+                Field("ts", BIGINT),
+                Field("item", BIGINT),
+                Field("store", BIGINT),
+                Field("price", BIGINT),
+                Field("weight", DOUBLE),
+            ),
+            "ts",
+        ),
+        "returns": StreamEntry(
+            "returns",
+            (Field("ts", BIGINT), Field("item", BIGINT), Field("store", BIGINT), Field("price", BIGINT)),
+            "ts",
+        ),
+        "visits": StreamEntry("visits", (Field("ts", BIGINT), Field("store", BIGINT), Field("page", STRING)), "ts"),
+    },
+    relations={
+        "items": RelationEntry("items", (Field("item", BIGINT), Field("name", STRING), Field("kind", BIGINT))),
+        "stores": RelationEntry("stores", (Field("store", BIGINT), Field("city", STRING))),
+    },
+)
+
+_S, _R, _V = "sales [RANGE 1 HOUR] s", "returns [RANGE 1 HOUR] r", "visits [RANGE 30 MINUTES] v"
+
+EXAMPLES: tuple[tuple[str, str, str], ...] = (
+    (
+        "merge_projections",
+        "subqueries",
+        f"SELECT a AS x, b FROM (SELECT c AS a, b FROM (SELECT price + 1 AS c, item AS b FROM {_S}) q) p",
+    ),
+    (
+        "merge_projections",
+        "computed_once",
+        f"SELECT a AS x, a AS y FROM (SELECT price * 2 AS a FROM {_S}) p",
+    ),
+    (
+        "merge_projections",
+        "filters",
+        f"SELECT * FROM (SELECT * FROM {_S} WHERE price > 1) q WHERE item = 2 AND price > 1",
+    ),
+    (
+        "merge_projections",
+        "guarded_filter_stays",
+        f"SELECT * FROM (SELECT * FROM {_S} WHERE price <> 0) q WHERE 100 / price > 2",
+    ),
+    (
+        "push_down_selection",
+        "both_sides",
+        f"SELECT s.ts, r.price FROM {_S} JOIN {_R} ON s.item = r.item WHERE s.price > 3 AND r.price < 9",
+    ),
+    (
+        "push_down_selection",
+        "key_is_transferred",
+        f"SELECT s.ts, r.price FROM {_S} JOIN {_R} ON s.item = r.item WHERE s.item = 3",
+    ),
+    (
+        "push_down_selection",
+        "key_from_filter",
+        f"SELECT * FROM (SELECT s.item AS a, r.item AS b, r.price FROM {_S} CROSS JOIN {_R}) q WHERE a = b",
+    ),
+    (
+        "push_down_selection",
+        "left_join",
+        (
+            f"SELECT s.item, r.price FROM {_S} LEFT JOIN {_R} ON s.item = r.item AND r.store > 1 "
+            "WHERE s.store = 2 AND r.price IS NULL"
+        ),
+    ),
+    (
+        "push_down_selection",
+        "right_join",
+        f"SELECT s.item, r.price FROM {_S} RIGHT JOIN {_R} ON s.item = r.item WHERE r.store = 2 AND s.item IS NULL",
+    ),
+    (
+        "push_down_selection",
+        "full_join",
+        f"SELECT s.item, r.price FROM {_S} FULL JOIN {_R} ON s.item = r.item WHERE r.store = 2 OR s.store = 2",
+    ),
+    (
+        "push_down_selection",
+        "anti_join",
+        f"SELECT * FROM (SELECT s.item, s.price FROM {_S} LEFT ANTI JOIN {_R} ON s.item = r.item) q WHERE item > 2",
+    ),
+    (
+        "push_down_selection",
+        "union",
+        f"SELECT * FROM (SELECT item FROM {_S} UNION ALL SELECT store FROM {_V}) q WHERE item > 4",
+    ),
+    (
+        "push_down_selection",
+        "except",
+        f"SELECT * FROM (SELECT item FROM {_S} EXCEPT SELECT item FROM {_R}) q WHERE item > 4",
+    ),
+    (
+        "push_down_selection",
+        "intersect_all",
+        f"SELECT * FROM (SELECT item FROM {_S} INTERSECT ALL SELECT item FROM {_R}) q WHERE item IS NULL OR item > 4",
+    ),
+    (
+        "push_down_selection",
+        "distinct",
+        f"SELECT * FROM (SELECT DISTINCT item, store FROM {_S}) q WHERE store = 1",
+    ),
+    (
+        "push_down_selection",
+        "having",
+        f"SELECT item, SUM(price) AS total FROM {_S} GROUP BY item HAVING item > 4 AND SUM(price) > 10",
+    ),
+    (
+        "push_down_selection",
+        "global_aggregate",
+        f"SELECT * FROM (SELECT COUNT(*) AS n FROM {_S}) q WHERE n > 0",
+    ),
+    (
+        "push_down_selection",
+        "what_may_fail_stays",
+        f"SELECT s.item, r.price FROM {_S} JOIN {_R} ON s.item = r.item WHERE s.store <> 0 AND 10 / s.store > 1",
+    ),
+    (
+        "push_down_selection",
+        "top_k",
+        f"SELECT * FROM (SELECT item, price FROM {_S} ORDER BY price DESC LIMIT 3) q WHERE item = 1",
+    ),
+    (
+        "push_down_projection",
+        "join",
+        f"SELECT s.price, r.price AS back FROM {_S} JOIN {_R} ON s.item = r.item",
+    ),
+    (
+        "push_down_projection",
+        "filter_columns_go",
+        f"SELECT COUNT(*) AS n FROM {_S} JOIN {_R} ON s.item = r.item WHERE s.price > 3",
+    ),
+    (
+        "push_down_projection",
+        "union_all",
+        f"SELECT item FROM (SELECT item, price FROM {_S} UNION ALL SELECT item, price FROM {_R}) q",
+    ),
+    (
+        "push_down_projection",
+        "unread_aggregate",
+        f"SELECT item FROM (SELECT item, SUM(price) AS a, COUNT(*) AS b FROM {_S} GROUP BY item) q WHERE b > 1",
+    ),
+    (
+        "push_down_projection",
+        "group_by_for_its_keys",
+        f"SELECT item FROM (SELECT item, SUM(price) AS total FROM {_S} GROUP BY item) q",
+    ),
+    (
+        "push_down_projection",
+        "distinct_reads_all",
+        f"SELECT item FROM (SELECT DISTINCT item, store FROM {_S}) q",
+    ),
+    (
+        "push_down_projection",
+        "semi_join",
+        f"SELECT s.price FROM {_S} LEFT SEMI JOIN {_R} ON s.item = r.item",
+    ),
+    (
+        "order_static_joins",
+        "below_join",
+        (
+            f"SELECT s.price, r.price AS back, i.name FROM {_S} JOIN {_R} ON s.item = r.item "
+            "JOIN items i ON i.item = s.item"
+        ),
+    ),
+    (
+        "order_static_joins",
+        "below_join_on_the_right",
+        f"SELECT s.price, v.page, t.city FROM {_S} JOIN {_V} ON s.store = v.store JOIN stores t ON t.store = v.store",
+    ),
+    (
+        "order_static_joins",
+        "table_first",
+        (
+            f"SELECT i.name, s.price, r.price AS back FROM items i JOIN "
+            f"(SELECT s.item, s.price FROM {_S} JOIN {_V} ON s.store = v.store) s ON i.item = s.item "
+            f"JOIN {_R} ON r.item = s.item"
+        ),
+    ),
+    (
+        "order_static_joins",
+        "below_union",
+        (
+            f"SELECT q.price, i.name FROM (SELECT item, price FROM {_S} UNION ALL SELECT item, price FROM {_R}) q "
+            "JOIN items i ON q.item = i.item"
+        ),
+    ),
+    (
+        "order_static_joins",
+        "semi_join_below_except",
+        (
+            f"SELECT q.item, i.name FROM (SELECT item FROM {_S} EXCEPT SELECT item FROM {_R}) q "
+            "JOIN items i ON q.item = i.item WHERE i.kind = 1"
+        ),
+    ),
+    (
+        "order_static_joins",
+        "semi_join_below_intersect",
+        (
+            f"SELECT q.item, i.name FROM (SELECT item, store FROM {_S} INTERSECT SELECT item, store FROM {_R}) q "
+            "JOIN items i ON q.item = i.item"
+        ),
+    ),
+    (
+        "order_static_joins",
+        "semi_join_below_group_by",
+        (
+            f"SELECT q.item, q.total, i.name FROM (SELECT item, SUM(price) AS total FROM {_S} GROUP BY item) q "
+            "JOIN items i ON q.item = i.item"
+        ),
+    ),
+    (
+        "order_static_joins",
+        "not_below_an_aggregate_column",
+        f"SELECT q.item, i.name FROM (SELECT item, COUNT(*) AS n FROM {_S} GROUP BY item) q JOIN items i ON q.n = i.item",
+    ),
+    (
+        "order_static_joins",
+        "semi_join_below_distinct_and_join",
+        (
+            "SELECT q.store, t.city FROM "
+            f"(SELECT DISTINCT s.store, r.price FROM {_S} JOIN {_R} ON s.item = r.item) q JOIN stores t ON q.store = t.store"
+        ),
+    ),
+    (
+        "order_static_joins",
+        "semi_and_anti_joins_move_whole",
+        (
+            f"SELECT q.item, q.n FROM (SELECT item, COUNT(*) AS n FROM {_S} GROUP BY item) q "
+            "LEFT SEMI JOIN items i ON q.item = i.item LEFT ANTI JOIN stores t ON q.item = t.store"
+        ),
+    ),
+    (
+        "push_distinct_below_join",
+        "keys_only",
+        f"SELECT DISTINCT s.item FROM {_S} JOIN {_R} ON s.item = r.item",
+    ),
+    (
+        "push_distinct_below_join",
+        "other_columns",
+        f"SELECT DISTINCT s.store, r.price FROM {_S} JOIN {_R} ON s.item = r.item",
+    ),
+    (
+        "push_distinct_below_join",
+        "condition",
+        f"SELECT DISTINCT s.item FROM {_S} JOIN {_R} ON s.item = r.item AND s.price > r.price",
+    ),
+    (
+        "push_distinct_below_join",
+        "three_streams",
+        f"SELECT DISTINCT s.store FROM {_S} JOIN {_R} ON s.item = r.item JOIN {_V} ON s.store = v.store",
+    ),
+    (
+        "push_distinct_below_join",
+        "table_becomes_a_semi_join",
+        f"SELECT DISTINCT s.store FROM {_S} JOIN (SELECT item FROM items WHERE kind = 1) i ON s.item = i.item",
+    ),
+    (
+        "push_distinct_below_join",
+        "table_that_is_read_stays",
+        f"SELECT DISTINCT i.name FROM {_S} JOIN items i ON s.item = i.item",
+    ),
+    (
+        "split_count_distinct",
+        "by_group",
+        f"SELECT store, COUNT(DISTINCT item) AS n FROM {_S} GROUP BY store",
+    ),
+    (
+        "split_count_distinct",
+        "global",
+        f"SELECT COUNT(DISTINCT item) AS n, SUM(DISTINCT item) AS total, MAX(item) AS top FROM {_S}",
+    ),
+    (
+        "split_count_distinct",
+        "not_beside_other_aggregates",
+        f"SELECT store, COUNT(DISTINCT item) AS n, COUNT(*) AS m FROM {_S} GROUP BY store",
+    ),
+    (
+        "split_count_distinct",
+        "of_the_key",
+        f"SELECT store, COUNT(DISTINCT store) AS n FROM {_S} GROUP BY store",
+    ),
+    (
+        "split_count_distinct",
+        "over_a_join",
+        f"SELECT COUNT(DISTINCT s.item) AS n FROM {_S} JOIN {_R} ON s.item = r.item",
+    ),
+    (
+        "drop_distinct",
+        "of_groups",
+        f"SELECT DISTINCT store, total FROM (SELECT store, SUM(price) AS total FROM {_S} GROUP BY store) q",
+    ),
+    (
+        "drop_distinct",
+        "of_set_difference",
+        f"SELECT DISTINCT item FROM (SELECT item FROM {_S} EXCEPT SELECT item FROM {_R}) q",
+    ),
+    (
+        "drop_distinct",
+        "not_of_a_bag",
+        f"SELECT DISTINCT item FROM (SELECT item FROM {_S} EXCEPT ALL SELECT item FROM {_R}) q",
+    ),
+)

@@ -1,0 +1,160 @@
+"""Plans made up at random, over two streams, a relation that changes and two tables of small numbers and NULLs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from sash.plan.expressions import AggregateCall, Call, Column, Expression, Literal
+from sash.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Range,
+    Relation,
+    SortKey,
+    Stream,
+    TopK,
+    Union,
+)
+from sash.plan.types import BIGINT, BOOLEAN, Field, Schema
+from tests.optimizer.reference import Row, Sources
+
+KINDS: tuple[JoinKind, ...] = ("inner", "inner", "inner", "left", "right", "full", "semi", "anti")
+
+
+def _schema(names: str) -> Schema:
+    return tuple(Field(name, BIGINT) for name in names.split())
+
+
+SOURCES: tuple[Stream | Relation, ...] = (
+    Stream("s", _schema("ts k v w"), 0, Range(10)),
+    Stream("t", _schema("ts k v"), 0, Range(20)),
+    Relation("f", _schema("k name")),
+    Relation("g", _schema("k v name")),
+    Relation("c", _schema("k v"), changes=True),
+)
+
+
+def random_sources(chance: random.Random) -> Sources:
+    """Some rows for every source."""
+
+    def row(width: int) -> Row:
+        return tuple(chance.choice((None, 0, 1, 1, 2)) for _ in range(width))
+
+    return {source.name: [row(len(source.schema)) for _ in range(chance.randrange(7))] for source in SOURCES}
+
+
+class PlanMaker:
+    """Makes plans of a given depth; `failing` puts in predicates that fail on zero."""
+
+    def __init__(self, chance: random.Random, failing: bool) -> None:
+        self._chance = chance
+        self._failing = failing
+
+    def plan(self, depth: int) -> Node:
+        if depth == 0:
+            return self._chance.choice(SOURCES)
+        makers = (
+            self._filter,
+            self._filter,
+            self._project,
+            self._join,
+            self._join,
+            self._join,
+            self._aggregate,
+            self._distinct,
+            self._set_operation,
+            self._top_k,
+        )
+        return self._chance.choice(makers)(depth)
+
+    def _below(self, depth: int) -> Node:
+        return self.plan(self._chance.randrange(depth))
+
+    def _column(self, schema: Schema) -> Column:
+        index = self._chance.randrange(len(schema))
+        return Column(index, schema[index].name, BIGINT)
+
+    def _predicate(self, schema: Schema) -> Expression:
+        column = self._column(schema)
+        match self._chance.randrange(7 if self._failing else 6):
+            case 0:
+                return Call("is_null", (column,), BOOLEAN)
+            case 1:
+                return Call("eq", (column, self._column(schema)), BOOLEAN)
+            case 2:
+                parts = self._predicate(schema), self._predicate(schema)
+                return Call(self._chance.choice(("and", "and", "or")), parts, BOOLEAN)
+            case 6:
+                quotient = Call("divide", (Literal(2, BIGINT), column), BIGINT)
+                return Call("gt", (quotient, Literal(1, BIGINT)), BOOLEAN)
+            case _:
+                literal = Literal(self._chance.randrange(3), BIGINT)
+                return Call(self._chance.choice(("eq", "ne", "gt", "le")), (column, literal), BOOLEAN)
+
+    def _filter(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        return Filter(child, self._predicate(child.schema))
+
+    def _expression(self, schema: Schema) -> Expression:
+        column = self._column(schema)
+        if self._chance.random() < 0.8:
+            return column
+        return Call("add", (column, self._column(schema)), BIGINT)
+
+    def _project(self, depth: int) -> Node:
+        return self._projected(self.plan(depth - 1), self._chance.randrange(1, 4))
+
+    def _projected(self, node: Node, width: int) -> Node:
+        names = tuple(f"p{place}" for place in range(width))
+        return Project(node, names, tuple(self._expression(node.schema) for _ in range(width)))
+
+    def _join(self, depth: int) -> Node:
+        sides: Sequence[Node] = (self.plan(depth - 1), self._below(depth))
+        left, right = sides if self._chance.random() < 0.7 else sides[::-1]
+        keys = {
+            (self._chance.randrange(len(left.schema)), self._chance.randrange(len(right.schema)))
+            for _ in range(self._chance.choice((0, 1, 1, 1, 2)))
+        }
+        condition = self._predicate(left.schema + right.schema) if self._chance.random() < 0.3 else None
+        return Join(left, right, self._chance.choice(KINDS), tuple(sorted(keys)), condition)
+
+    def _aggregate(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        columns = range(len(child.schema))
+        keys = tuple(self._chance.sample(columns, min(len(columns), self._chance.randrange(3))))
+        calls = [self._call(child.schema) for _ in range(self._chance.randrange(1, 3))]
+        return Aggregate(child, keys, tuple(f"a{place}" for place in range(len(calls))), tuple(calls))
+
+    def _call(self, schema: Schema) -> AggregateCall:
+        function = self._chance.choice(("sum", "count", "count", "min", "max", "count_star"))
+        if function == "count_star":
+            return AggregateCall(function, (), BIGINT)
+        return AggregateCall(function, (self._column(schema),), BIGINT, distinct=self._chance.random() < 0.5)
+
+    def _distinct(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        return Distinct(child if self._chance.random() < 0.4 else self._projected(child, self._chance.randrange(1, 3)))
+
+    def _set_operation(self, depth: int) -> Node:
+        width = self._chance.randrange(1, 3)
+        left, right = (self._projected(node, width) for node in (self.plan(depth - 1), self._below(depth)))
+        match self._chance.randrange(3):
+            case 0:
+                return Union(left, right)
+            case 1:
+                return Except(left, right, all=self._chance.random() < 0.5)
+            case _:
+                return Intersect(left, right, all=self._chance.random() < 0.5)
+
+    def _top_k(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        order = (SortKey(self._column(child.schema).index, descending=self._chance.random() < 0.5),)
+        return TopK(child, order, self._chance.randrange(1, 4))
