@@ -1,0 +1,99 @@
+"""The local runtime: the stages of a plan in one process, batch by batch, with any number of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from sash.physical.legs import LegRunner
+from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage, StreamLeg
+from sash.physical.registry import Relations
+from sash.physical.shard import Arrival, Counts, Outcome, Shard, partition
+from sash.plan.nodes import Node
+from sash.state.changes import ChangeBatch, concat
+from sash.state.memory import HeapMemory
+
+
+@dataclass
+class LocalRun:
+    """A query in execution. `advance` takes a micro-batch and returns the changes that its clocks release."""
+
+    plan: PhysicalPlan
+    tables: Mapping[Node, pa.Table]
+    shards: int = 1
+    late: int = 0
+    counts: dict[str, Counts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        relations: Relations = self.tables
+        self._legs = [
+            None if isinstance(leg, RelationLeg) else LegRunner(leg.node, relations) for leg in self.plan.legs
+        ]
+        self._stages = [
+            [
+                Shard(self.plan, stage, HeapMemory(), relations, shard, self._width(stage))
+                for shard in range(self._width(stage))
+            ]
+            for stage in self.plan.stages
+        ]
+
+    def _width(self, stage: Stage) -> int:
+        return 1 if stage.single else self.shards
+
+    def advance(self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int]) -> ChangeBatch:
+        """Take in the rows of a micro-batch and the clocks of the streams that were heard from."""
+        legs = [
+            runner.run(rows[leg.stream]) if runner is not None and isinstance(leg, StreamLeg) and leg.stream in rows
+            else None
+            for leg, runner in zip(self.plan.legs, self._legs, strict=True)
+        ]  # fmt: skip
+        outcomes: list[list[Outcome]] = []
+        for stage, shards in zip(self.plan.stages, self._stages, strict=True):
+            spread = [self._arrivals(stage, index, legs, clocks, outcomes) for index in range(len(stage.inputs))]
+            made = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
+            outcomes.append(made)
+            for outcome in made:
+                self.late += outcome.late
+                self._count(stage, outcome)
+        return concat([outcome.changes for outcome in outcomes[-1]]).sorted()
+
+    def _arrivals(
+        self,
+        stage: Stage,
+        index: int,
+        legs: list[ChangeBatch | None],
+        clocks: Mapping[str, int],
+        outcomes: list[list[Outcome]],
+    ) -> list[Arrival | None]:
+        """What one input of a stage brings to each of its shards."""
+        given, width = stage.inputs[index], self._width(stage)
+        leaf = given.leaf
+        if leaf.stage is not None:
+            before = outcomes[leaf.stage]
+            rows = concat([outcome.changes for outcome in before])
+            clock = min(outcome.clock for outcome in before)
+        else:
+            leg = self.plan.legs[leaf.leg or 0]
+            if isinstance(leg, RelationLeg):
+                return [None] * width
+            if leg.stream not in clocks:
+                return [None] * width
+            found = legs[leaf.leg or 0]
+            rows = ChangeBatch.empty([column.dtype for column in leaf.schema]) if found is None else found
+            clock = clocks[leg.stream]
+        return [Arrival(part, clock) for part in partition(rows, given.keys, width)]
+
+    def _count(self, stage: Stage, outcome: Outcome) -> None:
+        for name, seen in outcome.counts.items():
+            total = self.counts.setdefault(f"{stage.index}.{name}", Counts())
+            total.taken += seen.taken
+            total.taken_negative += seen.taken_negative
+            total.given += seen.given
+            total.given_negative += seen.given_negative
+
+    @property
+    def state_rows(self) -> int:
+        """How many rows all operators remember."""
+        return sum(shard.state_rows for shards in self._stages for shard in shards)

@@ -1,0 +1,90 @@
+"""Legs run here: filters, projections and static lookups straight above a source, over Arrow.
+
+Spark runs a stream's leg in its own engine; the local runtime, and the contents of relations, go through this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from sash.operators.base import Edge, Operator
+from sash.operators.filter import Filter as FilterOperator
+from sash.operators.lookup import Lookup
+from sash.operators.project import Project as ProjectOperator
+from sash.physical.lower import leg_source
+from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, StreamLeg, walk
+from sash.plan.nodes import FOREVER, Filter, Join, Node, Project, Relation, Stream
+from sash.plan.nodes import walk as walk_logical
+from sash.state.changes import ChangeBatch
+from sash.state.memory import HeapMemory
+
+
+class LegRunner:
+    """The operators of one leg, bottom up."""
+
+    def __init__(self, node: Node, tables: Mapping[Node, pa.Table]) -> None:
+        self._operators: list[Operator] = []
+        while not isinstance(node, Stream | Relation):
+            self._operators.insert(0, _operator(node, tables))
+            node = node.children[0]
+
+    def run(self, batch: ChangeBatch) -> ChangeBatch:
+        """What the leg makes of a batch of the source's rows."""
+        for operator in self._operators:
+            batch = operator.process((batch,), FOREVER)
+        return batch
+
+
+def _operator(node: Node, tables: Mapping[Node, pa.Table]) -> Operator:
+    edge = (Edge(tuple(field.dtype for field in node.children[0].schema), "explicit"),)
+    match node:
+        case Filter():
+            return FilterOperator(HeapMemory(), edge, node.predicate)
+        case Project():
+            return ProjectOperator(HeapMemory(), edge, node.expressions)
+        case Join():
+            return Lookup(HeapMemory(), edge, tables[node.right], node.kind, node.keys, node.condition)
+        case _:
+            raise AssertionError(f"{type(node).__name__} does not run in a leg")
+
+
+def static_nodes(plan: PhysicalPlan) -> list[Node]:
+    """The parts of the logical plan that are made of relations alone and must be there as tables."""
+    found: list[Node] = []
+    for leg in plan.legs:
+        if isinstance(leg, RelationLeg):
+            found.append(leg.node)
+        else:
+            found += _looked_up(leg)
+    for stage in plan.stages:
+        for operation in walk(stage.root):
+            if isinstance(operation, Operation) and operation.operator == "Lookup":
+                found.append(operation.arguments["relation"])
+    return list(dict.fromkeys(found))
+
+
+def _looked_up(leg: StreamLeg) -> list[Node]:
+    return [node.right for node in walk_logical(leg.node) if isinstance(node, Join)]
+
+
+def static_tables(plan: PhysicalPlan, relations: Mapping[str, pa.Table]) -> dict[Node, pa.Table]:
+    """The contents of every static part of the plan, computed from the relations by name."""
+    tables: dict[Node, pa.Table] = {}
+    for node in static_nodes(plan):
+        source = leg_source(node)
+        table = relations[source.name]
+        columns = tuple(
+            pa.concat_arrays(table.column(field.name).cast(field.dtype).chunks)
+            if table.num_rows
+            else pa.array([], field.dtype)
+            for field in source.schema
+        )
+        rows = table.num_rows
+        batch = ChangeBatch(np.zeros(rows, np.int64), np.full(rows, FOREVER), np.ones(rows, np.int8), columns)
+        result = LegRunner(node, tables).run(batch)
+        names = [f"c{index}" for index in range(len(result.columns))]
+        tables[node] = pa.table(list(result.columns), names=names)
+    return tables

@@ -1,0 +1,127 @@
+"""The physical plan: operators with their arguments, legs that read the sources, and stages that share a partition key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sash.operators.base import Edge, Expiry
+from sash.plan.nodes import Node, Relation, Window
+from sash.plan.patterns import Pattern
+from sash.plan.types import Schema
+
+OutputExpiry = Literal["mono", "fifo", "calendar", "explicit"]
+"""How the rows of an edge end: never, in order, out of order, or by a `-` row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """Where rows come in: from source leg `leg`, or (after the plan is cut) from stage `stage`."""
+
+    schema: Schema
+    expiry: OutputExpiry
+    pattern: Pattern
+    leg: int | None = None
+    stage: int | None = None
+    horizon: int = 0
+
+    @property
+    def inputs(self) -> tuple[Physical, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """An operator of the registry over its inputs. Nodes are compared by identity: one node may feed two others.
+
+    `horizon` is the longest life of a row on the output edge in microseconds (0: unknown or endless); it shapes the
+    calendar buffers above.
+    """
+
+    operator: str
+    arguments: dict[str, Any]
+    inputs: tuple[Physical, ...]
+    schema: Schema
+    expiry: OutputExpiry
+    pattern: Pattern
+    horizon: int = 0
+
+
+Physical = Leaf | Operation
+
+_CALENDAR_PARTITIONS = 1024
+
+
+def edge(node: Physical, never: Expiry = "explicit") -> Edge:
+    """What an operator above is told of this edge; `never` is how rows that never expire are to be taken."""
+    expiry: Expiry = never if node.expiry == "mono" else node.expiry
+    dtypes = tuple(field.dtype for field in node.schema)
+    width = max(1, node.horizon // (_CALENDAR_PARTITIONS - 2)) if node.horizon else 1_000_000
+    return Edge(dtypes, expiry, _CALENDAR_PARTITIONS, width)
+
+
+def walk(node: Physical, seen: set[int] | None = None) -> Iterator[Physical]:
+    """The node and everything below it, inputs first, each once."""
+    seen = set() if seen is None else seen
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    for child in node.inputs:
+        yield from walk(child, seen)
+    yield node
+
+
+@dataclass(frozen=True)
+class StreamLeg:
+    """Straight above a source: what is filtered, computed and looked up before a row is scattered.
+
+    `node` is that part of the logical plan, down to the stream; it has no stateful operator.
+    """
+
+    stream: str
+    window: Window
+    node: Node
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class RelationLeg:
+    """A relation that never changes, taken in as rows that are there from the start."""
+
+    relation: Relation
+    node: Node
+    schema: Schema
+
+
+Leg = StreamLeg | RelationLeg
+
+
+@dataclass(frozen=True)
+class StageInput:
+    """An input of a stage: a leg or an earlier stage, and the columns it is partitioned by (none: all in one shard)."""
+
+    leaf: Leaf
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A subtree whose stateful operators share one partition key; `single` stages run as one shard."""
+
+    index: int
+    root: Physical
+    inputs: tuple[StageInput, ...]
+    single: bool
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes."""
+
+    legs: tuple[Leg, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return self.stages[-1].root.schema

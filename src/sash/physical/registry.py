@@ -1,0 +1,56 @@
+"""Which class runs each operator of a physical plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from sash.operators.aggregate import Aggregate
+from sash.operators.base import Edge, Expiry, Operator
+from sash.operators.combine import Combine
+from sash.operators.distinct import Distinct
+from sash.operators.expire import Expire
+from sash.operators.filter import Filter
+from sash.operators.join import Join
+from sash.operators.lookup import Lookup
+from sash.operators.project import Project
+from sash.operators.semi_join import SemiJoin
+from sash.operators.set_operation import SetOperation
+from sash.operators.top_k import TopK
+from sash.operators.union import Union
+from sash.physical.nodes import Operation, edge
+from sash.plan.nodes import Node
+from sash.state.memory import Memory
+
+OPERATORS: Mapping[str, Any] = {
+    "Aggregate": Aggregate,
+    "Combine": Combine,
+    "Distinct": Distinct,
+    "Expire": Expire,
+    "Filter": Filter,
+    "Join": Join,
+    "Lookup": Lookup,
+    "Project": Project,
+    "SemiJoin": SemiJoin,
+    "SetOperation": SetOperation,
+    "TopK": TopK,
+    "Union": Union,
+}
+
+_NEVER: Mapping[str, Expiry] = {"Distinct": "fifo", "Expire": "fifo", "Join": "fifo", "Union": "calendar"}
+"""How an operator takes rows that never expire, where not as an explicit edge that says no `-`."""
+
+Relations = Mapping[Node, pa.Table]
+"""The contents of the relations that a plan looks up."""
+
+
+def build(node: Operation, memory: Memory, relations: Relations) -> Operator:
+    """The operator, attached to its state."""
+    inputs: tuple[Edge, ...] = tuple(edge(child, _NEVER.get(node.operator, "explicit")) for child in node.inputs)
+    arguments = dict(node.arguments)
+    if node.operator == "Lookup":
+        arguments["table"] = relations[arguments.pop("relation")]
+    operator: Operator = OPERATORS[node.operator](memory, inputs, **arguments)
+    return operator

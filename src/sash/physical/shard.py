@@ -1,0 +1,189 @@
+"""One shard of one stage: rows come in, wait until the clock allows, run through the operators, and changes come out.
+
+The clock of an input means that every row before it is here; the stage's clock is the smallest of them, and only
+instants before it are released. Rows ahead of it wait in a spool; a row behind its own stream's clock is late: it is
+counted and dropped, never applied wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sash.operators.base import Operator
+from sash.operators.window import assign
+from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, walk
+from sash.physical.registry import Relations, build
+from sash.plan.nodes import Unbounded, Window
+from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.hashing import hash_rows, shards_of
+from sash.state.memory import Memory
+from sash.state.spool import Spool
+
+BEGINNING = -(2**62)
+"""The clock of an input that has said nothing yet."""
+
+
+@dataclass
+class Counts:
+    """Rows, positive and negative, that an operator took in and put out."""
+
+    taken: int = 0
+    taken_negative: int = 0
+    given: int = 0
+    given_negative: int = 0
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What one input brought in a batch: its rows (a stream's carry their own time as `ts`), and its clock."""
+
+    rows: ChangeBatch
+    clock: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a shard made of a batch: its changes, all before `clock`; what it accepted per input; what came too late."""
+
+    changes: ChangeBatch
+    clock: int
+    accepted: tuple[ChangeBatch, ...]
+    late: int
+    counts: dict[str, Counts] = field(default_factory=dict)
+
+
+class Shard:
+    """The operators of a stage attached to one memory. A shard made anew on the same memory goes on."""
+
+    def __init__(
+        self, plan: PhysicalPlan, stage: Stage, memory: Memory, relations: Relations, shard: int = 0, shards: int = 1
+    ) -> None:
+        self._stage = stage
+        self._windows: list[Window | None] = []
+        self._constant: dict[int, ChangeBatch] = {}
+        for index, given in enumerate(stage.inputs):
+            leg = None if given.leaf.leg is None else plan.legs[given.leaf.leg]
+            self._windows.append(leg.window if isinstance(leg, StreamLeg) else None)
+            if isinstance(leg, RelationLeg):
+                self._constant[index] = _relation_rows(relations, leg, given.keys, shard, shards)
+        self._clocks = memory.array("clocks", np.int64, len(stage.inputs) + 1)
+        self._begun = memory.array("begun", np.int64, 1)
+        if not self._begun[0]:
+            self._clocks[:] = BEGINNING
+        dtypes = [[column.dtype for column in given.leaf.schema] for given in stage.inputs]
+        self._spools = [Spool(memory.scope(f"wait{index}"), types) for index, types in enumerate(dtypes)]
+        self._order = [node for node in walk(stage.root) if isinstance(node, Operation)]
+        self._names = [f"{index}.{node.operator}" for index, node in enumerate(self._order)]
+        self._operators: list[Operator] = [
+            build(node, memory.scope(name), relations) for node, name in zip(self._order, self._names, strict=True)
+        ]
+
+    @property
+    def clock(self) -> int:
+        """Every instant before this has been released."""
+        return int(self._clocks[-1])
+
+    @property
+    def clocks(self) -> tuple[int, ...]:
+        """The clock of every input."""
+        return tuple(int(clock) for clock in self._clocks[:-1])
+
+    @property
+    def state_rows(self) -> int:
+        """How many rows the operators remember, and how many wait."""
+        return sum(operator.state_rows for operator in self._operators) + self.waiting
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait for the clock."""
+        return sum(len(spool.load()) for spool in self._spools)
+
+    def run(self, arrivals: Sequence[Arrival | None]) -> Outcome:
+        """Take in one batch per input (None: nothing heard from it) and release what the clock allows."""
+        accepted, late = [], 0
+        for index, (arrival, window) in enumerate(zip(arrivals, self._windows, strict=True)):
+            rows = ChangeBatch.empty([column.dtype for column in self._stage.inputs[index].leaf.schema])
+            if arrival is not None:
+                rows = arrival.rows
+                if window is not None and len(rows):
+                    behind = rows.ts < self._clocks[index]
+                    if behind.any():
+                        late += int(behind.sum())
+                        rows = rows.take(np.flatnonzero(~behind))
+            accepted.append(rows)
+        changes, counts = self._advance(accepted, [None if a is None else a.clock for a in arrivals])
+        return Outcome(changes, self.clock, tuple(accepted), late, counts)
+
+    def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int]) -> None:
+        """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached."""
+        self._advance(live, clocks)
+
+    def _advance(
+        self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None]
+    ) -> tuple[ChangeBatch, dict[str, Counts]]:
+        for index, clock in enumerate(clocks):
+            if index in self._constant:
+                self._clocks[index] = FOREVER
+            elif clock is not None:
+                self._clocks[index] = max(int(self._clocks[index]), clock)
+        clock = int(self._clocks[:-1].min())
+        ready = []
+        for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
+            rows = self._constant[index] if index in self._constant and not self._begun[0] else came
+            placed = rows if window is None or isinstance(window, Unbounded) else assign(window, rows)
+            ready.append(self._release(self._spools[index], placed, clock))
+        self._begun[0] = 1
+        result = self._evaluate(ready, clock)
+        self._clocks[-1] = max(clock, self.clock)
+        return result
+
+    @staticmethod
+    def _release(spool: Spool, rows: ChangeBatch, clock: int) -> ChangeBatch:
+        """The rows before the clock, in order; the others wait."""
+        together = concat([spool.load(), rows]).sorted()
+        split = int(np.searchsorted(together.ts, clock, side="left"))
+        spool.save(together.slice(split, len(together)))
+        return together.slice(0, split)
+
+    def _evaluate(self, ready: Sequence[ChangeBatch], clock: int) -> tuple[ChangeBatch, dict[str, Counts]]:
+        results: dict[int, ChangeBatch] = {
+            id(given.leaf): rows for given, rows in zip(self._stage.inputs, ready, strict=True)
+        }
+        counts: dict[str, Counts] = {}
+        for node, operator, name in zip(self._order, self._operators, self._names, strict=True):
+            inputs = [results[id(child)] for child in node.inputs]
+            output = operator.process(inputs, clock)
+            results[id(node)] = output
+            counts[name] = Counts(
+                sum(len(batch) for batch in inputs),
+                sum(int((batch.sign < 0).sum()) for batch in inputs),
+                len(output),
+                int((output.sign < 0).sum()),
+            )
+        return results[id(self._stage.root)], counts
+
+
+def _relation_rows(
+    relations: Relations, leg: RelationLeg, keys: tuple[int, ...], shard: int, shards: int
+) -> ChangeBatch:
+    """The rows of a relation that belong to one shard, there from time 0."""
+    table = relations[leg.node]
+    rows = table.num_rows
+    columns = tuple(table.column(index).combine_chunks() for index in range(table.num_columns))
+    times = np.zeros(rows, np.int64)
+    batch = ChangeBatch(times, np.full(rows, FOREVER), np.ones(rows, np.int8), columns)
+    return partition(batch, keys, shards)[shard] if shards > 1 else batch
+
+
+def partition(batch: ChangeBatch, keys: tuple[int, ...], shards: int) -> list[ChangeBatch]:
+    """The batch split by the hash of its key columns; with no key columns everything is in shard 0."""
+    if shards == 1:
+        return [batch]
+    if not keys:
+        return [batch, *([batch.slice(0, 0)] * (shards - 1))]
+    low, high = hash_rows([batch.columns[key] for key in keys], len(batch))
+    owner = shards_of(low, high, shards)
+    return [batch.take(np.flatnonzero(owner == shard)) for shard in range(shards)]

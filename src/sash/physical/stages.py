@@ -1,0 +1,232 @@
+"""Cutting the operator tree into stages: subtrees whose stateful operators can share one partition key.
+
+Every subtree offers *attributes* it may be partitioned by. An attribute names one column of each leaf below, chosen so
+that rows that must meet in an operator agree on it. Any non-empty set of a subtree's attributes will do as its key. An
+operator keeps the attributes that its own rows agree on; where none is left, its inputs are cut off as earlier stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sash.physical.lower import Lowering, explicit
+from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, walk
+from sash.plan.expressions import Column
+from sash.plan.nodes import Distinct, Node
+
+_MOST_KEYS = 4
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """A way to partition: the column of every leaf (by identity), and the output columns that carry its value."""
+
+    leaves: frozenset[tuple[int, int]]
+    outputs: frozenset[int]
+
+    def joined(self, other: _Attribute, outputs: frozenset[int]) -> _Attribute | None:
+        """Both at once, or None if they want one leaf partitioned by two different columns."""
+        mine, theirs = dict(self.leaves), dict(other.leaves)
+        if any(mine[leaf] != theirs[leaf] for leaf in mine.keys() & theirs.keys()):
+            return None
+        return _Attribute(self.leaves | other.leaves, outputs)
+
+
+_Attributes = list[_Attribute]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A subtree in the making: its attributes; `loose` while nothing stateful is in it; `single` if it is one shard."""
+
+    node: Physical
+    attributes: _Attributes
+    loose: bool
+    single: bool = False
+
+
+class _Cutter:
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self.forgetful: set[int] = set()
+        self._parts: dict[int, _Part] = {}
+        self._cuts: dict[int, _Part] = {}
+        self._kept: list[Physical] = []
+
+    def part(self, node: Physical) -> _Part:
+        """The subtree with its cuts made."""
+        if id(node) not in self._parts:
+            self._kept.append(node)
+            self._parts[id(node)] = _leaf_part(node) if isinstance(node, Leaf) else self._operation(node)
+        return self._parts[id(node)]
+
+    def _operation(self, node: Operation) -> _Part:
+        parts = [self.part(child) for child in node.inputs]
+        match node.operator:
+            case "Filter" | "Expire" | "Project" | "Lookup" | "Combine":
+                (part,) = parts
+                loose = part.loose and node.operator != "Expire"
+                return _Part(_over(node, parts), _through(node, part.attributes), loose, part.single)
+            case "Union":
+                return self._union(node, parts)
+            case "Aggregate":
+                keys: tuple[int, ...] = node.arguments["keys"]
+                return self._keyed(node, parts, [(key,) for key in keys], [{n} for n in range(len(keys))])
+            case "Distinct" | "SetOperation":
+                columns = range(len(node.schema))
+                return self._keyed(node, parts, [(n,) * len(parts) for n in columns], [{n} for n in columns])
+            case "Join" | "SemiJoin":
+                pairs: tuple[tuple[int, int], ...] = node.arguments["keys"]
+                split = len(node.inputs[0].schema)
+                both = node.operator == "Join"
+                return self._keyed(
+                    node, parts, pairs, [{left, split + right} if both else {left} for left, right in pairs]
+                )
+            case "TopK":
+                return self._keyed(node, parts, [], [])
+            case other:
+                raise AssertionError(f"how {other} is partitioned is not written down")
+
+    def _union(self, node: Operation, parts: Sequence[_Part]) -> _Part:
+        """A union needs no agreement, but both sides must be able to stand in one stage."""
+        left, right = parts
+        if left.single != right.single:
+            left, right = (self.cut(part) if part.single else part for part in (left, right))
+        combined = _combine(left.attributes, right.attributes)
+        if not combined and not left.single:
+            right = self.cut(right)
+            combined = _combine(left.attributes, right.attributes)
+        loose = left.loose and right.loose
+        return _Part(_over(node, (left, right)), combined, loose, left.single and right.single)
+
+    def _keyed(
+        self, node: Operation, parts: Sequence[_Part], keys: Sequence[tuple[int, ...]], outputs: Sequence[set[int]]
+    ) -> _Part:
+        """A stateful operator whose rows meet on the given columns of its inputs (none: all in one shard)."""
+        if not keys:
+            ready = [part if part.loose or part.single else self.cut(part) for part in parts]
+            return _Part(_over(node, ready), [], loose=False, single=True)
+        ready = [self.cut(part) if part.single else part for part in parts]
+        for attempt in _attempts(ready):
+            trial = [self.cut(part) if cut else part for part, cut in zip(ready, attempt, strict=True)]
+            attributes = _meeting([part.attributes for part in trial], keys, outputs)
+            if attributes:
+                return _Part(_over(node, trial), attributes, loose=False)
+        raise AssertionError(f"{node.operator} cannot be partitioned although its inputs are cut")
+
+    def cut(self, part: _Part) -> _Part:
+        """End a stage here: what is above reads it through a leaf that can be partitioned anew.
+
+        A leaf is not cut but read a second time, so that two operators may partition it by different columns.
+        """
+        if isinstance(part.node, Leaf):
+            return _leaf_part(self._keep(replace(part.node)))
+        if id(part.node) not in self._cuts:
+            node = part.node
+            self.forgetful |= _forgetful(node)
+            stage = self.close(part)
+            leaf = Leaf(node.schema, node.expiry, node.pattern, stage=stage.index, horizon=node.horizon)
+            self._cuts[id(node)] = _leaf_part(self._keep(leaf))
+        return self._cuts[id(part.node)]
+
+    def _keep(self, leaf: Leaf) -> Leaf:
+        """Hold on to the leaf: attributes know leaves by identity."""
+        self._kept.append(leaf)
+        return leaf
+
+    def close(self, part: _Part) -> Stage:
+        """Make the subtree a stage."""
+        leaves = [node for node in walk(part.node) if isinstance(node, Leaf)]
+        carried = [attribute for attribute in part.attributes if attribute.outputs] or part.attributes
+        chosen = [] if part.single else [dict(attribute.leaves) for attribute in carried[:_MOST_KEYS]]
+        inputs = tuple(
+            StageInput(leaf, tuple(columns[id(leaf)] for columns in chosen if id(leaf) in columns)) for leaf in leaves
+        )
+        stage = Stage(len(self.stages), part.node, inputs, single=part.single or not chosen)
+        self.stages.append(stage)
+        return stage
+
+
+def _forgetful(node: Physical) -> set[int]:
+    """The operators below whose expiration times leave the stage but depend on rows that are gone.
+
+    A stage that is built again from its live rows would give such rows other times than it gave the next stage before.
+    DISTINCT is the one: when its row expires depends on the duplicate that it was first reported for.
+    """
+    if node.expiry not in ("fifo", "calendar"):
+        return set()
+    operations = [below for below in node.inputs if isinstance(below, Operation)]
+    mine = {id(node)} if isinstance(node, Operation) and node.operator == "Distinct" else set()
+    return mine.union(*(_forgetful(below) for below in operations))
+
+
+def _leaf_part(leaf: Leaf) -> _Part:
+    attributes = [_Attribute(frozenset({(id(leaf), n)}), frozenset({n})) for n in range(len(leaf.schema))]
+    return _Part(leaf, attributes, loose=True)
+
+
+def _over(node: Operation, parts: Sequence[_Part]) -> Operation:
+    """The operation over its cut inputs; the same object where nothing was cut, so that sharing is kept."""
+    inputs = tuple(part.node for part in parts)
+    unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
+    return node if unchanged else replace(node, inputs=inputs)
+
+
+def _through(node: Operation, attributes: _Attributes) -> _Attributes:
+    """The attributes above a stateless operator, as its output columns carry them."""
+    if node.operator == "Combine":
+        return [replace(attribute, outputs=frozenset()) for attribute in attributes]
+    if node.operator != "Project":
+        return attributes
+    sources = [
+        expression.index if isinstance(expression, Column) else None for expression in node.arguments["expressions"]
+    ]
+    return [
+        replace(attribute, outputs=frozenset(n for n, source in enumerate(sources) if source in attribute.outputs))
+        for attribute in attributes
+    ]
+
+
+def _combine(left: _Attributes, right: _Attributes) -> _Attributes:
+    """The attributes of a union: pairs that meet in an output column, else one pair that can stand side by side."""
+    pairs = [joined for a in left for b in right if (joined := a.joined(b, a.outputs & b.outputs)) is not None]
+    return [pair for pair in pairs if pair.outputs] or pairs[:1]
+
+
+def _meeting(sides: Sequence[_Attributes], keys: Sequence[tuple[int, ...]], outputs: Sequence[set[int]]) -> _Attributes:
+    """The attributes on which the rows that meet in an operator agree: one per key column that all sides carry."""
+    result: _Attributes = []
+    for columns, positions in zip(keys, outputs, strict=True):
+        found: _Attribute | None = None
+        for attribute in sides[0]:
+            if columns[0] not in attribute.outputs:
+                continue
+            if len(sides) == 1:
+                found = attribute
+            for other in sides[1] if len(sides) > 1 else ():
+                if columns[1] in other.outputs and found is None:
+                    found = attribute.joined(other, frozenset())
+        if found is not None:
+            result.append(replace(found, outputs=frozenset(positions)))
+    return result
+
+
+def _attempts(parts: Sequence[_Part]) -> list[tuple[bool, ...]]:
+    """Which inputs to cut, the least first."""
+    if len(parts) == 1:
+        return [(False,), (True,)]
+    return [(False, False), (False, True), (True, False), (True, True)]
+
+
+def plan_stages(node: Node) -> PhysicalPlan:
+    """The physical plan of an optimized logical plan: its changes come out of the last stage, every end said."""
+    spoken: frozenset[Distinct] = frozenset()
+    while True:
+        lowering = Lowering(spoken)
+        root = explicit(lowering.lower(node))
+        cutter = _Cutter()
+        cutter.close(cutter.part(root))
+        if not cutter.forgetful:
+            return PhysicalPlan(tuple(lowering.legs), tuple(cutter.stages))
+        spoken |= {logical for logical, operator in lowering.distincts if id(operator) in cutter.forgetful}

@@ -1,0 +1,54 @@
+"""From text to a physical plan: parse, check, optimize, lower; the one path that every runtime and EXPLAIN shares."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sash.optimizer.optimizer import optimize
+from sash.physical.explain import explain
+from sash.physical.nodes import PhysicalPlan
+from sash.physical.stages import plan_stages
+from sash.plan.catalog import Catalog
+from sash.plan.nodes import Node, Stream, walk
+from sash.plan.patterns import Pattern, pattern, refuse_unbounded
+from sash.plan.types import Schema
+from sash.sql import parse
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A query planned: its text, the logical plan as written and as optimized, and the physical plan."""
+
+    sql: str
+    written: Node
+    optimized: Node
+    rules: tuple[str, ...]
+    physical: PhysicalPlan
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the answer."""
+        return self.written.schema
+
+    @property
+    def pattern(self) -> Pattern:
+        """The update pattern of the answer."""
+        return pattern(self.optimized)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that the query reads, by name."""
+        return tuple(dict.fromkeys(node.name for node in walk(self.written) if isinstance(node, Stream)))
+
+    def explain(self) -> str:
+        """The plan as text: update patterns, stages, partition keys, buffers, and what runs straight above the sources."""
+        return explain(self.sql, self.optimized, self.rules, self.physical)
+
+
+def plan_query(sql: str, catalog: Catalog, disable: Collection[str] = frozenset()) -> Planned:
+    """Plan a query against the catalog; `disable` names rules of the optimizer that are not to be used."""
+    written = parse(sql, catalog)
+    refuse_unbounded(written)
+    optimized, rules = optimize(written, disable=disable)
+    return Planned(sql, written, optimized, rules, plan_stages(optimized))

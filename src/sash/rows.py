@@ -1,0 +1,166 @@
+"""Python rows to Arrow and back: how `replay` reads lists of dicts, and what is wrong with them if it cannot."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import BadRowError, CatalogError
+from sash.plan.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    NULL,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Field,
+    Schema,
+    type_name,
+)
+
+Row = Mapping[str, Any]
+
+_NAMES: dict[str, pa.DataType] = {
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": TINYINT,
+    "BYTE": TINYINT,
+    "SMALLINT": SMALLINT,
+    "SHORT": SMALLINT,
+    "INT": INT,
+    "INTEGER": INT,
+    "BIGINT": BIGINT,
+    "LONG": BIGINT,
+    "FLOAT": FLOAT,
+    "REAL": FLOAT,
+    "DOUBLE": DOUBLE,
+    "STRING": STRING,
+    "BINARY": BINARY,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+}
+
+
+def parse_schema(text: str) -> Schema:
+    """A schema written as in DDL.
+
+    >>> [str(field) for field in parse_schema("ts BIGINT, price DECIMAL(10, 2)")]
+    ['ts BIGINT', 'price DECIMAL(10,2)']
+    """
+    fields = []
+    for part in _split(text):
+        name, _, written = part.strip().partition(" ")
+        wanted = written.strip().upper()
+        if wanted.startswith("DECIMAL("):
+            precision, scale = (int(number) for number in wanted[8:-1].split(","))
+            fields.append(Field(name, pa.decimal128(precision, scale)))
+        elif wanted in _NAMES:
+            fields.append(Field(name, _NAMES[wanted]))
+        else:
+            raise CatalogError(
+                f"column {name!r} has the unknown type {written.strip()!r}; known are {', '.join(_NAMES)}"
+            )
+    return tuple(fields)
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that are not inside parentheses."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [*parts, text[start:]]
+
+
+def infer_schema(name: str, rows: Sequence[Row]) -> Schema:
+    """The columns of a list of dicts and the types of their values."""
+    columns: dict[str, pa.DataType] = {}
+    for row in rows:
+        for column, value in row.items():
+            found = _type_of(name, column, value)
+            known = columns.get(column, NULL)
+            columns[column] = _common(name, column, known, found)
+    return tuple(Field(column, STRING if dtype == NULL else dtype) for column, dtype in columns.items())
+
+
+def _type_of(name: str, column: str, value: Any) -> pa.DataType:
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOLEAN
+        case int():
+            return BIGINT
+        case float():
+            return DOUBLE
+        case str():
+            return STRING
+        case bytes():
+            return BINARY
+        case decimal.Decimal():
+            _, digits, exponent = value.as_tuple()
+            if not isinstance(exponent, int):
+                raise BadRowError(f"{name}.{column}: {value} is not a number that DECIMAL can hold")
+            scale = max(0, -exponent)
+            return pa.decimal128(max(len(digits) + max(0, exponent), scale, 1), scale)
+        case datetime.datetime():
+            return TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP
+        case datetime.date():
+            return DATE
+        case _:
+            raise BadRowError(f"{name}.{column}: a value of type {type(value).__name__} has no SQL type: {value!r}")
+
+
+def _common(name: str, column: str, known: pa.DataType, found: pa.DataType) -> pa.DataType:
+    if found in (known, NULL):
+        return known
+    if known == NULL:
+        return found
+    if {known, found} == {BIGINT, DOUBLE}:
+        return DOUBLE
+    if pa.types.is_decimal(known) and pa.types.is_decimal(found):
+        scale = max(known.scale, found.scale)
+        whole = max(known.precision - known.scale, found.precision - found.scale)
+        return pa.decimal128(min(38, whole + scale), scale)
+    raise BadRowError(
+        f"{name}.{column} has values of different types, {type_name(known)} and {type_name(found)}: make them one"
+    )
+
+
+def to_arrow(name: str, rows: Sequence[Row], schema: Schema) -> list[pa.Array]:
+    """The columns of the rows; a key that is missing is NULL."""
+    known = {field.name for field in schema}
+    for row in rows:
+        unknown = row.keys() - known
+        if unknown:
+            raise BadRowError(f"{name} has no column {min(unknown)!r}; it has {', '.join(sorted(known))}")
+    arrays = []
+    for field in schema:
+        values = [row.get(field.name) for row in rows]
+        try:
+            arrays.append(pa.array(values, field.dtype))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+            raise BadRowError(
+                f"{name}.{field.name} is {type_name(field.dtype)}, and a value does not fit: {problem}"
+            ) from None
+    return arrays
+
+
+def to_dicts(schema: Schema, columns: Sequence[pa.Array]) -> list[dict[str, Any]]:
+    """Rows as dicts."""
+    names = [field.name for field in schema]
+    lists = [column.to_pylist() for column in columns]
+    return [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]

@@ -1,0 +1,240 @@
+"""Replay: run a query over rows with times and look at its answer at any instant; for users' tests and ours.
+
+>>> result = replay(
+...     "SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k",
+...     streams={"s": [{"ts": 200, "k": "a"}, {"ts": 800, "k": "b"}]},
+...     unit="ms", until=10_000,
+... )
+>>> result.at(5_199)
+[{'k': 'a', 'n': 1}, {'k': 'b', 'n': 1}]
+>>> result.at(5_200)
+[{'k': 'b', 'n': 1}]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sash.errors import BadRowError, CatalogError, StrategyError, UnsupportedSqlError
+from sash.local import LocalRun
+from sash.physical.legs import static_tables
+from sash.physical.shard import Counts
+from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.types import BIGINT, Field, Schema
+from sash.planning import Planned, plan_query
+from sash.rows import Row, infer_schema, parse_schema, to_arrow, to_dicts
+from sash.state.changes import FOREVER, ChangeBatch, concat
+
+UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+TIME = "ts"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of the answer; `ts` and `released` are in the replay's unit."""
+
+    ts: int | float
+    op: str
+    row: dict[str, Any]
+    released: int | float | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a replay gave: the change stream, the answer at any instant, and what each operator did."""
+
+    changes: list[Change]
+    counts: dict[str, Counts] = field(default_factory=dict)
+    late: int = 0
+    state_rows: int = 0
+    schema: Schema = ()
+
+    def at(self, instant: float) -> list[dict[str, Any]]:
+        """Q(T): the rows of the answer at an instant."""
+        rows: dict[Any, list[dict[str, Any]]] = {}
+        for change in self.changes:
+            if change.ts > instant:
+                break
+            same = rows.setdefault(_identity(change.row), [])
+            if change.op == "+":
+                same.append(change.row)
+            else:
+                same.pop()
+        return [row for same in rows.values() for row in same]
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in row.values())
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One stream of a replay: its columns, and the time of every row in microseconds."""
+
+    name: str
+    schema: Schema
+    times: np.ndarray[Any, np.dtype[np.int64]]
+    columns: list[pa.Array]
+    slack: int
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """The rows of each stream in one micro-batch, and the clocks they bring."""
+
+    rows: dict[str, ChangeBatch]
+    clocks: dict[str, int]
+
+
+def replay(
+    sql: str,
+    streams: Mapping[str, Sequence[Row]],
+    relations: Mapping[str, Sequence[Row]] | None = None,
+    strategy: str = "auto",
+    runtime: str = "local",
+    unit: str = "ms",
+    until: float | None = None,
+    batch: int | Sequence[int] | None = None,
+    delays: Mapping[str, float] | None = None,
+    probe: float | None = None,
+    nrrs: Mapping[str, Sequence[Row]] | None = None,
+    *,
+    schemas: Mapping[str, str] | None = None,
+    slack: float | Mapping[str, float] = 0,
+    shards: int = 2,
+) -> Result:
+    """Run the query over the rows of the streams and return every change of its answer.
+
+    `ts` of a row is its time in `unit`; rows of one micro-batch may come in any order, later ones only within `slack`.
+    `batch` is the number of rows per micro-batch, or a list of such numbers; None takes all rows at once. The clock ends
+    at `until`, or, without it, after the last expiry. `schemas` gives columns and types, as in DDL, where the rows alone
+    do not tell.
+    """
+    if unit not in UNITS:
+        raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
+    if strategy not in ("auto", "direct", "update-pattern-aware"):
+        raise StrategyError(f"strategy {strategy!r} is not available; use 'auto' or 'direct'")
+    if delays or probe is not None:
+        raise StrategyError("delays and probe apply to strategies that are simulated operator by operator")
+    if nrrs:
+        raise UnsupportedSqlError("non-retroactive relations are not supported yet")
+    scale = UNITS[unit]
+    written = {name: parse_schema(text) for name, text in (schemas or {}).items()}
+    feeds = {
+        name: _feed(
+            name, rows, written.get(name), scale, slack if isinstance(slack, int | float) else slack.get(name, 0)
+        )
+        for name, rows in streams.items()
+    }
+    tables = {name: _relation(name, rows, written.get(name)) for name, rows in (relations or {}).items()}
+    catalog = Catalog(
+        {name.lower(): StreamEntry(name, feed.schema, TIME) for name, feed in feeds.items()},
+        {name.lower(): RelationEntry(name, schema) for name, (schema, _) in tables.items()},
+    )
+    planned = plan_query(sql, catalog)
+    end = FOREVER if until is None else int(until * scale) + 1
+    batches = _micro_batches(feeds, batch)
+    contents = {name: table for name, (_, table) in tables.items()}
+    if runtime == "spark":
+        from sash.spark.replay import replay_on_spark
+
+        changes, late, state_rows, counts = replay_on_spark(planned, feeds, contents, batches, int(end), shards)
+    elif runtime == "local":
+        changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(end), shards)
+    else:
+        raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
+    rows = to_dicts(planned.schema, changes.columns)
+    listed = [
+        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _in_unit(ts, scale))
+        for ts, sign, row in zip(changes.ts.tolist(), changes.sign.tolist(), rows, strict=True)
+    ]
+    return Result(listed, counts, late, state_rows, planned.schema)
+
+
+def _in_unit(micros: int, scale: int) -> int | float:
+    return micros // scale if micros % scale == 0 else micros / scale
+
+
+def _run_locally(
+    planned: Planned, relations: Mapping[str, pa.Table], batches: Sequence[MicroBatch], end: int, shards: int
+) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
+    run = LocalRun(planned.physical, static_tables(planned.physical, relations), shards)
+    changes = [run.advance(micro.rows, micro.clocks) for micro in batches]
+    changes.append(run.advance({}, dict.fromkeys(planned.streams, end)))
+    return concat(changes), run.late, run.state_rows, run.counts
+
+
+def _feed(name: str, rows: Sequence[Row], schema: Schema | None, scale: int, slack: float) -> Feed:
+    if schema is None:
+        schema = infer_schema(name, rows) if rows else (Field(TIME, BIGINT),)
+    times = np.empty(len(rows), np.int64)
+    for position, row in enumerate(rows):
+        time = row.get(TIME)
+        if time is None:
+            raise BadRowError(f"row {position} of stream {name} has no {TIME}: {dict(row)!r}")
+        if isinstance(time, bool) or not isinstance(time, int | float) or time * scale != int(time * scale):
+            raise BadRowError(
+                f"row {position} of stream {name}: {TIME} must be a number of whole microseconds, not {time!r}"
+            )
+        times[position] = int(time * scale)
+    return Feed(name, schema, times, to_arrow(name, rows, schema), int(slack * scale))
+
+
+def _relation(name: str, rows: Sequence[Row], schema: Schema | None) -> tuple[Schema, pa.Table]:
+    if any("_op" in row for row in rows):
+        raise UnsupportedSqlError(f"relation {name} has updates (_op): relations that change are not supported yet")
+    if schema is None:
+        if not rows:
+            raise CatalogError(f"relation {name} is empty: say what its columns are with schemas={{{name!r}: ...}}")
+        schema = infer_schema(name, rows)
+    table = pa.table(to_arrow(name, rows, schema), names=[column.name for column in schema])
+    return schema, table
+
+
+def _micro_batches(feeds: Mapping[str, Feed], batch: int | Sequence[int] | None) -> list[MicroBatch]:
+    """The rows of all streams, merged by the time that each stream has reached, cut into micro-batches."""
+    order = []
+    for number, feed in enumerate(feeds.values()):
+        reached = np.maximum.accumulate(feed.times) if len(feed.times) else feed.times
+        order += [(int(at), number, position) for position, at in enumerate(reached)]
+    order.sort()
+    names = list(feeds)
+    high = dict.fromkeys(names, -(2**62))
+    batches = []
+    for part in _cut(order, batch):
+        rows, clocks = {}, {}
+        for number, name in enumerate(names):
+            feed = feeds[name]
+            chosen = np.array([position for _, owner, position in part if owner == number], np.int64)
+            if not len(chosen):
+                continue
+            index = pa.array(chosen)
+            ts = feed.times[chosen]
+            columns = tuple(column.take(index) for column in feed.columns)
+            rows[name] = ChangeBatch(ts, np.full(len(ts), FOREVER), np.ones(len(ts), np.int8), columns)
+            high[name] = max(high[name], int(ts.max()))
+            clocks[name] = high[name] - feed.slack
+        batches.append(MicroBatch(rows, clocks))
+    return batches
+
+
+def _cut(order: list[tuple[int, int, int]], batch: int | Sequence[int] | None) -> list[list[tuple[int, int, int]]]:
+    if batch is None:
+        return [order] if order else []
+    if isinstance(batch, int):
+        if batch < 1:
+            raise CatalogError("batch must be at least 1")
+        return [order[start : start + batch] for start in range(0, len(order), batch)]
+    parts, start = [], 0
+    for size in batch:
+        parts.append(order[start : start + size])
+        start += size
+    if start < len(order):
+        parts.append(order[start:])
+    return parts
