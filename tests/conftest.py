@@ -1,0 +1,21 @@
+"""What all tests share: one Spark session, started by the first test that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session in UTC; tests that use it are marked `spark`."""
+    from sash.spark.session import embedded_session
+
+    session = embedded_session(cores=2, extra={"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+    yield session
+    session.stop()

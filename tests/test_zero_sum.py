@@ -1,0 +1,102 @@
+"""The zero-sum test: a million transfers between ten accounts, out of order, balance to nothing at every instant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from sash.local import LocalRun
+from sash.plan.catalog import Catalog, StreamEntry
+from sash.planning import plan_query
+from sash.rows import parse_schema
+from sash.state.changes import FOREVER, ChangeBatch, concat
+
+TRANSFERS, ACCOUNTS, SECOND = 1_000_000, 10, 1_000_000
+WINDOW, SLACK, BATCH = 60 * SECOND, 10 * SECOND, 100_000
+SQL = """
+SELECT account, SUM(amount) AS balance
+FROM (SELECT account, amount FROM credits [RANGE 60 SECONDS]
+      UNION ALL
+      SELECT account, -amount FROM debits [RANGE 60 SECONDS])
+GROUP BY account
+"""
+Ints = npt.NDArray[np.int64]
+
+
+def transfers() -> dict[str, tuple[Ints, Ints]]:
+    """Times and accounts of both streams, each shuffled on its own within the slack."""
+    rng = np.random.default_rng(7)
+    ts = np.sort(rng.integers(0, 200 * SECOND, TRANSFERS))
+    giver = rng.integers(0, ACCOUNTS, TRANSFERS)
+    taker = rng.integers(0, ACCOUNTS, TRANSFERS)
+    streams = {}
+    for name, account in (("credits", taker), ("debits", giver)):
+        # Sorting by a time that is up to the slack later leaves no row further than the slack behind one before it.
+        order = np.argsort(ts + rng.integers(0, SLACK, TRANSFERS), kind="stable")
+        streams[name] = (ts[order], account[order])
+    return streams
+
+
+def expected_balances(streams: dict[str, tuple[Ints, Ints]], account: int) -> tuple[Ints, Ints]:
+    """Every instant at which a row of the account comes or goes, and the balance from then on."""
+    times, deltas = [], []
+    for name, sign in (("credits", 1), ("debits", -1)):
+        ts, accounts = streams[name]
+        mine = ts[accounts == account]
+        times += [mine, mine + WINDOW]
+        deltas += [np.full(len(mine), sign), np.full(len(mine), -sign)]
+    ts, delta = np.concatenate(times), np.concatenate(deltas)
+    order = np.argsort(ts, kind="stable")
+    ts, balance = ts[order], np.cumsum(delta[order])
+    last = np.append(ts[1:] != ts[:-1], True)
+    return ts[last], balance[last]
+
+
+def check(changes: ChangeBatch, streams: dict[str, tuple[Ints, Ints]]) -> None:
+    account = changes.columns[0].to_numpy()
+    balance = changes.columns[1].to_numpy()
+    moves = np.sort(np.concatenate([changes.ts]))
+    assert (np.diff(changes.ts) >= 0).all()
+    total_ts = [np.unique(moves)]
+    for number in range(ACCOUNTS):
+        instants, balances = expected_balances(streams, number)
+        added = np.flatnonzero((account == number) & (changes.sign > 0))
+        at = np.searchsorted(instants, changes.ts[added], side="right") - 1
+        assert (instants[at] == changes.ts[added]).all()
+        assert (balances[at] == balance[added]).all()
+        # Where nothing is said, nothing moved: every instant at which the balance differs from before has its change.
+        moved = instants[np.flatnonzero(np.diff(balances, prepend=0))]
+        assert np.isin(moved[:-1], changes.ts[account == number]).all()
+        total_ts.append(instants)
+    every = np.unique(np.concatenate(total_ts))
+    net = np.zeros(len(every), np.int64)
+    np.add.at(net, np.searchsorted(every, changes.ts), balance * changes.sign)
+    assert (np.cumsum(net) == 0).all()
+
+
+def rows_of(ts: Ints, account: Ints) -> ChangeBatch:
+    columns = (pa.array(ts), pa.array(account), pa.array(np.ones(len(ts), np.int64)))
+    return ChangeBatch(ts, np.full(len(ts), FOREVER), np.ones(len(ts), np.int8), columns)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_zero_sum_local(shards: int) -> None:
+    streams = transfers()
+    schema = parse_schema("ts BIGINT, account BIGINT, amount BIGINT")
+    catalog = Catalog({name: StreamEntry(name, schema, "ts") for name in streams})
+    run = LocalRun(plan_query(SQL, catalog).physical, {}, shards)
+    changes, high = [], dict.fromkeys(streams, 0)
+    for start in range(0, TRANSFERS, BATCH):
+        rows: dict[str, Any] = {}
+        for name, (ts, account) in streams.items():
+            rows[name] = rows_of(ts[start : start + BATCH], account[start : start + BATCH])
+            high[name] = max(high[name], int(rows[name].ts.max()))
+        changes.append(run.advance(rows, {name: clock - SLACK for name, clock in high.items()}))
+    changes.append(run.advance({}, dict.fromkeys(streams, int(FOREVER))))
+    assert run.late == 0
+    assert run.state_rows == 0
+    check(concat(changes), streams)
