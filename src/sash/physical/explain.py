@@ -12,7 +12,7 @@ from sash.plan.tree import label, tree
 from sash.plan.types import Schema
 
 _INDENT = "  "
-_STATELESS = frozenset({"Filter", "Lookup", "Project", "Union"})
+_STATELESS = frozenset({"Combine", "Filter", "Lookup", "Project", "Union"})
 _ARROW = "->"
 
 Line = tuple[str, str]
@@ -117,10 +117,10 @@ def _operation(node: Operation) -> str:
             return f"Filter {describe(arguments['predicate'])}"
         case "Project":
             return f"Project {', '.join(describe(expression) for expression in arguments['expressions'])}"
-        case "Aggregate":
+        case "Aggregate" | "Combine":
             calls = ", ".join(describe_aggregate(call) for call in arguments["aggregates"])
-            by = _names(schema, arguments["keys"])
-            return f"Aggregate {calls}{f' BY {by}' if by else ''}".replace("  ", " ")
+            by = _names(schema, arguments.get("keys", ()))
+            return " ".join(part for part in (node.operator, calls, f"BY {by}" if by else "") if part)
         case "Join" | "SemiJoin":
             name = "AntiJoin" if arguments.get("anti") else node.operator
             return f"{name}{_on(arguments['keys'], schema, node.inputs[1].schema)}"

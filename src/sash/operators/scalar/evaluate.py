@@ -120,7 +120,7 @@ def _call(call: Call, arguments: list[Datum]) -> Datum:
 def _explain(call: Call, reason: str) -> EvaluationError:
     if "by zero" in reason:
         return EvaluationError(
-            f"{call.function}: division by zero; make the divisor NULLIF(divisor, 0), or use TRY_DIVIDE, to get NULL instead"
+            f"{call.function}: division by zero; make the divisor NULLIF(divisor, 0) to get NULL instead"
         )
     return EvaluationError(
         f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason}); cast the arguments to a wider type, "

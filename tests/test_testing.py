@@ -1,0 +1,166 @@
+"""Replay as a user's test would use it: answers, changes, times, and errors that say what to change."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any
+
+import pytest
+
+from sash.errors import (
+    BadRowError,
+    CatalogError,
+    EvaluationError,
+    SashError,
+    SqlSyntaxError,
+    StrategyError,
+    TypeMismatchError,
+    UnboundedStateError,
+    UnknownNameError,
+    UnsupportedSqlError,
+    WindowError,
+)
+from sash.testing import Change, replay
+
+ROWS = [{"ts": 200, "k": "a", "v": 1}, {"ts": 800, "k": "b", "v": 2}, {"ts": 800, "k": None, "v": None}]
+COUNT = "SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k"
+
+
+def test_the_answer_at_any_instant() -> None:
+    result = replay(COUNT, streams={"s": ROWS[:2]}, unit="ms", until=10_000)
+    assert result.at(199) == []
+    assert result.at(200) == [{"k": "a", "n": 1}]
+    assert sorted(row["k"] for row in result.at(5_199)) == ["a", "b"]
+    assert result.at(5_200) == [{"k": "b", "n": 1}]
+    assert result.at(5_800) == []
+
+
+def test_the_change_stream() -> None:
+    result = replay(COUNT, streams={"s": ROWS[:2]}, unit="ms", until=5_500)
+    assert result.changes == [
+        Change(200, "+", {"k": "a", "n": 1}, 200),
+        Change(800, "+", {"k": "b", "n": 1}, 800),
+        Change(5_200, "-", {"k": "a", "n": 1}, 5_200),
+    ]
+
+
+def test_until_is_the_last_instant_that_is_said() -> None:
+    streams = {"s": ROWS[:1]}
+    assert [change.ts for change in replay(COUNT, streams=streams, until=5_199).changes] == [200]
+    assert [change.ts for change in replay(COUNT, streams=streams, until=5_200).changes] == [200, 5_200]
+    assert [change.ts for change in replay(COUNT, streams=streams).changes] == [200, 5_200]
+
+
+@pytest.mark.parametrize(("unit", "length"), [("us", "MICROSECONDS"), ("ms", "MILLISECONDS"), ("s", "SECONDS")])
+def test_times_are_in_the_unit(unit: str, length: str) -> None:
+    result = replay(f"SELECT v FROM s [RANGE 5 {length}]", streams={"s": [{"ts": 7, "v": 1}]}, unit=unit)
+    assert [(change.ts, change.op) for change in result.changes] == [(7, "+"), (12, "-")]
+
+
+def test_times_between_units_are_exact() -> None:
+    result = replay("SELECT v FROM s [RANGE 1 MILLISECOND]", streams={"s": [{"ts": 0.5, "v": 1}]}, unit="s")
+    assert [change.ts for change in result.changes] == [0.5, 0.501]
+
+
+def test_the_time_is_a_column_too() -> None:
+    result = replay("SELECT ts, v FROM s [RANGE 1 SECOND]", streams={"s": ROWS[:1]})
+    assert result.at(200) == [{"ts": 200, "v": 1}]
+
+
+def test_values_of_every_type_come_back() -> None:
+    row = {
+        "ts": 1,
+        "whole": 7,
+        "real": 0.1,
+        "exact": decimal.Decimal("12.50"),
+        "text": "né",
+        "flag": True,
+        "day": datetime.date(2024, 2, 29),
+        "moment": datetime.datetime(2024, 2, 29, 12, 30, 0, 5),
+        "raw": b"\x00\xff",
+        "nothing": None,
+    }
+    columns = ", ".join(name for name in row if name != "ts")
+    grouped = f"SELECT {columns}, COUNT(*) AS n FROM s [RANGE 1 SECOND] GROUP BY {columns}"
+    assert replay(grouped, streams={"s": [row, dict(row)]}).at(1) == [
+        {**{name: value for name, value in row.items() if name != "ts"}, "n": 2}
+    ]
+
+
+def test_an_empty_stream_has_the_columns_it_is_given() -> None:
+    result = replay(COUNT, streams={"s": []}, schemas={"s": "ts BIGINT, k STRING"}, until=10)
+    assert result.changes == []
+    result = replay("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND]", streams={"s": []}, until=10)
+    assert result.at(0) == [{"n": 0}]
+
+
+def test_late_rows_are_counted_and_dropped_unless_slack_lets_them_in() -> None:
+    rows = [{"ts": 1_000, "k": "a"}, {"ts": 400, "k": "b"}, {"ts": 1_100, "k": "c"}]
+    late = replay(COUNT, streams={"s": rows}, batch=1)
+    assert late.late == 1
+    assert {row["k"] for row in late.at(1_200)} == {"a", "c"}
+    slack = replay(COUNT, streams={"s": rows}, batch=1, slack=600)
+    assert slack.late == 0
+    assert slack.changes == replay(COUNT, streams={"s": rows}).changes
+
+
+def test_counts_say_what_operators_did() -> None:
+    result = replay(COUNT, streams={"s": ROWS})
+    (name,) = (name for name in result.counts if name.endswith("Aggregate"))
+    assert result.counts[name].taken == 3
+    assert result.counts[name].given == 2 * 3
+    assert result.counts[name].given_negative == 3
+
+
+BAD: list[tuple[str, type[SashError], str, dict[str, Any]]] = [
+    ("SELECT k FROM s [RANGE 5 SECONDS", SqlSyntaxError, "line 1", {}),
+    ("SELEC k FROM s", SqlSyntaxError, "line 1", {}),
+    ("SELECT k FROM t [RANGE 5 SECONDS]", UnknownNameError, "t", {}),
+    ("SELECT kk FROM s [RANGE 5 SECONDS]", UnknownNameError, "kk", {}),
+    ("SELECT nosuch(k) FROM s [RANGE 5 SECONDS]", UnknownNameError, "nosuch", {}),
+    ("SELECT k + TRUE FROM s [RANGE 5 SECONDS]", TypeMismatchError, "STRING and BOOLEAN.*column 8", {}),
+    ("SELECT SUM(k) FROM s [RANGE 5 SECONDS]", TypeMismatchError, "a number, not STRING", {}),
+    ("SELECT k FROM s [RANGE 0 SECONDS]", WindowError, "more than zero.*column 24", {}),
+    ("SELECT k FROM s [RANGE -1 SECONDS]", WindowError, "more than zero", {}),
+    ("SELECT k, ROW_NUMBER() OVER (ORDER BY v) FROM s [RANGE 5 SECONDS]", UnsupportedSqlError, "OVER", {}),
+    ("SELECT k FROM s [RANGE 5 SECONDS] ORDER BY k", UnsupportedSqlError, "LIMIT", {}),
+    ("SELECT k FROM s [RANGE 5 SECONDS] WHERE k IN (SELECT k FROM s)", UnsupportedSqlError, "SEMI", {}),
+    ("SELECT MEDIAN(v) FROM s", UnboundedStateError, "s", {}),
+    ("SELECT a.k FROM s AS a JOIN s AS b ON a.k = b.k", UnboundedStateError, "s", {}),
+    ("SELECT 1 / (v - v) AS x FROM s [RANGE 5 SECONDS]", EvaluationError, "division by zero", {}),
+    (COUNT, StrategyError, "nosuch", {"strategy": "nosuch"}),
+    (COUNT, CatalogError, "fortnight", {"unit": "fortnight"}),
+    (COUNT, CatalogError, "flink", {"runtime": "flink"}),
+    (COUNT, CatalogError, "batch", {"batch": 0}),
+]
+
+
+@pytest.mark.parametrize(("sql", "error", "says", "options"), BAD, ids=[f"{i}" for i in range(len(BAD))])
+def test_errors_say_what_is_wrong(sql: str, error: type[SashError], says: str, options: dict[str, Any]) -> None:
+    with pytest.raises(error, match=says):
+        replay(sql, streams={"s": ROWS}, **options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([{"k": "a"}], "row 0 of stream s has no ts"),
+        ([{"ts": None, "k": "a"}], "no ts"),
+        ([{"ts": "noon", "k": "a"}], "ts must be"),
+        ([{"ts": 0.0005, "k": "a"}], "whole microseconds"),
+        ([{"ts": 1, "k": "a"}, {"ts": 2, "k": 3}], "s.k has values of different types"),
+        ([{"ts": 1, "k": object()}], "no SQL type"),
+    ],
+)
+def test_bad_rows_are_named(rows: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(BadRowError, match=says):
+        replay(COUNT, streams={"s": rows})
+
+
+def test_rows_must_fit_the_schema_they_are_given() -> None:
+    schemas = {"s": "ts BIGINT, k INT"}
+    with pytest.raises(BadRowError, match="INT"):
+        replay(COUNT, streams={"s": [{"ts": 1, "k": "a"}]}, schemas=schemas)
+    with pytest.raises(BadRowError, match="no column 'z'"):
+        replay(COUNT, streams={"s": [{"ts": 1, "z": 1}]}, schemas=schemas)
