@@ -1,0 +1,195 @@
+"""Assembly: a physical plan over registered streams becomes one streaming DataFrame.
+
+Stages are laid out in rounds: a stage is in the round after the last stage that it reads, and all stages of a round are
+one stateful operator of Spark. The rounds form a chain, so that every DataFrame is used once and nothing runs twice; a
+source joins the chain at the first round that reads it, and messages for later rounds pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_type
+
+from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, walk
+from sash.physical.registry import Relations
+from sash.plan.nodes import Stream
+from sash.plan.nodes import walk as walk_logical
+from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
+from sash.spark.gather import Gather
+from sash.spark.labels import shard_labels
+from sash.spark.legs import leg_frame, relation_table
+from sash.spark.messages import CONTROL, DDL, HEARTBEAT
+from sash.spark.output import Mode
+from sash.spark.scatter import TIME, Beat, Scatter, Target
+from sash.spark.stage import Layout, Round
+from sash.sql.render import quoted
+
+METRICS = "sash"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A registered stream: its rows, how long they are held back, and how its clock moves while it is idle.
+
+    `time` is the column with a row's time in microseconds, where that is not the stream's own time column.
+    """
+
+    frame: DataFrame
+    slack: int = 0
+    heartbeat: int | None = None
+    drop_bad_rows: bool = False
+    time: str | None = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything that a query reads. `control` is a stream of (stream, ts): clocks set by hand."""
+
+    streams: Mapping[str, Source]
+    relations: Mapping[str, DataFrame] = field(default_factory=dict)
+    control: DataFrame | None = None
+
+
+def change_frame(
+    plan: PhysicalPlan,
+    schema: Schema,
+    inputs: Inputs,
+    shards: int,
+    mode: Mode = "changes",
+    key: tuple[int, ...] | None = None,
+) -> DataFrame:
+    """The change stream of a plan: `_op`, `_ts` and the query's columns."""
+    layout = _layout(plan, shards)
+    rounds = rounds_of(plan)
+    joining: dict[int, list[DataFrame]] = {}
+    for number, frame in _sources(plan, layout, inputs, rounds):
+        joining.setdefault(number, []).append(frame)
+    tables = _tables(plan, inputs)
+    packed: DataFrame | None = None
+    for number, stages in enumerate(rounds):
+        frames = [*([] if packed is None else [packed]), *joining.get(number, ())]
+        processor = Round(plan, stages, layout, tables, mode, key)
+        together = reduce(DataFrame.unionAll, frames)
+        packed = together.groupBy("label").transformWithStateInPandas(processor, DDL, "Append", "None")
+    assert packed is not None
+    output = len(plan.stages)
+    time = time_type(plan)
+    gather = Gather(output, schema, time)
+    columns = ", ".join(
+        ["_op STRING", f"_ts {type_name(time)}", *(f"{quoted(f.name)} {_sql_type(f.dtype)}" for f in schema)]
+    )
+    return _observed(packed, output).mapInArrow(gather, columns)
+
+
+def rounds_of(plan: PhysicalPlan) -> list[tuple[int, ...]]:
+    """The stages by round."""
+    depth: list[int] = []
+    for stage in plan.stages:
+        before = [depth[given.leaf.stage] for given in stage.inputs if given.leaf.stage is not None]
+        depth.append(max(before, default=-1) + 1)
+    return [tuple(i for i, d in enumerate(depth) if d == number) for number in range(max(depth) + 1)]
+
+
+def time_type(plan: PhysicalPlan) -> pa.DataType:
+    """The type of `_ts`: that of the streams' times, or BIGINT microseconds."""
+    sources = [node for leg in plan.legs for node in walk_logical(leg.node) if isinstance(node, Stream)]
+    types = {source.schema[source.time].dtype for source in sources}
+    if TIMESTAMP in types:
+        return TIMESTAMP
+    return TIMESTAMP_NTZ if types & {TIMESTAMP_NTZ, DATE} else BIGINT
+
+
+def _sql_type(dtype: pa.DataType) -> str:
+    return from_arrow_type(dtype).simpleString()
+
+
+def _layout(plan: PhysicalPlan, shards: int) -> Layout:
+    """Single stages stand in different shards, so that they do not wait for one another."""
+    every = shard_labels(shards)
+    labels = tuple((every[stage.index % shards],) if stage.single else every for stage in plan.stages)
+    readers: list[list[Target]] = [[] for _ in plan.stages]
+    for stage in plan.stages:
+        for index, given in enumerate(stage.inputs):
+            if given.leaf.stage is not None:
+                readers[given.leaf.stage].append(Target(stage.index, index, given.keys, labels[stage.index]))
+    return Layout(labels, tuple(tuple(targets) for targets in readers))
+
+
+def _targets(plan: PhysicalPlan, layout: Layout, leg: int) -> tuple[Target, ...]:
+    """The stage inputs that read a leg."""
+    return tuple(
+        Target(stage.index, index, given.keys, layout.labels[stage.index])
+        for stage in plan.stages
+        for index, given in enumerate(stage.inputs)
+        if given.leaf.leg == leg
+    )
+
+
+def _sources(
+    plan: PhysicalPlan, layout: Layout, inputs: Inputs, rounds: list[tuple[int, ...]]
+) -> list[tuple[int, DataFrame]]:
+    """The packed rows of every leg, heartbeat and control stream, each with the round where it joins in."""
+    place = {stage: number for number, stages in enumerate(rounds) for stage in stages}
+    found: list[tuple[int, DataFrame]] = []
+    reading: dict[str, tuple[Target, ...]] = {}
+    for number, leg in enumerate(plan.legs):
+        targets = _targets(plan, layout, number)
+        if isinstance(leg, RelationLeg) or not targets:
+            continue
+        name = leg.stream.lower()
+        source = inputs.streams[name]
+        dtypes = tuple(f.dtype for f in leg.schema)
+        scatter = Scatter(leg.stream, source.slack, source.drop_bad_rows, name not in reading, dtypes, targets)
+        reading[name] = (*reading.get(name, ()), *targets)
+        packed = leg_frame(leg, source.frame, source.time, inputs.relations).mapInArrow(scatter, DDL)
+        found.append((_first(targets, place), packed))
+    for name, targets in reading.items():
+        source = inputs.streams[name]
+        if source.heartbeat is not None:
+            beats = Beat(HEARTBEAT, source.slack, targets)
+            found.append((_first(targets, place), _heartbeat(source).mapInArrow(beats, DDL)))
+        if inputs.control is not None:
+            said = inputs.control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}")
+            found.append((_first(targets, place), said.mapInArrow(Beat(CONTROL, 0, targets), DDL)))
+    return found
+
+
+def _first(targets: tuple[Target, ...], place: Mapping[int, int]) -> int:
+    return min(place[target.stage] for target in targets)
+
+
+def _heartbeat(source: Source) -> DataFrame:
+    """The wall clock, said every `heartbeat` microseconds."""
+    assert source.heartbeat is not None
+    spark = source.frame.sparkSession
+    rate = spark.readStream.format("rate")
+    per_second = max(1, 1_000_000 // max(1, source.heartbeat))
+    beats = rate.option("rowsPerSecond", per_second).option("numPartitions", 1).load()
+    return beats.selectExpr(f"unix_micros(timestamp) AS {TIME}")
+
+
+def _tables(plan: PhysicalPlan, inputs: Inputs) -> Relations:
+    """The contents of the relations that operators in stages look up."""
+    nodes = [leg.node for leg in plan.legs if isinstance(leg, RelationLeg)]
+    nodes += [
+        operation.arguments["relation"]
+        for stage in plan.stages
+        for operation in walk(stage.root)
+        if isinstance(operation, Operation) and operation.operator == "Lookup"
+    ]
+    return {node: relation_table(node, inputs.relations) for node in dict.fromkeys(nodes)}
+
+
+def _observed(packed: DataFrame, output: int) -> DataFrame:
+    sums = ("rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt")
+    return packed.observe(
+        METRICS,
+        sf.min(sf.when(sf.col("stage") == output, sf.col("clock"))).alias("clock"),
+        *(sf.sum(name).alias(name) for name in sums),
+    )

@@ -1,0 +1,146 @@
+"""Replay on Spark: given micro-batches of rows, run as files that a streaming query reads one batch at a time.
+
+Every stream has one file per micro-batch, empty where it brings nothing, and so has the control stream that moves the
+clocks to the end in a batch of its own: the sources go in step, and the batches are the ones that were asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import LongType, StructField, StructType
+
+from sash.physical.shard import Counts
+from sash.plan.types import Schema
+from sash.planning import Planned
+from sash.query import Query
+from sash.spark.plan import Inputs, Source
+from sash.spark.session import embedded_session
+from sash.state.changes import ChangeBatch, concat
+
+CLOCK = "_clock"
+_EPOCH = 1_000_000_000
+_RECENT = "spark.sql.streaming.numRecentProgressUpdates"
+
+
+class Feed(Protocol):
+    """One stream of a replay."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def slack(self) -> int: ...
+
+
+class MicroBatch(Protocol):
+    """The rows of each stream in one micro-batch."""
+
+    @property
+    def rows(self) -> Mapping[str, ChangeBatch]: ...
+
+
+def replay_on_spark(
+    planned: Planned,
+    feeds: Mapping[str, Feed],
+    relations: Mapping[str, pa.Table],
+    batches: Sequence[MicroBatch],
+    end: int,
+    shards: int,
+) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
+    """The changes in order, the number of late rows, the rows in state at the end (operators are not counted)."""
+    spark = embedded_session()
+    home = Path(tempfile.mkdtemp(prefix="sash-replay-"))
+    spark.conf.set(_RECENT, str(len(batches) + 100))
+    try:
+        streams = {
+            name.lower(): _stream(spark, home / name, feeds[name], [micro.rows.get(name) for micro in batches])
+            for name in planned.streams
+        }
+        ends = [(name.lower(), end) for name in planned.streams]
+        control = control_stream(spark, home / "control")
+        for number in range(len(batches) + 1):
+            write_control(home / "control", number, ends if number == len(batches) else [])
+        tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
+        query = Query(planned, spark, Inputs(streams, tables, control), shards)
+        return _run(query, str(home / "checkpoint"))
+    finally:
+        spark.conf.unset(_RECENT)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _run(query: Query, checkpoint: str) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
+    dtypes = [field.dtype for field in query.schema]
+    collected: dict[int, ChangeBatch] = {}
+
+    def collect(batch: DataFrame, number: int) -> None:
+        collected[number] = read_changes(batch.toArrow(), dtypes)
+
+    running = query.start(collect, trigger="available_now", checkpoint=checkpoint)
+    try:
+        running.await_termination()
+        progress = running.progress()
+    finally:
+        running.stop()
+    ordered = [collected[number].sorted() for number in sorted(collected)]
+    changes = concat([ChangeBatch.empty(dtypes), *ordered])
+    return changes, progress["total_late"], progress.get("state_rows", 0), {}
+
+
+def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:
+    """A batch of the change stream, with `_ts` in microseconds, as changes."""
+    op, ts, *columns = (column.combine_chunks() for column in table.columns)
+    sign = np.where(op.to_numpy(zero_copy_only=False) == "+", 1, -1).astype(np.int8)
+    moments = ts.cast(pa.int64()).to_numpy(zero_copy_only=False).copy()
+    return ChangeBatch.explicit(
+        moments, sign, [column.cast(dtype) for column, dtype in zip(columns, dtypes, strict=True)]
+    )
+
+
+def _stream(spark: SparkSession, directory: Path, feed: Feed, batches: Sequence[ChangeBatch | None]) -> Source:
+    directory.mkdir(parents=True)
+    names = [field.name for field in feed.schema]
+    for number, batch in enumerate(batches):
+        rows = ChangeBatch.empty([field.dtype for field in feed.schema]) if batch is None else batch
+        table = pa.table([pa.array(rows.ts), *rows.columns], names=[CLOCK, *names])
+        _write(table, directory, number)
+    schema = StructType(
+        [StructField(CLOCK, LongType()), *(StructField(f.name, from_arrow_type(f.dtype)) for f in feed.schema)]
+    )
+    return Source(_files(spark, directory, schema), feed.slack, time=CLOCK)
+
+
+def control_stream(spark: SparkSession, directory: Path) -> DataFrame:
+    """A stream of clocks set by hand: files written by `write_control`, one per batch."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return _files(spark, directory, "stream string, ts long")
+
+
+def write_control(directory: Path, number: int, clocks: Sequence[tuple[str, int]]) -> None:
+    """Say, in one file, how far streams are."""
+    names, times = [name for name, _ in clocks], [time for _, time in clocks]
+    _write(pa.table({"stream": pa.array(names, pa.string()), "ts": pa.array(times, pa.int64())}), directory, number)
+
+
+def _files(spark: SparkSession, directory: Path, schema: Any) -> DataFrame:
+    """The files of a directory, one per micro-batch, in the order of their numbers."""
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).option("maxFileAge", "36500d")
+    return reader.parquet(str(directory))
+
+
+def _write(table: pa.Table, directory: Path, number: int) -> None:
+    """One file, whole as soon as it is seen; Spark takes files in the order of their times."""
+    draft = directory / f".{number}.parquet"
+    pq.write_table(table, draft)
+    os.utime(draft, (_EPOCH + number, _EPOCH + number))
+    draft.replace(directory / f"{number}.parquet")

@@ -1,0 +1,139 @@
+"""Scatter: a stream's rows, split by the keys of the stages that read them and packed, one blob per shard.
+
+Runs in `mapInArrow` over the leg's rows (`_ts`, `_ok` where the leg filters, c0 ... cn). Every shard of every reading
+stage gets a message, also with no rows in it: so all of them learn the stream's clock in the same batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.errors import BadRowError
+from sash.physical.shard import partition
+from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batches
+from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.encoding import encode, pieces
+
+TIME, ACCEPTED = "_ts", "_ok"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A stage's input that reads the rows: its partition keys, and the labels of the stage's shards."""
+
+    stage: int
+    input: int
+    keys: tuple[int, ...]
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """What runs over one leg. `counts` says whether this leg's rows are counted (one leg per stream is)."""
+
+    stream: str
+    slack: int
+    drop_bad_rows: bool
+    counts: bool
+    dtypes: tuple[pa.DataType, ...]
+    targets: tuple[Target, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return to_record_batches(self._messages(batches))
+
+    def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+        sender, seq = _partition_id(), 0
+        note = Message(self.targets[0].labels[0], NOTE)
+        high: int | None = None
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            timely = self._timely(batch, note)
+            if not timely.num_rows:
+                continue
+            top = pc.max(timely.column(TIME)).as_py()
+            high = top if high is None else max(high, top)
+            refusing = timely.schema.names[1:2] == [ACCEPTED]
+            held.append(timely.filter(timely.column(ACCEPTED)) if refusing else timely)
+            size += held[-1].nbytes
+            if size > 2 * BLOB_BYTES:
+                yield from self._split(held, high - self.slack, sender, seq)
+                held, size, seq = [], 0, seq + 1
+        if high is not None:
+            yield from self._split(held, high - self.slack, sender, seq)
+        if self.counts and (note.rows_in or note.bad):
+            yield note
+
+    def _timely(self, batch: pa.RecordBatch, note: Message) -> pa.RecordBatch:
+        """The rows that have a time."""
+        times = batch.column(TIME)
+        note.rows_in += batch.num_rows
+        if not times.null_count:
+            return batch
+        if not self.drop_bad_rows:
+            raise BadRowError(
+                f"stream {self.stream} has a row whose time column is NULL: give it a time, or register the stream "
+                'with bad_rows="drop"'
+            )
+        note.bad += times.null_count
+        return batch.filter(times.is_valid())
+
+    def _split(self, held: list[pa.RecordBatch], clock: int, sender: int, seq: int) -> Iterator[Message]:
+        rows = self._together(held)
+        for target in self.targets:
+            shards = partition(rows, target.keys, len(target.labels))
+            for label, shard in zip(target.labels, shards, strict=True):
+                yield from pack_rows(shard, Message(label, target.stage, target.input, ROWS, sender, seq, clock))
+
+    def _together(self, held: list[pa.RecordBatch]) -> ChangeBatch:
+        if not held:
+            return ChangeBatch.empty(self.dtypes)
+        table = pa.Table.from_batches(held)
+        columns = []
+        for index, dtype in enumerate(self.dtypes):
+            chunks = table.column(f"c{index}").combine_chunks()
+            columns.append(chunks if chunks.type == dtype else chunks.cast(dtype))
+        ts = table.column(TIME).combine_chunks().to_numpy(zero_copy_only=False).copy()
+        return ChangeBatch(ts, np.full(len(ts), FOREVER), np.ones(len(ts), np.int8), tuple(columns))
+
+
+@dataclass(frozen=True)
+class Beat:
+    """Time messages of a stream without rows: from a heartbeat, or at the end of an input (rows: `_ts` alone)."""
+
+    kind: int
+    slack: int
+    targets: tuple[Target, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return to_record_batches(self._messages(batches))
+
+    def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+        highs = [pc.max(batch.column(TIME)).as_py() for batch in batches if batch.num_rows]
+        if not highs:
+            return
+        for target in self.targets:
+            for label in target.labels:
+                yield Message(label, target.stage, target.input, self.kind, clock=max(highs) - self.slack)
+
+
+def pack_rows(rows: ChangeBatch, message: Message) -> Iterator[Message]:
+    """The message with the rows in it, repeated where they make more than one blob; once also if there are none."""
+    head = dict(vars(message))
+    if not len(rows):
+        yield message
+        return
+    for number, piece in enumerate(pieces(rows, BLOB_BYTES)):
+        yield Message(**{**head, "seq": message.seq * 1000 + number, "blob": encode(piece).to_pybytes()})
+
+
+def _partition_id() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()

@@ -1,0 +1,99 @@
+"""The Spark session: an embedded local one, and the settings that a query needs around its start."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+_STORE = "spark.sql.streaming.stateStore."
+
+NEEDED = {
+    _STORE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    _STORE + "rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # any other value is checked at every row, at great cost
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "16",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""What a query is started with, besides the number of shuffle partitions: one per shard."""
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def embedded_session(
+    cores: int | None = None, master: str | None = None, extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session in this process, with `extra` settings; the one that is there, if one is."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _let_workers_import_us()
+    count = cores or os.cpu_count() or 1
+    builder = (
+        SparkSession.builder.master(master or f"local[{count},4]")
+        .appName("sash")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", "-Xss16m -XX:+UseParallelGC")
+        .config("spark.driver.memory", "2g")
+        .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
+        .config("spark.log.level", "ERROR")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config(PARTITIONS, str(count))
+        .config("spark.sql.streaming.stopTimeout", "60s")
+    )
+    for name, value in (extra or {}).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _let_workers_import_us() -> None:
+    """Python workers find the package where this process found it."""
+    home = str(Path(__file__).resolve().parents[2])
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if home not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([home, *paths])
+
+
+def default_shards(spark: SparkSession) -> int:
+    """One shard per core; where Spark does not say how many, one per shuffle partition, within reason."""
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except Exception:  # noqa: BLE001  (a Connect session has no Spark context, whatever it raises)
+        return min(16, int(spark.conf.get(PARTITIONS) or 16))
+
+
+def settings(shards: int) -> dict[str, str]:
+    """The settings that a query of so many shards runs best with."""
+    return {**NEEDED, PARTITIONS: str(shards)}
+
+
+@contextmanager
+def query_settings(spark: SparkSession, shards: int) -> Iterator[None]:
+    """Set what a query needs while it is started, and put the user's values back: a started query keeps its own."""
+    before = {name: spark.conf.get(name, None) for name in settings(shards)}
+    apply_settings(spark, shards)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+
+def apply_settings(spark: SparkSession, shards: int) -> None:
+    """Set what a query needs, to stay."""
+    for name, value in settings(shards).items():
+        spark.conf.set(name, value)

@@ -1,0 +1,256 @@
+"""A round of stages as Spark runs it: `groupBy(label).transformWithStateInPandas`, one key per shard.
+
+Stages that do not wait for one another form a round and share one stateful operator. For each of them the shard's
+working state is attached (or built again from the log), the batch is run, what it accepted goes to the log, and its
+changes leave as messages, already scattered for the stages that read them. Messages for later rounds pass through.
+
+Exactly once comes from Spark's checkpoint: header and log chunks are in its state store and commit with the batch. The
+arena is a cache beside it, trusted by nonce.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from sash.errors import CheckpointError
+from sash.operators.netting import net_all
+from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
+from sash.physical.registry import Relations
+from sash.physical.shard import BEGINNING, Arrival, Outcome, Shard, partition
+from sash.plan.nodes import Range
+from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
+from sash.spark.output import Mode, reduce_changes
+from sash.spark.scatter import Target, pack_rows
+from sash.state.arena import Arena
+from sash.state.encoding import decode_all
+from sash.state.log import InputLog
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, TimerValues
+
+FORMAT = 1
+
+
+class _StateChunks:
+    """The log's chunks in Spark's map state."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+
+    def get(self, number: int) -> bytes:
+        value = self._state.getValue((number,))
+        if value is None:
+            raise CheckpointError(f"chunk {number} of the state is missing: the checkpoint is damaged")
+        return bytes(value[0])
+
+    def put(self, number: int, data: bytes) -> None:
+        self._state.updateValue((number,), (data,))
+
+    def remove(self, number: int) -> None:
+        self._state.removeKey((number,))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the stages of a plan are laid out over shards: the labels of each stage, and who reads each stage's output."""
+
+    labels: tuple[tuple[int, ...], ...]
+    readers: tuple[tuple[Target, ...], ...]
+
+
+class Round(StatefulProcessor):
+    """The stages of one round."""
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        stages: tuple[int, ...],
+        layout: Layout,
+        relations: Relations,
+        mode: Mode,
+        key: tuple[int, ...] | None,
+    ) -> None:
+        self._plan = plan
+        self._stages = stages
+        self._layout = layout
+        self._relations = dict(relations)
+        self._mode = mode
+        self._key = key
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state: opaque bytes, in a format of our own."""
+        self._header = handle.getValueState("header", "data binary")
+        self._chunks = handle.getMapState("chunks", "number long", "data binary")
+
+    def close(self) -> None:
+        """Nothing is held between batches."""
+
+    def handleInputRows(  # noqa: N802  (Spark's name)
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """Run the batch of one shard."""
+        label = int(key[0])
+        mine: dict[int, list[Message]] = {}
+        passing: list[Message] = []
+        for frame in rows:
+            for message in from_frame(frame):
+                if message.stage in self._stages:
+                    mine.setdefault(message.stage, []).append(message)
+                else:
+                    passing.append(message)
+        yield from to_frames(passing)
+        if not mine:
+            return
+        header = self._read_header()
+        for index in sorted(mine):
+            run = _ShardRun(self, self._plan.stages[index], label, header, _StateChunks(self._chunks))
+            yield from to_frames(run.run(mine[index]))
+        self._header.update((json.dumps(header).encode(),))
+
+    def _read_header(self) -> dict[str, Any]:
+        stored = self._header.get()
+        if stored is None:
+            return {"format": FORMAT, "next": 0, "stages": {}}
+        header: dict[str, Any] = json.loads(bytes(stored[0]))
+        if header["format"] != FORMAT:
+            raise CheckpointError(
+                f"the state was written in format {header['format']}, this version reads {FORMAT}: start the query with "
+                "a new checkpoint, or run it with the version that wrote this one"
+            )
+        return header
+
+    def outgoing(self, stage: Stage, shard: int, outcome: Outcome) -> Iterator[Message]:
+        """The changes as messages for the stages that read them, or for the output."""
+        for target in self._layout.readers[stage.index]:
+            shards = partition(outcome.changes, target.keys, len(target.labels))
+            for label, rows in zip(target.labels, shards, strict=True):
+                yield from pack_rows(rows, Message(label, target.stage, target.input, ROWS, shard, clock=outcome.clock))
+        if stage.index == len(self._plan.stages) - 1:
+            changes = reduce_changes(outcome.changes, self._mode, self._key)
+            label = self._layout.labels[stage.index][shard]
+            note = Message(label, len(self._plan.stages), sender=shard, clock=outcome.clock, rows_out=len(changes))
+            yield from pack_rows(changes, note)
+
+    def shard(self, stage: Stage, number: int, arena: Arena) -> Shard:
+        """The operators of the stage on the arena's memory."""
+        width = len(self._layout.labels[stage.index])
+        return Shard(self._plan, stage, arena.memory, self._relations, number, width)
+
+    def number(self, stage: Stage, label: int) -> int:
+        """Which shard of the stage the label stands for."""
+        return self._layout.labels[stage.index].index(label)
+
+    def senders(self, stage: Stage, index: int) -> int:
+        """How many shards send to this input; 0 for a source."""
+        before = stage.inputs[index].leaf.stage
+        return 0 if before is None else len(self._layout.labels[before])
+
+    def log(self, stage: Stage, index: int, chunks: _StateChunks, directory: dict[str, Any] | None) -> InputLog:
+        """The log of an input, by how its rows end."""
+        leaf = stage.inputs[index].leaf
+        dtypes = [field.dtype for field in leaf.schema]
+        if leaf.leg is not None:
+            leg = self._plan.legs[leaf.leg]
+            expires = not isinstance(leg, RelationLeg) and isinstance(leg.window, Range)
+            return InputLog(chunks, dtypes, horizon=leaf.horizon if expires else None, directory=directory)
+        netting = net_all if leaf.expiry == "explicit" else None
+        return InputLog(chunks, dtypes, netting=netting, directory=directory)
+
+
+class _ShardRun:
+    """One batch of one shard of one stage."""
+
+    def __init__(self, owner: Round, stage: Stage, label: int, header: dict[str, Any], chunks: _StateChunks) -> None:
+        self._owner = owner
+        self._stage = stage
+        self._shard = owner.number(stage, label)
+        self._label = label
+        self._header = header
+        state = header["stages"].setdefault(str(stage.index), {"nonce": None, "clocks": [], "heard": [], "logs": []})
+        self._state = state
+        inputs = range(len(stage.inputs))
+        self._logs = [
+            owner.log(stage, index, chunks, state["logs"][index] if state["logs"] else None) for index in inputs
+        ]
+        self._heard: list[list[int]] = state["heard"] or [[BEGINNING] * owner.senders(stage, i) for i in inputs]
+
+    def run(self, messages: list[Message]) -> Iterator[Message]:
+        arrivals = [self._arrival(index, messages) for index in range(len(self._stage.inputs))]
+        note = Message(self._label, NOTE)
+        with Arena(arena_directory(self._stage.index, self._label), self._state["nonce"]) as arena:
+            shard = self._owner.shard(self._stage, self._shard, arena)
+            if arena.fresh and self._state["nonce"] is not None:
+                shard.restore([log.load() for log in self._logs], self._state["clocks"])
+                note.rebuilt = 1
+            outcome = shard.run(arrivals)
+            self._write(shard, outcome)
+            made = list(self._owner.outgoing(self._stage, self._shard, outcome))
+            note.late, note.state_rows, note.state_bytes = outcome.late, shard.state_rows, arena.nbytes
+            arena.seal(self._state["nonce"])
+        yield from made
+        yield note
+
+    def _arrival(self, index: int, messages: list[Message]) -> Arrival | None:
+        """The rows and the clock that an input brought, in an order that does not depend on the shuffle."""
+        given = sorted((m for m in messages if m.input == index), key=lambda m: (m.kind, m.sender, m.seq))
+        if not given:
+            return None
+        dtypes = [field.dtype for field in self._stage.inputs[index].leaf.schema]
+        rows = decode_all([pa.py_buffer(m.blob) for m in given if m.blob is not None], dtypes)
+        return Arrival(rows, self._clock(index, given))
+
+    def _clock(self, index: int, given: list[Message]) -> int:
+        """An earlier stage is as far as its slowest shard; a source as its latest row, else as its heartbeat."""
+        heard = self._heard[index]
+        if heard:
+            for message in given:
+                heard[message.sender] = max(heard[message.sender], message.clock)
+            return min(heard)
+        rows = [m.clock for m in given if m.kind == ROWS]
+        beats = [m.clock for m in given if m.kind == HEARTBEAT]
+        ends = [m.clock for m in given if m.kind == CONTROL]
+        return max([*(rows or beats), *ends])
+
+    def _write(self, shard: Shard, outcome: Outcome) -> None:
+        """Put what must survive in the state store, under a new nonce."""
+        for log, accepted in zip(self._logs, outcome.accepted, strict=True):
+            log.append(accepted, outcome.clock, self._next)
+        self._state["nonce"] = secrets.token_hex(16)
+        self._state["clocks"] = [int(clock) for clock in shard.clocks]
+        self._state["heard"] = self._heard
+        self._state["logs"] = [log.directory for log in self._logs]
+
+    def _next(self) -> int:
+        self._header["next"] += 1
+        return int(self._header["next"])
+
+
+def arena_directory(stage: int, label: int) -> Path:
+    """The arena of a shard on this machine: by query, run, stage and label, under Spark's local directory."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    query = (context.getLocalProperty("sql.streaming.queryId") if context else None) or "query"
+    run = (context.getLocalProperty("spark.jobGroup.id") if context else None) or "run"
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+    home = Path(local) / "sash" / query
+    if not (home / run).exists() and home.exists():
+        for other in home.iterdir():
+            if other.name != run:
+                shutil.rmtree(other, ignore_errors=True)
+    return home / run / f"{stage}-{label}"

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import sash
+from sash.errors import BadRowError, CatalogError, CheckpointError, StrategyError, UnknownNameError, UnsupportedSqlError
+from sash.testing import replay
+from tests.spark.files import (
+    SQL,
+    TWO_STAGES,
+    FolderSink,
+    batches_of,
+    expected,
+    file_engine,
+    made_up_rows,
+    write_batch,
+)
+
+pytestmark = pytest.mark.spark
+
+
+def rate(spark: SparkSession) -> Any:
+    return spark.readStream.format("rate").load()
+
+
+def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) -> None:
+    engine = sash.Engine(spark)
+    with pytest.raises(CatalogError, match="not a streaming DataFrame"):
+        engine.stream("s", spark.range(3))
+    with pytest.raises(CatalogError, match="no column 'ts'"):
+        engine.stream("s", rate(spark))
+    with pytest.raises(CatalogError, match="is STRING"):
+        engine.stream("s", rate(spark).selectExpr("'x' AS ts"))
+    with pytest.raises(CatalogError, match="length of time"):
+        engine.stream("s", rate(spark), time="timestamp", slack="a while")
+    with pytest.raises(CatalogError, match="cannot be written in SQL"):
+        engine.stream("my stream", rate(spark), time="timestamp")
+    engine.stream("s", rate(spark), time="TIMESTAMP", slack="1.5 seconds")
+    with pytest.raises(CatalogError, match="already registered"):
+        engine.relation("S", spark.range(3))
+    with pytest.raises(UnsupportedSqlError, match="not supported yet"):
+        engine.relation("r", spark.range(3), retroactive=False)
+    with pytest.raises(StrategyError, match="not available"):
+        engine.sql("SELECT value FROM s [NOW]", strategy="wild")
+
+
+def test_a_column_that_no_plan_can_hold_matters_only_if_it_is_used(spark: SparkSession) -> None:
+    engine = sash.Engine(spark)
+    engine.stream("s", rate(spark).selectExpr("timestamp AS ts", "value", "array(value) AS list"))
+    assert [str(field) for field in engine.sql("SELECT value FROM s [NOW]").schema] == ["value BIGINT"]
+    with pytest.raises(CatalogError, match="column list of s is array<bigint>"):
+        engine.sql("SELECT list FROM s [NOW]")
+    with pytest.raises(UnknownNameError):
+        engine.sql("SELECT nothing FROM s [NOW]")
+
+
+def test_settings_are_put_back_after_a_start(spark: SparkSession, tmp_path: Path) -> None:
+    partitions = "spark.sql.shuffle.partitions"
+    spark.conf.set(partitions, "7")
+    write_batch(tmp_path / "in", 0, made_up_rows(1))
+    try:
+        running = file_engine(spark, tmp_path / "in").sql(SQL).start("noop", trigger="available_now")
+        running.await_termination()
+        assert spark.conf.get(partitions) == "7"
+        progress = running.progress()
+        assert (progress["rows_in"], progress["late"], progress["batch"]) == (40, 0, 0)
+        assert progress["clock"] == max(row["ts"] for row in made_up_rows(1))
+        assert progress["state_bytes"] > 0
+        running.stop()
+    finally:
+        spark.conf.set(partitions, "2")
+
+
+@pytest.mark.parametrize("sql", [SQL, TWO_STAGES])
+def test_differential_restarted_after_every_batch(spark: SparkSession, tmp_path: Path, sql: str) -> None:
+    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
+    query = file_engine(spark, tmp_path / "in").sql(sql)
+    rebuilt = []
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
+        running.await_termination()
+        rebuilt.append(running.progress()["total_rebuilt"])
+        running.stop()
+    assert rebuilt[0] == 0
+    assert all(count > 0 for count in rebuilt[1:])
+    assert sink.read() == expected(sql, rows)
+
+
+def test_upsert_and_net_fold_to_the_same_answer(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(3)
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    engine = file_engine(spark, tmp_path / "in")
+    answers = []
+    for mode in ("net", "upsert"):
+        table: dict[Any, Any] = {}
+        bag: Counter[Any] = Counter()
+
+        def fold(batch: Any, number: int, table: Any = table, bag: Any = bag) -> None:
+            for row in batch.collect():
+                bag[tuple(row)[2:]] += 1 if row["_op"] == "+" else -1
+                table[row["k"]] = tuple(row)[2:] if row["_op"] == "+" else None
+
+        running = engine.sql(SQL).start(fold, mode=mode, trigger="available_now")  # type: ignore[arg-type]
+        running.await_termination()
+        running.stop()
+        answers.append(set(+bag) if mode == "net" else {row for row in table.values() if row})
+    last = max(row["ts"] for row in rows)
+    final = replay(SQL, {"s": rows}, unit="us", until=last - 1)
+    assert answers[0] == answers[1] == {tuple(row.values()) for row in final.at(last - 1)}
+
+
+def test_upsert_needs_a_key(spark: SparkSession, tmp_path: Path) -> None:
+    query = file_engine(spark, tmp_path / "in").sql("SELECT k, v FROM s [RANGE 1 SECOND]")
+    with pytest.raises(CatalogError, match="upsert needs rows with a key"):
+        query.start("noop", mode="upsert")
+    with pytest.raises(CatalogError, match="'z' is not in the answer"):
+        query.start("noop", mode="upsert", key=["z"])
+
+
+def test_a_checkpoint_of_another_query_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write_batch(tmp_path / "in", 0, made_up_rows(1))
+    engine, place = file_engine(spark, tmp_path / "in"), str(tmp_path / "checkpoint")
+    running = engine.sql(SQL).start("noop", trigger="available_now", checkpoint=place)
+    running.await_termination()
+    with pytest.raises(CheckpointError, match="belongs to another query"):
+        engine.sql(TWO_STAGES).start("noop", checkpoint=place)
+    engine.shards = 3
+    with pytest.raises(CheckpointError, match="another number of shards"):
+        engine.sql(SQL).start("noop", checkpoint=place)
+
+
+def test_rows_without_a_time_stop_the_query_and_its_checkpoint_stays_good(spark: SparkSession, tmp_path: Path) -> None:
+    rows, sink, place = made_up_rows(2), FolderSink(tmp_path / "out"), str(tmp_path / "checkpoint")
+    first, second = batches_of(rows)
+    write_batch(tmp_path / "in", 0, [*first, {"ts": None, "k": "x", "v": 9}])
+    write_batch(tmp_path / "in", 1, second)
+    running = file_engine(spark, tmp_path / "in").sql(SQL).start(sink, trigger="available_now", checkpoint=place)
+    with pytest.raises(BadRowError, match="stream s has a row whose time column is NULL"):
+        running.await_termination()
+    engine = file_engine(spark, tmp_path / "in", bad_rows="drop")
+    running = engine.sql(SQL).start(sink, trigger="available_now", checkpoint=place)
+    running.await_termination()
+    assert running.progress()["total_bad"] == 1
+    assert sink.read() == expected(SQL, rows)
+
+
+def test_a_heartbeat_moves_an_idle_stream(spark: SparkSession, tmp_path: Path) -> None:
+    write_batch(tmp_path / "in", 0, made_up_rows(1))
+    sink = FolderSink(tmp_path / "out")
+    engine = file_engine(spark, tmp_path / "in", heartbeat="1 second")
+    query = engine.sql(SQL)
+    with pytest.raises(CatalogError, match="has a heartbeat"):
+        query.start(sink, trigger="available_now")
+    running = query.start(sink, trigger="200 milliseconds")
+    try:
+        bag: Counter[Any] = Counter()
+        for _ in range(600):
+            bag.clear()
+            for (op, _ts, *row), count in sink.read().items():
+                bag[tuple(row)] += count if op == "+" else -count
+            if sink.read() and not +bag:
+                break
+            running.await_termination(1)
+        assert sink.read()
+        assert not +bag, "every group expires although no row comes any more"
+    finally:
+        running.stop()
+
+
+def test_changes_are_an_ordinary_streaming_frame(spark: SparkSession, tmp_path: Path) -> None:
+    changes = file_engine(spark, tmp_path / "in").sql(SQL).changes()
+    assert changes.isStreaming
+    assert changes.columns == ["_op", "_ts", "k", "n", "total"]

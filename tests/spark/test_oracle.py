@@ -1,0 +1,36 @@
+"""A sample of the oracle's cases on Spark: the same change streams, in micro-batches and shards."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.oracle.cases import BY_NAME
+from tests.oracle.check import assert_oracle
+
+pytestmark = pytest.mark.spark
+
+SAMPLE = (
+    ("every_type", None),
+    ("slide_aggregate", 4),
+    ("min_max_of_every_type", 5),
+    ("global_holistic", 4),
+    ("first_last", 3),
+    ("three_way_two_attributes", 5),
+    ("full_theta_too", 4),
+    ("anti_theta_too", 4),
+    ("relation_above_except", 4),
+    ("except_all_rows", 3),
+    ("aggregate_over_aggregate", 4),
+    ("distinct_over_join", 4),
+    ("top_over_group", 5),
+    ("unbounded_group", 4),
+    ("paper1_q3", 4),
+    ("paper1_q5_except", 4),
+    ("paper4_worked_example", 2),
+)
+
+
+@pytest.mark.parametrize(("name", "batch"), SAMPLE, ids=[name for name, _ in SAMPLE])
+def test_oracle_on_spark(spark: SparkSession, name: str, batch: int | None) -> None:
+    assert_oracle(BY_NAME[name], runtime="spark", batch=batch)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+import sash.spark.plan
+import tests.spark.trouble
+from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
+from tests.spark.trouble import TroubledRound, order
+
+pytestmark = pytest.mark.spark
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("sql", [SQL, TWO_STAGES])
+def test_differential_tasks_that_fail_and_workers_that_are_killed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    cloudpickle.register_pickle_by_value(tests.spark.trouble)
+    trouble = tmp_path / "trouble"
+    monkeypatch.setattr(sash.spark.plan, "Round", lambda *arguments: TroubledRound(trouble, *arguments))
+    rows, sink = made_up_rows(6), FolderSink(tmp_path / "out")
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    orders = [(1, "fail", "within"), (2, "kill", "within"), (3, "fail", "end"), (4, "kill", "end")]
+    for given in orders:
+        order(trouble, *given)
+    running = file_engine(spark, tmp_path / "in").sql(sql).start(sink, trigger="available_now")
+    running.await_termination()
+    assert not list(trouble.iterdir()), "all of it happened"
+    assert running.progress()["total_rebuilt"] >= len(orders)
+    assert sink.read() == expected(sql, rows)
+    running.stop()
+
+
+def test_differential_arenas_that_are_lost_or_left_dirty(spark: SparkSession, tmp_path: Path) -> None:
+    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
+    running = file_engine(spark, tmp_path / "in").sql(SQL).start(sink)
+    try:
+        for number, batch in enumerate(batches_of(rows)):
+            write_batch(tmp_path / "in", number, batch)
+            running.process_all()
+            shards = sorted(Path(tempfile.gettempdir()).glob(f"blockmgr-*/sash/{running.query.id}/*/*"))
+            assert len(shards) == 2
+            if number == 1:
+                shutil.rmtree(shards[0])
+                (shards[1] / "mark").write_text("dirty")
+        assert running.progress()["total_rebuilt"] == 2
+    finally:
+        running.stop()
+    assert sink.read() == expected(SQL, rows)
+
+
+def drive(home: Path, master: str, deadly: int | None = None) -> int:
+    """Run the driver in a process of its own; its exit code."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.spark.driver",
+        str(home),
+        master,
+        *([] if deadly is None else [str(deadly)]),
+    ]
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    with (home / "log").open("ab") as log:
+        return subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, check=False, stdout=log, stderr=log
+        ).returncode
+
+
+def test_differential_a_driver_that_is_killed(tmp_path: Path) -> None:
+    rows = made_up_rows(4)
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    order(tmp_path / "trouble", 1, "driver", "end")
+    assert drive(tmp_path, "local[2,4]") == -signal.SIGKILL
+    assert drive(tmp_path, "local[2,4]", deadly=2) == -signal.SIGKILL
+    assert drive(tmp_path, "local[2,4]") == 0
+    assert FolderSink(tmp_path / "out").read() == expected(SQL, rows)
+
+
+def test_differential_on_a_cluster_of_two_executors(tmp_path: Path) -> None:
+    rows = made_up_rows(3)
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    order(tmp_path / "trouble", 1, "kill", "within")
+    assert drive(tmp_path, "local-cluster[2,1,1024]") == 0, (tmp_path / "log").read_text()[-3000:]
+    assert FolderSink(tmp_path / "out").read() == expected(SQL, rows)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from sash.errors import BadRowError
+from sash.plan.types import BIGINT, STRING, TIMESTAMP, Field
+from sash.spark.gather import Gather
+from sash.spark.messages import CONTROL, NOTE, SCHEMA, Message, from_frame, to_frames, to_record_batches
+from sash.spark.scatter import Beat, Scatter, Target
+from sash.state.encoding import decode
+
+LABELS = (2, 0, 14, 3)
+TARGETS = (Target(0, 1, (0,), LABELS), Target(3, 0, (), LABELS[:1]))
+
+
+def scattered(scatter: Scatter, *batches: pa.RecordBatch) -> list[dict[str, object]]:
+    return [row for packed in scatter(batches) for row in packed.to_pylist()]
+
+
+def rows_of(packed: list[dict[str, object]], stage: int) -> Counter[tuple[object, ...]]:
+    found: Counter[tuple[object, ...]] = Counter()
+    for row in packed:
+        if row["stage"] == stage and row["blob"] is not None:
+            batch = decode(row["blob"])  # type: ignore[arg-type]
+            found.update(zip(batch.ts.tolist(), *(column.to_pylist() for column in batch.columns), strict=True))
+    return found
+
+
+def scatter(*, drop: bool = False) -> Scatter:
+    return Scatter("s", 10, drop, counts=True, dtypes=(STRING, BIGINT), targets=TARGETS)
+
+
+def leg(ts: list[int | None], ok: list[bool] | None = None) -> pa.RecordBatch:
+    columns = {"_ts": pa.array(ts, pa.int64())}
+    if ok is not None:
+        columns["_ok"] = pa.array(ok)
+    columns["c0"] = pa.array([f"k{(t or 0) % 7}" for t in ts])
+    columns["c1"] = pa.array([t or 0 for t in ts], pa.int64())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def test_every_row_reaches_each_target_once_and_equal_keys_one_shard() -> None:
+    packed = scattered(scatter(), leg(list(range(50))), leg(list(range(50, 100))))
+    everything = Counter((t, f"k{t % 7}", t) for t in range(100))
+    assert rows_of(packed, 0) == rows_of(packed, 3) == everything
+    shards: dict[object, set[object]] = {}
+    for row in packed:
+        if row["stage"] == 0 and row["blob"] is not None:
+            for key in decode(row["blob"]).columns[0].to_pylist():  # type: ignore[arg-type]
+                shards.setdefault(key, set()).add(row["label"])
+    assert all(len(labels) == 1 for labels in shards.values())
+
+
+def test_all_shards_hear_the_clock_even_if_every_row_is_refused() -> None:
+    packed = scattered(scatter(), leg([100, 300, 200], ok=[False] * 3))
+    told = {(row["stage"], row["label"]): row["clock"] for row in packed if row["stage"] != NOTE}
+    assert told == {**{(0, label): 290 for label in LABELS}, (3, 2): 290}
+    assert not rows_of(packed, 0)
+
+
+def test_a_stream_that_is_silent_sends_nothing() -> None:
+    assert scattered(scatter()) == []
+    assert scattered(scatter(), leg([])) == []
+
+
+def test_rows_without_a_time_fail_or_are_counted() -> None:
+    with pytest.raises(BadRowError, match="stream s has a row whose time column is NULL"):
+        scattered(scatter(), leg([1, None]))
+    packed = scattered(scatter(drop=True), leg([1, None, 3]))
+    (note,) = [row for row in packed if row["stage"] == NOTE]
+    assert (note["rows_in"], note["bad"]) == (3, 1)
+    assert sum(rows_of(packed, 0).values()) == 2
+
+
+def test_a_beat_moves_every_shard() -> None:
+    beat = Beat(CONTROL, 0, TARGETS)
+    packed = [row for batch in beat([pa.RecordBatch.from_pydict({"_ts": [5, 9]})]) for row in batch.to_pylist()]
+    assert {(row["stage"], row["label"], row["clock"], row["kind"]) for row in packed} == {
+        *((0, label, 9, CONTROL) for label in LABELS),
+        (3, 2, 9, CONTROL),
+    }
+
+
+def test_messages_survive_pandas() -> None:
+    messages = [Message(2, 0, clock=-(2**62), blob=b"x"), Message(0, NOTE, late=3)]
+    assert [m for frame in to_frames(messages) for m in from_frame(frame)] == messages
+    (packed,) = to_record_batches(messages)
+    assert packed.schema == SCHEMA
+
+
+def test_gather_unpacks_what_goes_to_the_output() -> None:
+    packed = list(scatter()([leg([1_000_000, 2_000_000])]))
+    gather = Gather(0, (Field("k", STRING), Field("v", BIGINT)), TIMESTAMP)
+    table = pa.Table.from_batches(gather(packed))
+    assert table.schema.names == ["_op", "_ts", "k", "v"]
+    assert table.schema.field("_ts").type == TIMESTAMP
+    assert sorted(table.column("v").to_pylist()) == [1_000_000, 2_000_000]
+    assert set(table.column("_op").to_pylist()) == {"+"}
