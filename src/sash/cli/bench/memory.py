@@ -1,0 +1,55 @@
+"""The memory of this process and all it has started: the JVM and its Python workers."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+from sash.errors import SashError
+
+_PERIOD = 0.2
+
+
+class PeakMemory:
+    """While entered, samples the resident memory of the process tree; `peak` is the largest sum seen, in bytes.
+
+    Pages that processes share count once for each of them, so this is an upper bound.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import psutil
+        except ImportError:
+            raise SashError("benchmarks measure memory with psutil: pip install 'sash[bench]'") from None
+        self._psutil = psutil
+        self.peak = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="sash-peak-memory", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while True:
+            self.peak = max(self.peak, self._now())
+            if self._done.wait(_PERIOD):
+                return
+
+    def _now(self) -> int:
+        """The sum over all processes that are there; one may end while it is asked."""
+        own = self._psutil.Process()
+        total = 0
+        for process in (own, *own.children(recursive=True)):
+            try:
+                total += process.memory_info().rss
+            except self._psutil.NoSuchProcess:
+                continue
+        return total

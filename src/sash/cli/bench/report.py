@@ -1,0 +1,32 @@
+"""How the figures of a benchmark are given: as a table, as JSON, or kept in bench/results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from sash.cli.bench.machine import machine
+
+Figures = dict[str, Any]
+RESULTS = Path("bench") / "results"
+
+
+def publish(name: str, figures: Figures, table: Callable[[Figures], Table], *, as_json: bool, save: bool) -> None:
+    """Show the figures, and keep them if asked."""
+    if as_json:
+        print(json.dumps(figures, indent=2))
+    else:
+        Console().print(table(figures))
+    if save:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        now = datetime.now(UTC)
+        kept = {"benchmark": name, "measured": now.isoformat(timespec="seconds"), "machine": machine(), **figures}
+        path = RESULTS / f"{name}-{now:%Y%m%dT%H%M%S}.json"
+        path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        Console(stderr=True).print(f"kept in {path}")

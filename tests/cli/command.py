@@ -1,0 +1,23 @@
+"""The command line in a process of its own, with its own Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def python(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
+    """Run Python with the package on its path."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=timeout, check=False, env=environment
+    )
+
+
+def sash(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `sash`."""
+    return python("-m", "sash.cli", *arguments)

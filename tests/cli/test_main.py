@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sash.cli.catalog import declared
+from sash.cli.main import app, run
+from sash.errors import CatalogError, UnknownNameError
+from tests.cli.command import python
+
+SALES = "sales(ts TIMESTAMP, item_id INT, price DOUBLE)"
+QUERY = "SELECT item_id, SUM(price) AS total FROM sales [RANGE 1 MINUTE] GROUP BY item_id"
+
+
+def test_explain_takes_a_query_as_text() -> None:
+    result = CliRunner().invoke(app, ["explain", QUERY, "--stream", SALES])
+    assert result.exit_code == 0
+    assert "Aggregate sum(price) BY item_id [fifo]" in result.output
+
+
+def test_explain_takes_a_query_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "query.sql"
+    file.write_text(QUERY)
+    text = CliRunner().invoke(app, ["explain", QUERY, "--stream", SALES])
+    from_file = CliRunner().invoke(app, ["explain", str(file), "--stream", SALES])
+    assert from_file.output == text.output
+
+
+def test_explain_takes_relations() -> None:
+    sql = "SELECT s.price FROM sales [RANGE 1 MINUTE] AS s JOIN items AS i ON s.item_id = i.item_id"
+    result = CliRunner().invoke(app, ["explain", sql, "--stream", SALES, "--relation", "items(item_id INT)"])
+    assert "Relation items" in result.output
+
+
+def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["sash", "explain", "SELECT colour FROM sales [NOW]", "--stream", SALES])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sash: ")
+    assert "colour" in line
+
+
+def test_unknown_names_keep_their_type() -> None:
+    result = CliRunner().invoke(app, ["explain", "SELECT a FROM nowhere [NOW]", "--stream", SALES])
+    assert isinstance(result.exception, UnknownNameError)
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["demo"], ["explain"], ["bench"], ["bench", "throughput"], ["bench", "growth"]]
+)
+def test_every_command_has_help(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_the_command_starts_without_pyspark() -> None:
+    program = "import sys, sash.cli.main; sys.exit('pyspark' in sys.modules)"
+    assert python("-c", program).returncode == 0
+
+
+class TestDeclarations:
+    def test_time_is_the_column_called_ts(self) -> None:
+        assert declared(["s(at TIMESTAMP, ts BIGINT)"], []).streams["s"].time == "ts"
+
+    def test_or_the_only_timestamp(self) -> None:
+        assert declared(["s(a INT, at TIMESTAMP)"], []).streams["s"].time == "at"
+
+    def test_decimals_keep_their_comma(self) -> None:
+        (field,) = declared([], ["r(price DECIMAL(10, 2))"]).relations["r"].schema
+        assert str(field) == "price DECIMAL(10,2)"
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("sales", "write it as"),
+            ("sales(ts TIMESTAMP", "write it as"),
+            ("sales(a INT)", "needs a time column"),
+            ("sales(a TIMESTAMP, b TIMESTAMP)", "needs a time column"),
+            ("sales(ts TIMESTAMP, a MONEY)", "unknown type 'MONEY'"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, text: str, reason: str) -> None:
+        with pytest.raises(CatalogError, match=reason):
+            declared([text], [])

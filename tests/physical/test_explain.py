@@ -1,0 +1,77 @@
+"""EXPLAIN against golden files; `python -m tests.physical.test_explain` writes them anew, to be read before they are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.planning import Planned, plan_query
+from sash.rows import parse_schema
+
+GOLDEN = Path(__file__).parent / "golden"
+SALES = parse_schema("ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE, quantity INT")
+
+QUERIES = {
+    "group_by": "SELECT item_id, SUM(price) AS total FROM sales [RANGE 1 MINUTE] WHERE price > 2 GROUP BY item_id",
+    "global_aggregate": "SELECT COUNT(*) AS n, SUM(price) AS total FROM sales WHERE item_id > 5 WINDOW 1 MINUTE",
+    "count_distinct": (
+        "SELECT COUNT(DISTINCT s.store_id) AS n FROM sales AS s, favorite_items AS f WHERE s.item_id = f.item_id "
+        "WINDOW 1 MINUTE"
+    ),
+    "distinct_join": (
+        "SELECT DISTINCT a.item_id FROM sales AS a, returns AS b WHERE a.item_id = b.item_id AND a.price > 10 "
+        "WINDOW 1 MINUTE"
+    ),
+    "minus_join_group": (
+        "SELECT s.item_id, SUM(s.price) AS total FROM favorite_items AS f, (SELECT item_id, price FROM sales MINUS "
+        "SELECT item_id, price FROM returns) AS s WHERE f.item_id = s.item_id GROUP BY s.item_id WINDOW 1 MINUTE"
+    ),
+    "full_join": (
+        "SELECT a.store_id, b.price FROM sales [RANGE 5 SECONDS] AS a FULL JOIN returns [RANGE 9 SECONDS] AS b "
+        "ON a.item_id = b.item_id"
+    ),
+    "top_k_over_groups": (
+        "SELECT store_id, COUNT(*) AS n FROM sales [RANGE 5 SECONDS SLIDE 1 SECOND] GROUP BY store_id "
+        "ORDER BY n DESC LIMIT 3"
+    ),
+    "union_of_lengths": "SELECT item_id FROM sales [RANGE 5 SECONDS] UNION ALL SELECT item_id FROM returns [RANGE 1 DAY]",
+    "unbounded": "SELECT item_id, MAX(price) AS top FROM sales [RANGE UNBOUNDED] GROUP BY item_id",
+}
+
+
+def planned(name: str) -> Planned:
+    streams = {stream: StreamEntry(stream, SALES, "ts") for stream in ("sales", "returns")}
+    relations = {"favorite_items": RelationEntry("favorite_items", parse_schema("item_id INT"))}
+    return plan_query(QUERIES[name], Catalog(streams, relations))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_plan_is_explained_as_in_the_golden_file(name: str) -> None:
+    assert planned(name).explain() == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_operator_and_leg_is_shown(name: str) -> None:
+    plan = planned(name)
+    text = plan.explain()
+    for stage in plan.physical.stages:
+        assert f"Stage {stage.index}, " in text
+    for index in range(len(plan.physical.legs)):
+        assert f"Leg {index}: " in text
+        assert f"Leg {index}, a " in text
+
+
+def test_a_disabled_rule_does_not_fire() -> None:
+    sql = QUERIES["distinct_join"]
+    catalog = Catalog({name: StreamEntry(name, SALES, "ts") for name in ("sales", "returns")})
+    assert "push_distinct_below_join" in plan_query(sql, catalog).explain()
+    without = plan_query(sql, catalog, disable={"push_distinct_below_join"}).explain()
+    assert "push_distinct_below_join" not in without
+    assert without.count("Distinct") == 2  # once in the logical plan, once in the physical one
+
+
+if __name__ == "__main__":
+    for written in QUERIES:
+        (GOLDEN / f"{written}.txt").write_text(planned(written).explain(), encoding="utf-8")
