@@ -123,8 +123,8 @@ def _explain(call: Call, reason: str) -> EvaluationError:
             f"{call.function}: division by zero; make the divisor NULLIF(divisor, 0) to get NULL instead"
         )
     return EvaluationError(
-        f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason}); cast the arguments to a wider type, "
-        "or use TRY_CAST or a TRY_ function to get NULL instead"
+        f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason}); cast the arguments to a wider type "
+        "such as DECIMAL or DOUBLE"
     )
 
 
