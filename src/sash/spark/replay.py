@@ -23,9 +23,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 from sash.physical.shard import Counts
 from sash.plan.types import Schema
 from sash.planning import Planned
-from sash.query import Query
-from sash.spark.plan import Inputs, Source
-from sash.spark.session import embedded_session
+from sash.spark.plan import Inputs, Source, change_frame
+from sash.spark.session import embedded_session, query_settings
+from sash.spark.sinks import start_query
 from sash.state.changes import ChangeBatch, concat
 
 CLOCK = "_clock"
@@ -72,29 +72,29 @@ def replay_on_spark(
         for number in range(len(batches) + 1):
             write_control(home / "control", number, ends if number == len(batches) else [])
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
-        query = Query(planned, spark, Inputs(streams, tables, control), shards)
-        return _run(query, str(home / "checkpoint"))
+        with query_settings(spark, shards):
+            changes = change_frame(planned.physical, planned.schema, Inputs(streams, tables, control), shards)
+            return _run(changes, planned.schema, str(home / "checkpoint"))
     finally:
         spark.conf.unset(_RECENT)
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(query: Query, checkpoint: str) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
-    dtypes = [field.dtype for field in query.schema]
+def _run(changes: DataFrame, schema: Schema, checkpoint: str) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
+    dtypes = [field.dtype for field in schema]
     collected: dict[int, ChangeBatch] = {}
 
     def collect(batch: DataFrame, number: int) -> None:
         collected[number] = read_changes(batch.toArrow(), dtypes)
 
-    running = query.start(collect, trigger="available_now", checkpoint=checkpoint)
+    running = start_query(changes, collect, {}, "available_now", checkpoint, None, temporary=False)
     try:
         running.await_termination()
         progress = running.progress()
     finally:
         running.stop()
     ordered = [collected[number].sorted() for number in sorted(collected)]
-    changes = concat([ChangeBatch.empty(dtypes), *ordered])
-    return changes, progress["total_late"], progress.get("state_rows", 0), {}
+    return concat([ChangeBatch.empty(dtypes), *ordered]), progress["total_late"], progress.get("state_rows", 0), {}
 
 
 def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:
