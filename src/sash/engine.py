@@ -121,7 +121,7 @@ class Engine:
         if strategy not in _STRATEGIES:
             raise StrategyError(f"strategy {strategy!r} is not available; use one of {', '.join(_STRATEGIES)}")
         try:
-            planned = plan_query(text, self._catalog)
+            planned = plan_query(text, self._catalog, shards=self.shards)
         except UnknownNameError as problem:
             self._explain_refused(text, problem)
             raise

@@ -55,7 +55,7 @@ class LocalRun:
             made = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
             outcomes.append(made)
             for outcome in made:
-                self.late += outcome.late
+                self.late += outcome.taken.late
                 self._count(stage, outcome)
         return concat([outcome.changes for outcome in outcomes[-1]]).sorted()
 
@@ -86,12 +86,8 @@ class LocalRun:
         return [Arrival(part, clock) for part in partition(rows, given.keys, width)]
 
     def _count(self, stage: Stage, outcome: Outcome) -> None:
-        for name, seen in outcome.counts.items():
-            total = self.counts.setdefault(f"{stage.index}.{name}", Counts())
-            total.taken += seen.taken
-            total.taken_negative += seen.taken_negative
-            total.given += seen.given
-            total.given_negative += seen.given_negative
+        for name, seen in outcome.taken.counts.items():
+            self.counts.setdefault(f"{stage.index}.{name}", Counts()).add(seen)
 
     @property
     def state_rows(self) -> int:

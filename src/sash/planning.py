@@ -46,9 +46,14 @@ class Planned:
         return explain(self.sql, self.optimized, self.rules, self.physical)
 
 
-def plan_query(sql: str, catalog: Catalog, disable: Collection[str] = frozenset()) -> Planned:
-    """Plan a query against the catalog; `disable` names rules of the optimizer that are not to be used."""
+def plan_query(
+    sql: str, catalog: Catalog, disable: Collection[str] = frozenset(), shards: int | None = None
+) -> Planned:
+    """Plan a query against the catalog, for so many shards if that is known.
+
+    `disable` names rules of the optimizer that are not to be used.
+    """
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimized, rules = optimize(written, disable=disable)
-    return Planned(sql, written, optimized, rules, plan_stages(optimized))
+    return Planned(sql, written, optimized, rules, plan_stages(optimized, shards))

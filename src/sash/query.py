@@ -50,7 +50,7 @@ class Query:
         """
         from sash.spark.session import apply_settings
 
-        apply_settings(self.spark, self.shards)
+        apply_settings(self.spark, self._width)
         return self._changes(mode, key)
 
     def start(
@@ -80,10 +80,15 @@ class Query:
             )
         place, temporary = self._place(checkpoint, name)
         check_fingerprint(self.spark, place, self._fingerprint())
-        with query_settings(self.spark, self.shards):
+        with query_settings(self.spark, self._width, place):
             changes = self._changes(mode, key)
             written = {option: str(value) for option, value in options.items()}
             return start_query(changes, sink, written, trigger, place, name, temporary)
+
+    @property
+    def _width(self) -> int:
+        """How many shards there is work for."""
+        return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
     def _changes(self, mode: Mode, key: Sequence[str] | None) -> DataFrame:
         from sash.spark.output import MODES
@@ -92,7 +97,7 @@ class Query:
         if mode not in MODES:
             raise CatalogError(f"unknown output mode {mode!r}; use one of {', '.join(MODES)}")
         positions = self._key(key, needed=mode == "upsert")
-        return change_frame(self.planned.physical, self.schema, self.inputs, self.shards, mode, positions)
+        return change_frame(self.planned.physical, self.schema, self.inputs, self._width, mode, positions)
 
     def _key(self, names: Sequence[str] | None, *, needed: bool) -> tuple[int, ...] | None:
         """The columns that tell the answer's rows apart, as the user names them or as the plan knows them."""

@@ -137,7 +137,7 @@ def replay(
         {name.lower(): StreamEntry(name, feed.schema, TIME) for name, feed in feeds.items()},
         {name.lower(): RelationEntry(name, schema) for name, (schema, _) in tables.items()},
     )
-    planned = plan_query(sql, catalog)
+    planned = plan_query(sql, catalog, shards=shards)
     end = FOREVER if until is None else int(until * scale) + 1
     batches = _micro_batches(feeds, batch)
     contents = {name: table for name, (_, table) in tables.items()}

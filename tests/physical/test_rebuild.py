@@ -90,7 +90,7 @@ class Chain:
                     assert isinstance(leg, StreamLeg)
                     arrivals.append(Arrival(self.legs[given.leaf.leg or 0].run(streams[leg.stream]), clock))
             outcome = self.shards[number].run(arrivals)
-            for log, accepted in zip(self.logs[number], outcome.accepted, strict=True):
+            for log, accepted in zip(self.logs[number], outcome.taken.accepted, strict=True):
                 log.append(accepted)
             outcomes.append(outcome)
         return outcomes[-1].changes

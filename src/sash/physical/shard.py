@@ -7,7 +7,7 @@ counted and dropped, never applied wrongly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,9 @@ from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
 from sash.state.spool import Spool
 
+SLICE = 1 << 16
+"""About how many rows of its busiest input a shard works on at a time."""
+
 BEGINNING = -(2**62)
 """The clock of an input that has said nothing yet."""
 
@@ -35,6 +38,24 @@ class Counts:
     given: int = 0
     given_negative: int = 0
 
+    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch) -> None:
+        """Count one call of the operator."""
+        self.add(
+            Counts(
+                sum(len(batch) for batch in inputs),
+                sum(int((batch.sign < 0).sum()) for batch in inputs),
+                len(output),
+                int((output.sign < 0).sum()),
+            )
+        )
+
+    def add(self, other: Counts) -> None:
+        """Add what another count has."""
+        self.taken += other.taken
+        self.taken_negative += other.taken_negative
+        self.given += other.given
+        self.given_negative += other.given_negative
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -45,14 +66,27 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a shard made of a batch: its changes, all before `clock`; what it accepted per input; what came too late."""
+class Taken:
+    """What a shard took in of a batch: the rows it accepted per input, how many came too late, what it can release now
+    and up to which clock; and what its operators did, once it has."""
 
-    changes: ChangeBatch
-    clock: int
     accepted: tuple[ChangeBatch, ...]
     late: int
+    ready: tuple[ChangeBatch, ...]
+    clock: int
     counts: dict[str, Counts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a shard made of a batch: its changes, all before the clock of what it took in."""
+
+    changes: ChangeBatch
+    taken: Taken
+
+    @property
+    def clock(self) -> int:
+        return self.taken.clock
 
 
 class Shard:
@@ -103,6 +137,11 @@ class Shard:
 
     def run(self, arrivals: Sequence[Arrival | None]) -> Outcome:
         """Take in one batch per input (None: nothing heard from it) and release what the clock allows."""
+        taken = self.take(arrivals)
+        return Outcome(concat(list(self.release(taken))), taken)
+
+    def take(self, arrivals: Sequence[Arrival | None]) -> Taken:
+        """Take in one batch per input; late rows are left out."""
         accepted, late = [], 0
         for index, (arrival, window) in enumerate(zip(arrivals, self._windows, strict=True)):
             rows = ChangeBatch.empty([column.dtype for column in self._stage.inputs[index].leaf.schema])
@@ -114,16 +153,15 @@ class Shard:
                         late += int(behind.sum())
                         rows = rows.take(np.flatnonzero(~behind))
             accepted.append(rows)
-        changes, counts = self._advance(accepted, [None if a is None else a.clock for a in arrivals])
-        return Outcome(changes, self.clock, tuple(accepted), late, counts)
+        return self._place(accepted, [None if a is None else a.clock for a in arrivals], late)
 
     def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int]) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached."""
-        self._advance(live, clocks)
+        for _ in self.release(self._place(live, clocks, 0)):
+            pass
 
-    def _advance(
-        self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None]
-    ) -> tuple[ChangeBatch, dict[str, Counts]]:
+    def _place(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Taken:
+        """Set the clocks and sort the rows into those that are ready and those that wait."""
         for index, clock in enumerate(clocks):
             if index in self._constant:
                 self._clocks[index] = FOREVER
@@ -136,9 +174,22 @@ class Shard:
             placed = rows if window is None or isinstance(window, Unbounded) else assign(window, rows)
             ready.append(self._release(self._spools[index], placed, clock))
         self._begun[0] = 1
-        result = self._evaluate(ready, clock)
         self._clocks[-1] = max(clock, self.clock)
-        return result
+        return Taken(tuple(accepted), late, tuple(ready), self.clock)
+
+    def release(self, taken: Taken) -> Iterator[ChangeBatch]:
+        """Run the operators over what is ready, some instants at a time, and give their changes as they come.
+
+        Slices keep the operators' arrays in the processor's cache, and let others work on what is already there.
+        """
+        longest = max((rows.ts for rows in taken.ready), key=len)
+        clocks = [int(longest[start]) for start in range(SLICE, len(longest) - SLICE // 2, SLICE)]
+        begun = [0] * len(taken.ready)
+        for clock in [*dict.fromkeys(clocks), taken.clock]:
+            ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in taken.ready]
+            slices = [rows.slice(a, b) for rows, a, b in zip(taken.ready, begun, ends, strict=True)]
+            begun = ends
+            yield self._evaluate(slices, clock, taken.counts)
 
     @staticmethod
     def _release(spool: Spool, rows: ChangeBatch, clock: int) -> ChangeBatch:
@@ -148,22 +199,16 @@ class Shard:
         spool.save(together.slice(split, len(together)))
         return together.slice(0, split)
 
-    def _evaluate(self, ready: Sequence[ChangeBatch], clock: int) -> tuple[ChangeBatch, dict[str, Counts]]:
+    def _evaluate(self, ready: Sequence[ChangeBatch], clock: int, counts: dict[str, Counts]) -> ChangeBatch:
         results: dict[int, ChangeBatch] = {
             id(given.leaf): rows for given, rows in zip(self._stage.inputs, ready, strict=True)
         }
-        counts: dict[str, Counts] = {}
         for node, operator, name in zip(self._order, self._operators, self._names, strict=True):
             inputs = [results[id(child)] for child in node.inputs]
             output = operator.process(inputs, clock)
             results[id(node)] = output
-            counts[name] = Counts(
-                sum(len(batch) for batch in inputs),
-                sum(int((batch.sign < 0).sum()) for batch in inputs),
-                len(output),
-                int((output.sign < 0).sum()),
-            )
-        return results[id(self._stage.root)], counts
+            counts.setdefault(name, Counts()).note(inputs, output)
+        return results[id(self._stage.root)]
 
 
 def _relation_rows(

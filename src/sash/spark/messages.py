@@ -21,8 +21,8 @@ ROWS, HEARTBEAT, CONTROL = 0, 1, 2
 NOTE = -1
 """The stage of a message that only carries counts."""
 
-BLOB_BYTES = 32 << 20
-"""No blob is much larger than this."""
+BLOB_BYTES = 2 << 20
+"""No blob is much larger than this: while one is unpacked, the next is on its way."""
 
 _FIELDS: dict[str, pa.DataType] = {
     "label": pa.int64(),
@@ -94,11 +94,10 @@ def _groups(messages: Iterable[Message]) -> Iterator[list[Message]]:
     group: list[Message] = []
     size = 0
     for message in messages:
-        weight = 0 if message.blob is None else len(message.blob)
-        if group and size + weight > BLOB_BYTES:
+        group.append(message)
+        size += 0 if message.blob is None else len(message.blob)
+        if size >= BLOB_BYTES // 2:
             yield group
             group, size = [], 0
-        group.append(message)
-        size += weight
     if group:
         yield group

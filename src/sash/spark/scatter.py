@@ -7,7 +7,7 @@ stage gets a message, also with no rows in it: so all of them learn the stream's
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -123,13 +123,14 @@ class Beat:
 
 
 def pack_rows(rows: ChangeBatch, message: Message) -> Iterator[Message]:
-    """The message with the rows in it, repeated where they make more than one blob; once also if there are none."""
-    head = dict(vars(message))
+    """The message with the rows in it, in several where they make more than one blob; once also if there are none."""
     if not len(rows):
         yield message
         return
     for number, piece in enumerate(pieces(rows, BLOB_BYTES)):
-        yield Message(**{**head, "seq": message.seq * 1000 + number, "blob": encode(piece).to_pybytes()})
+        counted = message.rows_out if number == 0 else 0
+        blob = encode(piece).to_pybytes()
+        yield replace(message, seq=message.seq * 1000 + number, rows_out=counted, blob=blob)
 
 
 def _partition_id() -> int:

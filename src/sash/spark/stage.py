@@ -27,12 +27,13 @@ from sash.errors import CheckpointError
 from sash.operators.netting import net_all
 from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
 from sash.physical.registry import Relations
-from sash.physical.shard import BEGINNING, Arrival, Outcome, Shard, partition
+from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
 from sash.state.arena import Arena
+from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode_all
 from sash.state.log import InputLog
 
@@ -134,17 +135,20 @@ class Round(StatefulProcessor):
             )
         return header
 
-    def outgoing(self, stage: Stage, shard: int, outcome: Outcome) -> Iterator[Message]:
-        """The changes as messages for the stages that read them, or for the output."""
-        for target in self._layout.readers[stage.index]:
-            shards = partition(outcome.changes, target.keys, len(target.labels))
-            for label, rows in zip(target.labels, shards, strict=True):
-                yield from pack_rows(rows, Message(label, target.stage, target.input, ROWS, shard, clock=outcome.clock))
-        if stage.index == len(self._plan.stages) - 1:
-            changes = reduce_changes(outcome.changes, self._mode, self._key)
-            label = self._layout.labels[stage.index][shard]
-            note = Message(label, len(self._plan.stages), sender=shard, clock=outcome.clock, rows_out=len(changes))
-            yield from pack_rows(changes, note)
+    def outgoing(self, stage: Stage, shard: int, clock: int, parts: Iterator[ChangeBatch]) -> Iterator[Message]:
+        """The changes as messages for the stages that read them, or for the output, part by part as they come."""
+        last = stage.index == len(self._plan.stages) - 1
+        if last and self._mode != "changes":
+            parts = iter([reduce_changes(concat(list(parts)), self._mode, self._key)])
+        label = self._layout.labels[stage.index][shard]
+        for number, changes in enumerate(parts):
+            for target in self._layout.readers[stage.index]:
+                shards = partition(changes, target.keys, len(target.labels))
+                for to, rows in zip(target.labels, shards, strict=True):
+                    yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, shard, number, clock))
+            if last:
+                note = Message(label, len(self._plan.stages), 0, ROWS, shard, number, clock, rows_out=len(changes))
+                yield from pack_rows(changes, note)
 
     def shard(self, stage: Stage, number: int, arena: Arena) -> Shard:
         """The operators of the stage on the arena's memory."""
@@ -197,12 +201,13 @@ class _ShardRun:
             if arena.fresh and self._state["nonce"] is not None:
                 shard.restore([log.load() for log in self._logs], self._state["clocks"])
                 note.rebuilt = 1
-            outcome = shard.run(arrivals)
-            self._write(shard, outcome)
-            made = list(self._owner.outgoing(self._stage, self._shard, outcome))
-            note.late, note.state_rows, note.state_bytes = outcome.late, shard.state_rows, arena.nbytes
+            taken = shard.take(arrivals)
+            # The changes leave first: they are unpacked while more are made and what must survive is written.
+            yield from self._owner.outgoing(self._stage, self._shard, taken.clock, shard.release(taken))
+            self._write(shard, taken)
+            note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
+            del shard
             arena.seal(self._state["nonce"])
-        yield from made
         yield note
 
     def _arrival(self, index: int, messages: list[Message]) -> Arrival | None:
@@ -226,10 +231,10 @@ class _ShardRun:
         ends = [m.clock for m in given if m.kind == CONTROL]
         return max([*(rows or beats), *ends])
 
-    def _write(self, shard: Shard, outcome: Outcome) -> None:
+    def _write(self, shard: Shard, taken: Taken) -> None:
         """Put what must survive in the state store, under a new nonce."""
-        for log, accepted in zip(self._logs, outcome.accepted, strict=True):
-            log.append(accepted, outcome.clock, self._next)
+        for log, accepted in zip(self._logs, taken.accepted, strict=True):
+            log.append(accepted, taken.clock, self._next)
         self._state["nonce"] = secrets.token_hex(16)
         self._state["clocks"] = [int(clock) for clock in shard.clocks]
         self._state["heard"] = self._heard

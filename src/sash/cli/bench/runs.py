@@ -68,7 +68,7 @@ def run_frame(frame: DataFrame) -> Timing:
     from sash.spark.session import default_shards, query_settings
 
     spark = frame.sparkSession
-    with scratch() as checkpoint, query_settings(spark, default_shards(spark)):
+    with scratch() as checkpoint, query_settings(spark, default_shards(spark), str(checkpoint)):
         query = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
         try:
             query.processAllAvailable()
@@ -103,7 +103,7 @@ def run_sash(
     query = engine.sql(sql)
     if disable:
         catalog = declared([f"{name}({SCHEMA})" for name in streams], [])
-        query = replace(query, planned=plan_query(sql, catalog, disable))
+        query = replace(query, planned=plan_query(sql, catalog, disable, engine.shards))
     running = query.start("noop", mode="changes")
     try:
         running.process_all()
