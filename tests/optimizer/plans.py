@@ -38,6 +38,16 @@ _S, _R, _V = "sales [RANGE 1 HOUR] s", "returns [RANGE 1 HOUR] r", "visits [RANG
 
 EXAMPLES: tuple[tuple[str, str, str], ...] = (
     (
+        "put_tables_right",
+        "table first",
+        f"SELECT i.name, s.price FROM items i JOIN {_S} ON i.item = s.item AND s.price > i.kind",
+    ),
+    (
+        "put_tables_right",
+        "between tables",
+        f"SELECT s.item, t.city FROM items i, {_S}, stores t WHERE i.item = s.item AND s.store = t.store",
+    ),
+    (
         "merge_projections",
         "subqueries",
         f"SELECT a AS x, b FROM (SELECT c AS a, b FROM (SELECT price + 1 AS c, item AS b FROM {_S}) q) p",

@@ -17,9 +17,6 @@ from sash.plan.expressions import (
 from sash.plan.nodes import Aggregate, Filter, Join, Node, Project, with_children
 from sash.plan.types import Schema
 
-BY_ORDER = frozenset({"first", "last", "min_by", "max_by"})
-"""Aggregates that go by the order of the rows, and break ties by all their columns."""
-
 
 def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
     """The plan with every node put through `change`, inputs first."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
 from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
-from sash.plan.expressions import Call, Cast, Column, Expression, Literal, remap
+from sash.plan.expressions import Call, Cast, Column, Expression, Literal
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -27,6 +27,7 @@ from sash.plan.nodes import (
     TopK,
     Unbounded,
     Union,
+    mirrored,
     walk,
 )
 from sash.plan.patterns import Pattern, is_table, pattern
@@ -161,8 +162,6 @@ class Lowering:
     def _join(self, node: Join) -> Physical:
         if node.kind in ("inner", "left", "semi", "anti") and is_table(node.right):
             return self._lookup(node)
-        if node.kind == "inner" and is_table(node.left) and not is_table(node.right):
-            return self._swapped(node)
         left, right = self.lower(node.left), self.lower(node.right)
         match node.kind:
             case "inner":
@@ -175,7 +174,7 @@ class Lowering:
                     alone = self._semi(node, left, right, anti=True)
                     result = self._union(result, self._padded(alone, node, left=True), node.schema, Pattern.STR)
                 if node.kind in ("right", "full"):
-                    alone = self._semi(_mirrored(node), right, left, anti=True)
+                    alone = self._semi(mirrored(node), right, left, anti=True)
                     result = self._union(result, self._padded(alone, node, left=False), node.schema, Pattern.STR)
                 return result
 
@@ -183,24 +182,6 @@ class Lowering:
         child = self.lower(node.left)
         arguments = {"relation": node.right, "kind": node.kind, "keys": node.keys, "condition": node.condition}
         return Operation("Lookup", arguments, (child,), node.schema, child.expiry, pattern(node), child.horizon)
-
-    def _swapped(self, node: Join) -> Operation:
-        """An inner join whose left side is the relation: looked up from the right, columns put back in order."""
-        mirrored = _mirrored(node)
-        looked_up = self.lower(mirrored)
-        width, size = len(node.right.schema), len(node.schema)
-        columns = tuple(
-            Column((index + width) % size, field.name, field.dtype) for index, field in enumerate(node.schema)
-        )
-        return Operation(
-            "Project",
-            {"expressions": columns},
-            (looked_up,),
-            node.schema,
-            looked_up.expiry,
-            looked_up.pattern,
-            looked_up.horizon,
-        )
 
     def _inner(self, node: Join, left: Physical, right: Physical) -> Physical:
         stamped = left.expiry in _STAMPED and right.expiry in _STAMPED
@@ -296,16 +277,6 @@ def _has_times(node: Node) -> bool:
 def _has_distinct(node: Node) -> bool:
     """Whether the lives of the node's rows depend on rows that are gone (see stages._repeatable)."""
     return any(isinstance(below, Distinct) for below in walk(node))
-
-
-def _mirrored(node: Join) -> Join:
-    """The join with its sides exchanged."""
-    split, size = len(node.left.schema), len(node.left.schema) + len(node.right.schema)
-    positions = {index: (index + size - split) % size for index in range(size)}
-    condition = None if node.condition is None else remap(node.condition, positions)
-    kind = {"left": "right", "right": "left"}.get(node.kind, node.kind)
-    keys = tuple((right, left) for left, right in node.keys)
-    return Join(node.right, node.left, kind, keys, condition)  # type: ignore[arg-type]
 
 
 def _horizon(node: Node) -> int:

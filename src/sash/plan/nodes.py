@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
-from sash.plan.expressions import AggregateCall, Expression
+from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.types import Field, Schema
 
 FOREVER = 2**63 - 1
@@ -258,3 +258,15 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
         yield from walk(child)
+
+
+_SIDES: dict[JoinKind, JoinKind] = {"left": "right", "right": "left"}
+
+
+def mirrored(node: Join) -> Join:
+    """The join with its sides exchanged (not for semi and anti joins, whose sides are not alike)."""
+    split, size = len(node.left.schema), len(node.left.schema) + len(node.right.schema)
+    positions = {index: (index + size - split) % size for index in range(size)}
+    condition = None if node.condition is None else remap(node.condition, positions)
+    keys = tuple((right, left) for left, right in node.keys)
+    return Join(node.right, node.left, _SIDES.get(node.kind, node.kind), keys, condition)

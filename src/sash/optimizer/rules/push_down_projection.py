@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from sash.optimizer.rewriting import BY_ORDER, condition_columns, select
-from sash.plan.expressions import Column, Expression, Literal, columns_of, remap
+from sash.optimizer.rewriting import condition_columns, select
+from sash.plan.expressions import ORDERED, Column, Expression, Literal, columns_of, remap
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -134,7 +134,7 @@ def _prune_aggregate(node: Aggregate, needed: frozenset[int]) -> tuple[Node, Pla
     kept = kept or list(range(len(node.aggregates)))[:1]
     calls = [node.aggregates[place] for place in kept]
     read = {*node.keys, *(column.index for call in calls for column in call.arguments)}
-    by_order = any(call.function in BY_ORDER for call in calls)
+    by_order = any(call.function in ORDERED for call in calls)
     child, at = _exactly(node.child, _all(node.child) if by_order else frozenset(read))
     aggregate = Aggregate(
         child,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.optimizer.rewriting import BY_ORDER, bottom_up, columns, select
-from sash.plan.expressions import AggregateCall
+from sash.optimizer.rewriting import bottom_up, columns, select
+from sash.plan.expressions import ORDERED, AggregateCall
 from sash.plan.nodes import Aggregate, Distinct, Node
 
 _SAME_WITHOUT_DUPLICATES = frozenset({"min", "max"})
@@ -44,6 +44,6 @@ def _split(node: Node) -> Node:
 
 def _is_of_values(call: AggregateCall) -> bool:
     """Whether the aggregate depends only on which values there are."""
-    if len(call.arguments) != 1 or call.function in BY_ORDER:
+    if len(call.arguments) != 1 or call.function in ORDERED:
         return False
     return call.distinct or call.function in _SAME_WITHOUT_DUPLICATES
