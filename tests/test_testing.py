@@ -50,6 +50,8 @@ def test_until_is_the_last_instant_that_is_said() -> None:
     assert [change.ts for change in replay(COUNT, streams=streams, until=5_199).changes] == [200]
     assert [change.ts for change in replay(COUNT, streams=streams, until=5_200).changes] == [200, 5_200]
     assert [change.ts for change in replay(COUNT, streams=streams).changes] == [200, 5_200]
+    later = {"s": [*ROWS[:1], {"ts": 6_000, "k": "z", "v": 0}]}
+    assert [change.ts for change in replay(COUNT, streams=later, until=5_199).changes] == [200]
 
 
 @pytest.mark.parametrize(("unit", "length"), [("us", "MICROSECONDS"), ("ms", "MILLISECONDS"), ("s", "SECONDS")])

@@ -149,6 +149,7 @@ def replay(
         changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(end), shards)
     else:
         raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
+    changes = changes.take(np.flatnonzero(changes.ts < end))
     rows = to_dicts(planned.schema, changes.columns)
     listed = [
         Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _in_unit(ts, scale))
