@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 import sash.spark.plan
 import tests.spark.trouble
 from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
-from tests.spark.trouble import TroubledRound, order
+from tests.spark.trouble import TroubledRound, WatchedRound, order
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,35 @@ def test_differential_arenas_that_are_lost_or_left_dirty(spark: SparkSession, tm
     finally:
         running.stop()
     assert sink.read() == expected(SQL, rows)
+
+
+def test_differential_arenas_that_are_lost_after_a_snapshot(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloudpickle.register_pickle_by_value(tests.spark.trouble)
+    watch, floor, sql = tmp_path / "watch", 1500, "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k"
+    watch.mkdir()
+    monkeypatch.setattr(sash.spark.plan, "Round", lambda *arguments: WatchedRound(watch, floor, *arguments))
+    rows, sink = made_up_rows(7), FolderSink(tmp_path / "out")
+    running = file_engine(spark, tmp_path / "in").sql(sql).start(sink)
+    try:
+        for number, batch in enumerate(batches_of(rows)):
+            write_batch(tmp_path / "in", number, batch)
+            running.process_all()
+            if number in (2, 5):
+                for shard in Path(tempfile.gettempdir()).glob(f"blockmgr-*/sash/{running.query.id}/*/*"):
+                    shutil.rmtree(shard)
+        assert running.progress()["total_rebuilt"] == 4
+    finally:
+        running.stop()
+    assert sink.read() == expected(sql, rows)
+    states = {path.name: json.loads(path.read_bytes())["stages"]["0"] for path in watch.iterdir()}
+    sizes = {name: sum(chunk[2] for log in state["logs"] for chunk in log["chunks"]) for name, state in states.items()}
+    assert len(states) == 14
+    assert max(sizes.values()) <= floor
+    lost = [(state["snapshot"] is not None, sizes[name] > 0) for name, state in states.items() if name[0] in "25"]
+    assert (True, True) in lost, "a snapshot and rows since"
+    assert (True, False) in lost, "straight after a snapshot"
 
 
 def drive(home: Path, master: str, deadly: int | None = None) -> int:

@@ -156,7 +156,11 @@ class Shard:
         return self._place(accepted, [None if a is None else a.clock for a in arrivals], late)
 
     def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int]) -> None:
-        """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached."""
+        """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
+
+        Of a shard as it once was: from those it has accepted since. None of them counts as late, and those that still
+        wait go on waiting.
+        """
         for _ in self.release(self._place(live, clocks, 0)):
             pass
 

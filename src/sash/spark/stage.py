@@ -4,8 +4,8 @@ Stages that do not wait for one another form a round and share one stateful oper
 working state is attached (or built again from the log), the batch is run, what it accepted goes to the log, and its
 changes leave as messages, already scattered for the stages that read them. Messages for later rounds pass through.
 
-Exactly once comes from Spark's checkpoint: header and log chunks are in its state store and commit with the batch. The
-arena is a cache beside it, trusted by nonce.
+Exactly once comes from Spark's checkpoint: header, log and snapshot chunks are in its state store and commit with the
+batch. The arena is a cache beside it, trusted by nonce.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode_all
 from sash.state.log import InputLog
+from sash.state.snapshot import LOG_BYTES, Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, TimerValues
 
-FORMAT = 1
+FORMAT = 2
+"""Of header, log and snapshot; a snapshot has the operators' arrays as they are, so a change of those is one of this."""
 
 
 class _StateChunks:
-    """The log's chunks in Spark's map state."""
+    """The chunks of logs and snapshots in Spark's map state."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state
@@ -89,6 +91,7 @@ class Round(StatefulProcessor):
         self._relations = dict(relations)
         self._mode = mode
         self._key = key
+        self.log_bytes = LOG_BYTES
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state: opaque bytes, in a format of our own."""
@@ -164,6 +167,11 @@ class Round(StatefulProcessor):
         before = stage.inputs[index].leaf.stage
         return 0 if before is None else len(self._layout.labels[before])
 
+    def endless(self, stage: Stage) -> bool:
+        """Whether some input brings ever more rows that never expire, so that its log needs snapshots."""
+        leaves = [given.leaf for given in stage.inputs if given.leaf.expiry == "mono"]
+        return any(leaf.leg is None or not isinstance(self._plan.legs[leaf.leg], RelationLeg) for leaf in leaves)
+
     def log(self, stage: Stage, index: int, chunks: _StateChunks, directory: dict[str, Any] | None) -> InputLog:
         """The log of an input, by how its rows end."""
         leaf = stage.inputs[index].leaf
@@ -172,7 +180,8 @@ class Round(StatefulProcessor):
             leg = self._plan.legs[leaf.leg]
             expires = not isinstance(leg, RelationLeg) and isinstance(leg.window, Range)
             return InputLog(chunks, dtypes, horizon=leaf.horizon if expires else None, directory=directory)
-        netting = net_all if leaf.expiry == "explicit" else None
+        # Rows may take back what only a snapshot has: nothing to net them with, and no need to.
+        netting = net_all if leaf.expiry == "explicit" and not self.endless(stage) else None
         return InputLog(chunks, dtypes, netting=netting, directory=directory)
 
 
@@ -185,8 +194,10 @@ class _ShardRun:
         self._shard = owner.number(stage, label)
         self._label = label
         self._header = header
-        state = header["stages"].setdefault(str(stage.index), {"nonce": None, "clocks": [], "heard": [], "logs": []})
+        new: dict[str, Any] = {"nonce": None, "clocks": [], "heard": [], "logs": [], "snapshot": None}
+        state = header["stages"].setdefault(str(stage.index), new)
         self._state = state
+        self._snapshot = Snapshot(chunks, state["snapshot"])
         inputs = range(len(stage.inputs))
         self._logs = [
             owner.log(stage, index, chunks, state["logs"][index] if state["logs"] else None) for index in inputs
@@ -197,14 +208,17 @@ class _ShardRun:
         arrivals = [self._arrival(index, messages) for index in range(len(self._stage.inputs))]
         note = Message(self._label, NOTE)
         with Arena(arena_directory(self._stage.index, self._label), self._state["nonce"]) as arena:
+            rebuild = arena.fresh and self._state["nonce"] is not None
+            if rebuild:
+                self._snapshot.load(arena.memory)
             shard = self._owner.shard(self._stage, self._shard, arena)
-            if arena.fresh and self._state["nonce"] is not None:
+            if rebuild:
                 shard.restore([log.load() for log in self._logs], self._state["clocks"])
                 note.rebuilt = 1
             taken = shard.take(arrivals)
             # The changes leave first: they are unpacked while more are made and what must survive is written.
             yield from self._owner.outgoing(self._stage, self._shard, taken.clock, shard.release(taken))
-            self._write(shard, taken)
+            self._write(shard, taken, arena)
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             del shard
             arena.seal(self._state["nonce"])
@@ -231,10 +245,16 @@ class _ShardRun:
         ends = [m.clock for m in given if m.kind == CONTROL]
         return max([*(rows or beats), *ends])
 
-    def _write(self, shard: Shard, taken: Taken) -> None:
+    def _write(self, shard: Shard, taken: Taken, arena: Arena) -> None:
         """Put what must survive in the state store, under a new nonce."""
         for log, accepted in zip(self._logs, taken.accepted, strict=True):
             log.append(accepted, taken.clock, self._next)
+        size = sum(log.size for log in self._logs)
+        if self._owner.endless(self._stage) and self._snapshot.due(size, self._owner.log_bytes):
+            self._snapshot.write(arena.memory, self._next)
+            for log in self._logs:
+                log.clear()
+            self._state["snapshot"] = self._snapshot.directory
         self._state["nonce"] = secrets.token_hex(16)
         self._state["clocks"] = [int(clock) for clock in shard.clocks]
         self._state["heard"] = self._heard

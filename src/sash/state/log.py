@@ -3,7 +3,7 @@
 A batch appends the rows it accepted, as compressed chunks of a few megabytes; a chunk whose rows have all expired is
 dropped whole; many small chunks in a row are merged into one. Where rows end by `-` rows, a log that has grown to more
 than twice its live rows is netted and written anew. So what a batch writes follows its own size, amortised, and the log
-follows the live rows. (The log of a source that never expires grows with its input.)
+follows the live rows. (The log of an input that never expires grows with it, until a snapshot lets it be cleared.)
 """
 
 from __future__ import annotations
@@ -100,6 +100,12 @@ class InputLog:
             self._compact(clock, number)
         elif self._small() > _MOST_SMALL:
             self._merge(number)
+
+    def clear(self) -> None:
+        """Drop all rows: they are kept elsewhere."""
+        for chunk in self._chunks:
+            self._store.remove(chunk.number)
+        self._chunks, self._live = [], 0
 
     def _expire(self, clock: int) -> None:
         """Drop the chunks of which every row has expired, at an instant that has been released."""

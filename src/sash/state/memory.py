@@ -91,7 +91,25 @@ class MappedMemory(Memory):
 
     @property
     def nbytes(self) -> int:
-        return sum(path.stat().st_size for path in self._directory.iterdir())
+        return sum(self.files.values())
+
+    @property
+    def files(self) -> dict[str, int]:
+        """The files by name, with their bytes: all there is to the memory."""
+        return {path.name: path.stat().st_size for path in sorted(self._directory.iterdir())}
+
+    def read(self, name: str, start: int, size: int) -> bytes:
+        """Some bytes of a file."""
+        with (self._directory / name).open("rb") as file:
+            file.seek(start)
+            return file.read(size)
+
+    def write(self, name: str, start: int, data: bytes) -> None:
+        """Put bytes in a file, which is made if need be; for a memory of which no array has been attached."""
+        path = self._directory / name
+        with path.open("r+b" if path.exists() else "wb") as file:
+            file.seek(start)
+            file.write(data)
 
 
 class _Scope(Memory):
