@@ -133,7 +133,7 @@ class Shard:
     @property
     def waiting(self) -> int:
         """How many rows wait for the clock."""
-        return sum(len(spool.load()) for spool in self._spools)
+        return sum(spool.rows for spool in self._spools)
 
     def run(self, arrivals: Sequence[Arrival | None]) -> Outcome:
         """Take in one batch per input (None: nothing heard from it) and release what the clock allows."""

@@ -6,6 +6,7 @@ ordering value, equal ts) the key goes on with the order columns and the value i
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,9 +68,9 @@ class Ranked(Accumulator):
         parts = zip(self._calls, lower.reshape(shape), upper.reshape(shape), share.reshape(shape), strict=True)
         return [self._answer(call, low, high, part) for call, low, high, part in parts]
 
+    @abstractmethod
     def _write(self, work: Work, nodes: Ints) -> Mask:
         """Give the nodes of new rows (all positions, if nodes are our own) their keys; which rows to skip."""
-        raise NotImplementedError
 
     def _answer(self, call: AggregateCall, lower: Ints, upper: Ints, share: Floats) -> Versions:
         nulls = lower == 0
