@@ -11,7 +11,6 @@ from sash.plan.expressions import (
     columns_of,
     conjunction,
     conjuncts,
-    remap,
     rewrite,
 )
 from sash.plan.nodes import Aggregate, Filter, Join, Node, Project, with_children
@@ -57,14 +56,6 @@ def filtered(node: Node, parts: Iterable[Expression]) -> Node:
         different.setdefault(unnamed_expression(part), part)
     predicate = conjunction(list(different.values()))
     return node if predicate is None else Filter(node, predicate)
-
-
-def mirrored(node: Join) -> Join:
-    """An inner join with its sides exchanged; its output has the right side's columns first."""
-    left, right = len(node.left.schema), len(node.right.schema)
-    positions = {column: (column + right) % (left + right) for column in range(left + right)}
-    condition = None if node.condition is None else remap(node.condition, positions)
-    return Join(node.right, node.left, node.kind, tuple((other, one) for one, other in node.keys), condition)
 
 
 def condition_columns(node: Join) -> tuple[frozenset[int], frozenset[int]]:

@@ -95,7 +95,7 @@ def _of_window(window: Window) -> Pattern:
 def _of_join(node: Join) -> Pattern:
     if _only_looks_up(node):
         return pattern(node.left)
-    if _only_looks_up(_mirrored(node)):
+    if _only_looks_up_leftwards(node):
         return pattern(node.right)
     if node.kind != "inner":
         return Pattern.STR
@@ -139,19 +139,17 @@ def is_nonretroactive(node: Node) -> bool:
 
 def _only_looks_up(node: Join) -> bool:
     """Whether the join takes its left rows one by one to a right side that never changes its mind about them."""
-    fixed = is_static(node.right) or is_nonretroactive(node.right)
-    return fixed and node.kind in ("inner", "left", "semi", "anti")
+    return _stays(node.right) and node.kind in ("inner", "left", "semi", "anti")
 
 
-def _mirrored(node: Join) -> Join:
-    """The same join seen from its right side, where it can be; keys and condition are left out."""
-    match node.kind:
-        case "inner":
-            return Join(node.right, node.left, "inner")
-        case "right":
-            return Join(node.right, node.left, "left")
-        case _:
-            return Join(node.right, node.left, "full")
+def _only_looks_up_leftwards(node: Join) -> bool:
+    """The same seen from the right side."""
+    return _stays(node.left) and node.kind in ("inner", "right")
+
+
+def _stays(node: Node) -> bool:
+    """Whether the node never changes its mind about a row that has met it."""
+    return is_static(node) or is_nonretroactive(node)
 
 
 def stateful(node: Node) -> bool:
@@ -163,7 +161,7 @@ def stateful(node: Node) -> bool:
             return isinstance(node.window, Rows)
         case Join():
             looked_up = is_static(node.right) and _only_looks_up(node)
-            return not looked_up and not (is_static(node.left) and _only_looks_up(_mirrored(node)))
+            return not looked_up and not (is_static(node.left) and _only_looks_up_leftwards(node))
         case Aggregate() | Distinct() | Except() | Intersect() | TopK():
             return True
 
@@ -192,7 +190,7 @@ def _hungry(node: Node) -> str | None:
     """What to call the operator, if it keeps whole rows for as long as they live."""
     match node:
         case Join():
-            if _only_looks_up(node) or _only_looks_up(_mirrored(node)):
+            if _only_looks_up(node) or _only_looks_up_leftwards(node):
                 return None
             return "a join" if node.kind == "inner" else f"{node.kind.upper()} JOIN"
         case Except():

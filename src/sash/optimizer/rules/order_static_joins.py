@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
-from sash.optimizer.rewriting import bottom_up, columns, mirrored, select
+from sash.optimizer.rewriting import bottom_up, columns, select
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.failures import may_fail, respects_equality
 from sash.plan.nodes import (
@@ -26,6 +26,7 @@ from sash.plan.nodes import (
     Stream,
     TopK,
     Union,
+    mirrored,
     walk,
 )
 from sash.plan.patterns import is_nonretroactive, is_table

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.optimizer.rewriting import bottom_up, columns, condition_columns, filtered, mirrored, select
+from sash.optimizer.rewriting import bottom_up, columns, condition_columns, filtered, select
 from sash.plan.expressions import Expression, columns_of, conjuncts, remap
 from sash.plan.failures import respects_equality
 from sash.plan.keys import keys
-from sash.plan.nodes import Distinct, Filter, Join, Node, Project, Stream, walk
+from sash.plan.nodes import Distinct, Filter, Join, Node, Project, Stream, mirrored, walk
 from sash.plan.patterns import is_table
 
 
