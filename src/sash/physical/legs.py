@@ -51,29 +51,28 @@ def _operator(node: Node, tables: Mapping[Node, pa.Table]) -> Operator:
             raise AssertionError(f"{type(node).__name__} does not run in a leg")
 
 
-def static_nodes(plan: PhysicalPlan) -> list[Node]:
-    """The parts of the logical plan that are made of relations alone and must be there as tables."""
-    found: list[Node] = []
-    for leg in plan.legs:
-        if isinstance(leg, RelationLeg):
-            found.append(leg.node)
-        else:
-            found += _looked_up(leg)
-    for stage in plan.stages:
-        for operation in walk(stage.root):
-            if isinstance(operation, Operation) and operation.operator == "Lookup":
-                found.append(operation.arguments["relation"])
+def stage_tables(plan: PhysicalPlan) -> list[Node]:
+    """The parts of the logical plan that are made of relations alone and that stages need as tables."""
+    found = [leg.node for leg in plan.legs if isinstance(leg, RelationLeg)]
+    found += [
+        operation.arguments["relation"]
+        for stage in plan.stages
+        for operation in walk(stage.root)
+        if isinstance(operation, Operation) and operation.operator == "Lookup"
+    ]
     return list(dict.fromkeys(found))
 
 
-def _looked_up(leg: StreamLeg) -> list[Node]:
-    return [node.right for node in walk_logical(leg.node) if isinstance(node, Join)]
+def _leg_tables(plan: PhysicalPlan) -> list[Node]:
+    """Those that legs look up, where legs run here."""
+    streams = [leg.node for leg in plan.legs if isinstance(leg, StreamLeg)]
+    return [below.right for node in streams for below in walk_logical(node) if isinstance(below, Join)]
 
 
 def static_tables(plan: PhysicalPlan, relations: Mapping[str, pa.Table]) -> dict[Node, pa.Table]:
     """The contents of every static part of the plan, computed from the relations by name."""
     tables: dict[Node, pa.Table] = {}
-    for node in static_nodes(plan):
+    for node in dict.fromkeys([*_leg_tables(plan), *stage_tables(plan)]):
         source = leg_source(node)
         table = relations[source.name]
         columns = tuple(

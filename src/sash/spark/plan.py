@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 
-from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, walk
+from sash.physical.legs import stage_tables
+from sash.physical.nodes import PhysicalPlan, RelationLeg
 from sash.physical.registry import Relations
 from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
@@ -175,15 +176,8 @@ def _heartbeat(source: Source) -> DataFrame:
 
 
 def _tables(plan: PhysicalPlan, inputs: Inputs) -> Relations:
-    """The contents of the relations that operators in stages look up."""
-    nodes = [leg.node for leg in plan.legs if isinstance(leg, RelationLeg)]
-    nodes += [
-        operation.arguments["relation"]
-        for stage in plan.stages
-        for operation in walk(stage.root)
-        if isinstance(operation, Operation) and operation.operator == "Lookup"
-    ]
-    return {node: relation_table(node, inputs.relations) for node in dict.fromkeys(nodes)}
+    """The contents of the relations that stages need; legs look theirs up in Spark."""
+    return {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
 
 
 def _observed(packed: DataFrame, output: int) -> DataFrame:
