@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from sash.durations import microseconds
-from sash.errors import CatalogError, StrategyError, UnknownNameError, UnsupportedSqlError
+from sash.errors import CatalogError, UnknownNameError, UnsupportedSqlError
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.options import Options
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.planning import plan_query
 from sash.query import Query
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from sash.spark.plan import Source
 
 _TIMES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
-_STRATEGIES = ("auto", "direct", "update-pattern-aware")
 
 
 class Engine:
@@ -118,10 +118,9 @@ class Engine:
         """Plan a standing query over the registered streams and relations."""
         from sash.spark.plan import Inputs
 
-        if strategy not in _STRATEGIES:
-            raise StrategyError(f"strategy {strategy!r} is not available; use one of {', '.join(_STRATEGIES)}")
+        options = Options(strategy)
         try:
-            planned = plan_query(text, self._catalog, shards=self.shards)
+            planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         except UnknownNameError as problem:
             self._explain_refused(text, problem)
             raise

@@ -11,6 +11,7 @@ from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
 from sash.plan.catalog import Catalog
 from sash.plan.nodes import Node, Stream, walk
+from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
 from sash.plan.types import Schema
 from sash.sql import parse
@@ -25,6 +26,7 @@ class Planned:
     optimized: Node
     rules: tuple[str, ...]
     physical: PhysicalPlan
+    options: Options = DEFAULT
 
     @property
     def schema(self) -> Schema:
@@ -47,7 +49,11 @@ class Planned:
 
 
 def plan_query(
-    sql: str, catalog: Catalog, disable: Collection[str] = frozenset(), shards: int | None = None
+    sql: str,
+    catalog: Catalog,
+    disable: Collection[str] = frozenset(),
+    shards: int | None = None,
+    options: Options = DEFAULT,
 ) -> Planned:
     """Plan a query against the catalog, for so many shards if that is known.
 
@@ -56,4 +62,4 @@ def plan_query(
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimized, rules = optimize(written, disable=disable)
-    return Planned(sql, written, optimized, rules, plan_stages(optimized, shards))
+    return Planned(sql, written, optimized, rules, plan_stages(optimized, shards), options)

@@ -26,6 +26,7 @@ from sash.local import LocalRun
 from sash.physical.legs import static_tables
 from sash.physical.shard import Counts
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.options import Options
 from sash.plan.types import BIGINT, Field, Schema
 from sash.planning import Planned, plan_query
 from sash.rows import Row, infer_schema, parse_schema, to_arrow, to_dicts
@@ -118,8 +119,7 @@ def replay(
     """
     if unit not in UNITS:
         raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
-    if strategy not in ("auto", "direct", "update-pattern-aware"):
-        raise StrategyError(f"strategy {strategy!r} is not available; use 'auto' or 'direct'")
+    options = Options(strategy)
     if delays or probe is not None:
         raise StrategyError("delays and probe apply to strategies that are simulated operator by operator")
     if nrrs:
@@ -137,7 +137,7 @@ def replay(
         {name.lower(): StreamEntry(name, feed.schema, TIME) for name, feed in feeds.items()},
         {name.lower(): RelationEntry(name, schema) for name, (schema, _) in tables.items()},
     )
-    planned = plan_query(sql, catalog, shards=shards)
+    planned = plan_query(sql, catalog, shards=shards, options=options)
     end = FOREVER if until is None else int(until * scale) + 1
     batches = _micro_batches(feeds, batch)
     contents = {name: table for name, (_, table) in tables.items()}
