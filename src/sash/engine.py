@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -29,11 +30,16 @@ class Engine:
     """Runs standing queries.
 
     `spark` is the session to run on (None: an embedded local one), `checkpoint` a directory under which every query
-    keeps its own, `shards` the number of parallel parts of a query (None: one per core).
+    keeps its own, `shards` the number of parallel parts of a query (None: one per core), `strategy` how the operators of
+    a query that says nothing else learn that rows have expired.
     """
 
     def __init__(
-        self, spark: SparkSession | None = None, checkpoint: str | None = None, shards: int | None = None
+        self,
+        spark: SparkSession | None = None,
+        checkpoint: str | None = None,
+        shards: int | None = None,
+        strategy: str = "auto",
     ) -> None:
         from sash.spark.session import default_shards, embedded_session
 
@@ -42,6 +48,7 @@ class Engine:
         self.spark = embedded_session() if spark is None else spark
         self.shards = shards or default_shards(self.spark)
         self.checkpoint = checkpoint
+        self.options = Options(strategy)
         self._catalog = Catalog(native_type=self._native_type)
         self._streams: dict[str, Source] = {}
         self._relations: dict[str, DataFrame] = {}
@@ -114,11 +121,11 @@ class Engine:
         self._relations[name.lower()] = df
         self._catalog.relations[name.lower()] = RelationEntry(name, schema)
 
-    def sql(self, text: str, strategy: str = "auto") -> Query:
-        """Plan a standing query over the registered streams and relations."""
+    def sql(self, text: str, strategy: str | None = None) -> Query:
+        """Plan a standing query over the registered streams and relations; `strategy` is the engine's, if not given."""
         from sash.spark.plan import Inputs
 
-        options = Options(strategy)
+        options = self.options if strategy is None else replace(self.options, strategy=strategy)
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         except UnknownNameError as problem:

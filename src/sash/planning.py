@@ -9,6 +9,7 @@ from sash.optimizer.optimizer import optimize
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
+from sash.physical.strategies.registry import strategy_of
 from sash.plan.catalog import Catalog
 from sash.plan.nodes import Node, Stream, walk
 from sash.plan.options import DEFAULT, Options
@@ -62,4 +63,6 @@ def plan_query(
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimized, rules = optimize(written, disable=disable)
-    return Planned(sql, written, optimized, rules, plan_stages(optimized, shards), options)
+    return Planned(
+        sql, written, optimized, rules, plan_stages(optimized, shards, strategy_of(options.strategy)), options
+    )

@@ -129,6 +129,7 @@ class Query:
             "sql": self.planned.sql.strip(),
             "plan": tree(self.planned.optimized),
             "shards": self.shards,
+            "strategy": self.planned.physical.strategy,
             "streams": list(streams),
             "heartbeats": [name for name in streams if self.inputs.streams[name.lower()].heartbeat is not None],
         }

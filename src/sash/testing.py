@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,15 +26,21 @@ from sash.errors import BadRowError, CatalogError, StrategyError, UnsupportedSql
 from sash.local import LocalRun
 from sash.physical.legs import static_tables
 from sash.physical.shard import Counts
+from sash.physical.simulation import Feed as SimulatedFeed
+from sash.physical.simulation import Pace, Simulated, Simulation
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options
 from sash.plan.types import BIGINT, Field, Schema
 from sash.planning import Planned, plan_query
 from sash.rows import Row, infer_schema, parse_schema, to_arrow, to_dicts
 from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.hashing import hash_rows
 
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 TIME = "ts"
+
+_LATE = ("input-triggered", "clock-triggered", "piggyback")
+"""Strategies under which a change may be released later than at its time, though no operator is slow."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,12 @@ class Result:
     late: int = 0
     state_rows: int = 0
     schema: Schema = ()
+    switches: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def delays(self) -> list[int | float]:
+        """How long after its time each change was released, in the replay's unit; those never released are left out."""
+        return [change.released - change.ts for change in self.changes if change.released is not None]
 
     def at(self, instant: float) -> list[dict[str, Any]]:
         """Q(T): the rows of the answer at an instant."""
@@ -109,6 +122,7 @@ def replay(
     schemas: Mapping[str, str] | None = None,
     slack: float | Mapping[str, float] = 0,
     shards: int = 2,
+    patience: float | None = None,
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
@@ -116,12 +130,18 @@ def replay(
     `batch` is the number of rows per micro-batch, or a list of such numbers; None takes all rows at once. The clock ends
     at `until`, or, without it, after the last expiry. `schemas` gives columns and types, as in DDL, where the rows alone
     do not tell.
+
+    `released` is simulated, event by event and whatever `batch` says. `delays` makes operators slow, by name (`Filter`,
+    `Aggregate`, a stream's name, or a name from `counts`); `probe` is the period of time probing (None: always);
+    `patience` is how long piggybacking lets a time wait for a row to carry it.
     """
     if unit not in UNITS:
         raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
     options = Options(strategy)
-    if delays or probe is not None:
-        raise StrategyError("delays and probe apply to strategies that are simulated operator by operator")
+    if runtime == "spark" and delays:
+        raise StrategyError("delays are simulated: use runtime='local'")
+    if probe is not None and probe <= 0:
+        raise StrategyError(f"probe is a period: it must be more than 0, not {probe}")
     if nrrs:
         raise UnsupportedSqlError("non-retroactive relations are not supported yet")
     scale = UNITS[unit]
@@ -141,6 +161,14 @@ def replay(
     end = FOREVER if until is None else int(until * scale) + 1
     batches = _micro_batches(feeds, batch)
     contents = {name: table for name, (_, table) in tables.items()}
+    simulated: Simulated | None = None
+    if delays or probe is not None or patience is not None or planned.physical.strategy in _LATE:
+        pace = Pace(
+            {name: delay * scale for name, delay in (delays or {}).items()},
+            probe=None if probe is None else int(probe * scale),
+            patience=None if patience is None else int(patience * scale),
+        )
+        simulated = _simulate(planned, contents, batches, feeds, int(end), pace)
     if runtime == "spark":
         from sash.spark.replay import replay_on_spark
 
@@ -149,13 +177,68 @@ def replay(
         changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(end), shards)
     else:
         raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
-    changes = changes.take(np.flatnonzero(changes.ts < end))
+    held = max((feed.slack for feed in feeds.values()), default=0)
+    released = changes.ts + held
+    switches: dict[str, int] = {}
+    if simulated is not None:
+        counts, switches = (simulated.counts, simulated.switches) if runtime == "local" else (counts, {})
+        if delays or planned.physical.strategy == "clock-triggered":
+            order = np.argsort(simulated.changes.ts, kind="stable")
+            changes, released = simulated.changes.take(order), simulated.released[order]
+        else:
+            released = _matched(changes, simulated)
+    kept = np.flatnonzero(changes.ts < end)
+    changes, released = changes.take(kept), released[kept]
     rows = to_dicts(planned.schema, changes.columns)
     listed = [
-        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _in_unit(ts, scale))
-        for ts, sign, row in zip(changes.ts.tolist(), changes.sign.tolist(), rows, strict=True)
+        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, None if at >= FOREVER else _in_unit(at, scale))
+        for ts, sign, row, at in zip(changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), strict=True)
     ]
-    return Result(listed, counts, late, state_rows, planned.schema)
+    return Result(listed, counts, late, state_rows, planned.schema, switches)
+
+
+def _simulate(
+    planned: Planned,
+    relations: Mapping[str, pa.Table],
+    batches: Sequence[MicroBatch],
+    feeds: Mapping[str, Feed],
+    end: int,
+    pace: Pace,
+) -> Simulated:
+    """The same rows, event by event; those that came too late in their micro-batch are not among them."""
+    given: dict[str, SimulatedFeed] = {}
+    for name in planned.streams:
+        clock, parts = -(2**62), [ChangeBatch.empty([column.dtype for column in feeds[name].schema])]
+        for micro in batches:
+            if name in micro.rows:
+                rows = micro.rows[name]
+                parts.append(rows.take(np.flatnonzero(rows.ts >= clock)))
+                clock = max(clock, micro.clocks[name])
+        given[name] = SimulatedFeed(concat(parts).sorted(), feeds[name].slack)
+    tables = static_tables(planned.physical, relations)
+    return Simulation(planned.physical, tables, given, pace).run(min(end, int(FOREVER)) - 1)
+
+
+def _matched(changes: ChangeBatch, simulated: Simulated) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """When each change was released, found by its time, sign and row.
+
+    Two shards may add and remove an equal row at one instant, which nets to nothing here: such a pair leaves with the
+    next release.
+    """
+    times: dict[tuple[int, int, int, int], deque[int]] = {}
+    for key, at in zip(_keys(simulated.changes), simulated.released.tolist(), strict=True):
+        times.setdefault(key, deque()).append(at)
+    releases = np.append(np.unique(simulated.released), FOREVER)
+    following = releases[np.searchsorted(releases, changes.ts)].tolist()
+    found = (times.get(key) for key in _keys(changes))
+    return np.array(
+        [queue.popleft() if queue else other for queue, other in zip(found, following, strict=True)], np.int64
+    )
+
+
+def _keys(changes: ChangeBatch) -> list[tuple[int, int, int, int]]:
+    low, high = hash_rows(changes.columns, len(changes))
+    return list(zip(changes.ts.tolist(), changes.sign.tolist(), low.tolist(), high.tolist(), strict=True))
 
 
 def _in_unit(micros: int, scale: int) -> int | float:
@@ -168,7 +251,8 @@ def _run_locally(
     run = LocalRun(planned.physical, static_tables(planned.physical, relations), shards)
     changes = [run.advance(micro.rows, micro.clocks) for micro in batches]
     changes.append(run.advance({}, dict.fromkeys(planned.streams, end)))
-    return concat(changes), run.late, run.state_rows, run.counts
+    changes.append(run.flush())
+    return concat(changes).sorted(), run.late, run.state_rows, run.counts
 
 
 def _feed(name: str, rows: Sequence[Row], schema: Schema | None, scale: int, slack: float) -> Feed:
@@ -179,11 +263,15 @@ def _feed(name: str, rows: Sequence[Row], schema: Schema | None, scale: int, sla
         time = row.get(TIME)
         if time is None:
             raise BadRowError(f"row {position} of stream {name} has no {TIME}: {dict(row)!r}")
-        if isinstance(time, bool) or not isinstance(time, int | float) or time * scale != int(time * scale):
+        if (
+            isinstance(time, bool)
+            or not isinstance(time, int | float)
+            or abs(round(time * scale) - time * scale) > 1e-3
+        ):
             raise BadRowError(
                 f"row {position} of stream {name}: {TIME} must be a number of whole microseconds, not {time!r}"
             )
-        times[position] = int(time * scale)
+        times[position] = round(time * scale)
     return Feed(name, schema, times, to_arrow(name, rows, schema), int(slack * scale))
 
 

@@ -69,7 +69,7 @@ def test_a_disabled_rule_does_not_fire() -> None:
     assert "push_distinct_below_join" in plan_query(sql, catalog).explain()
     without = plan_query(sql, catalog, disable={"push_distinct_below_join"}).explain()
     assert "push_distinct_below_join" not in without
-    assert without.count("Distinct") == 2  # once in the logical plan, once in the physical one
+    assert without.split("Strategy")[0].count("Distinct") == 2  # once in the logical plan, once in the physical one
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sash.errors import SashError
+from sash.plan.options import STRATEGIES, Options
 
 app = typer.Typer(
     name="sash",
@@ -47,12 +48,14 @@ def explain(
     relation: Annotated[
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
+    strategy: Annotated[str, typer.Option(help=f"How operators learn of expiry: {', '.join(STRATEGIES)}.")] = "auto",
 ) -> None:
-    """Show how a query would be run: update patterns, stages, partition keys, buffers."""
+    """Show how a query would be run: update patterns, stages, partition keys, buffers, the path of the clock."""
     from sash.cli.catalog import declared
     from sash.planning import plan_query
 
-    typer.echo(plan_query(_text(query), declared(stream, relation)).explain(), nl=False)
+    planned = plan_query(_text(query), declared(stream, relation), options=Options(strategy))
+    typer.echo(planned.explain(), nl=False)
 
 
 def _text(query: str) -> str:

@@ -10,7 +10,10 @@ import pyarrow as pa
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
 from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
-from sash.plan.expressions import Call, Cast, Column, Expression, Literal
+from sash.physical.strategies.base import Placement, Strategy
+from sash.physical.strategies.registry import AUTO
+from sash.plan.expressions import Call, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import walk as walk_expression
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -42,7 +45,12 @@ class Lowering:
     `spoken` are the DISTINCTs whose ends must be said because another stage hears them; `distincts` notes the others.
     """
 
-    def __init__(self, spoken: frozenset[Distinct] = frozenset()) -> None:
+    def __init__(
+        self, strategy: Strategy = AUTO, expire: Placement = "top", spoken: frozenset[Distinct] = frozenset()
+    ) -> None:
+        self._by_pattern = strategy.by_pattern
+        self._expire = expire
+        self._below_join = False
         self.legs: list[Leg] = []
         self.distincts: list[tuple[Distinct, Operation]] = []
         self._spoken = spoken
@@ -51,10 +59,35 @@ class Lowering:
     def lower(self, node: Node) -> Physical:
         """The operator tree that computes the node, its legs noted on the way."""
         if node not in self._done:
-            self._done[node] = self._leg(node) if is_leg(node) else self._operation(node)
+            self._done[node] = self._leg(node) if self._is_leg(node) else self._operation(node)
         return self._done[node]
 
-    def _leg(self, node: Node) -> Leaf:
+    def _is_leg(self, node: Node) -> bool:
+        """With Expire at the bottom a leg scans, and computes nothing but what only Spark can."""
+        if self._expire != "bottom" or is_table(node) or _has_natives(node):
+            return is_leg(node)
+        return isinstance(node, Stream) or (is_leg(node) and _only_columns(node))
+
+    def _input(self, node: Node) -> Physical:
+        """What an operator that must process the ends of rows takes in."""
+        speaks = self._expire == "above joins" and not self._below_join
+        return explicit(self.lower(node)) if speaks else self.lower(node)
+
+    def _stamped(self, node: Node) -> Physical:
+        """What FIRST and LAST take in: they go by their rows' own times, so no Expire may stand below them."""
+        if self._expire == "top":
+            return self.lower(node)
+        expire, done = self._expire, self._done
+        self._expire, self._done = "top", {}
+        child = self.lower(node)
+        self._expire, self._done = expire, done
+        return child
+
+    def _leg(self, node: Node) -> Physical:
+        leaf = self._source(node)
+        return explicit(leaf) if self._expire == "bottom" else leaf
+
+    def _source(self, node: Node) -> Leaf:
         source = leg_source(node)
         if isinstance(source, Relation):
             self.legs.append(RelationLeg(source, node, node.schema))
@@ -64,7 +97,8 @@ class Lowering:
                 f"count windows [ROWS n] are not supported yet: give stream {source.name} a [RANGE ...] window"
             )
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
-        expiry: OutputExpiry = "mono" if isinstance(source.window, Unbounded) else "fifo"
+        ordered: OutputExpiry = "fifo" if self._by_pattern else "calendar"
+        expiry = "mono" if isinstance(source.window, Unbounded) else ordered
         return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=_horizon(node))
 
     def _operation(self, node: Node) -> Physical:
@@ -87,14 +121,14 @@ class Lowering:
                 return self._set_operation("intersect_all" if node.all else "intersect", self._sides(node), node)
             case TopK():
                 arguments = {"order": node.order, "limit": node.limit, "offset": node.offset}
-                child = self.lower(node.child)
+                child = self._input(node.child)
                 return Operation("TopK", arguments, (child,), node.schema, "explicit", pattern(node))
             case Stream() | Relation():
                 raise AssertionError("sources are legs")
 
     def _distinct(self, node: Distinct) -> Operation:
-        child = self.lower(node.child)
-        if child.expiry not in _STAMPED:
+        child = self._input(node.child)
+        if child.expiry not in _STAMPED or not self._by_pattern:
             return self._set_operation("distinct", (child,), node)
         expiry: OutputExpiry = "mono" if child.expiry == "mono" else "calendar"
         operation = Operation("Distinct", {}, (child,), node.schema, expiry, pattern(node), child.horizon)
@@ -103,7 +137,8 @@ class Lowering:
 
     def _aggregate(self, node: Aggregate) -> Operation:
         """A group-by, or a global aggregate: partial where its input runs in several shards, then final in one."""
-        child = self.lower(node.child)
+        by_time = any(call.function in ("first", "last") for call in node.aggregates)
+        child = self._stamped(node.child) if by_time else self._input(node.child)
         spread = isinstance(child, Operation) and child.expiry in ("fifo", "calendar") and not _has_distinct(node.child)
         if not node.keys and spread and node.aggregates and all(combinable(call) for call in node.aggregates):
             return self._partial_and_final(node, child)
@@ -138,7 +173,7 @@ class Lowering:
         return Operation("Project", {"expressions": filled}, (final,), node.schema, "explicit", pattern(node))
 
     def _sides(self, node: Except | Intersect) -> tuple[Physical, ...]:
-        return (self.lower(node.left), self.lower(node.right))
+        return (self._input(node.left), self._input(node.right))
 
     def _stateless(self, operator: str, node: Filter | Project, **arguments: Any) -> Operation:
         child = self.lower(node.child)
@@ -162,7 +197,9 @@ class Lowering:
     def _join(self, node: Join) -> Physical:
         if node.kind in ("inner", "left", "semi", "anti") and is_table(node.right):
             return self._lookup(node)
+        below, self._below_join = self._below_join, self._below_join or node.kind == "inner"
         left, right = self.lower(node.left), self.lower(node.right)
+        self._below_join = below
         match node.kind:
             case "inner":
                 return self._inner(node, left, right)
@@ -198,6 +235,8 @@ class Lowering:
 
     def _semi(self, node: Join, left: Physical, right: Physical, anti: bool) -> Physical:
         """Semi or anti join; with a condition beyond equal keys, by counting each left row's matches."""
+        if self._expire == "above joins" and not self._below_join:
+            left, right = explicit(left), explicit(right)
         if node.condition is None:
             arguments = {"keys": node.keys, "anti": anti}
             return Operation("SemiJoin", arguments, (left, right), left.schema, "explicit", Pattern.STR)
@@ -248,6 +287,35 @@ def is_leg(node: Node) -> bool:
             )
         case _:
             return False
+
+
+def _only_columns(node: Node) -> bool:
+    """Whether the leg does nothing but choose columns."""
+    while isinstance(node, Project) and all(isinstance(expression, Column) for expression in node.expressions):
+        node = node.child
+    return isinstance(node, Stream)
+
+
+def _has_natives(node: Node) -> bool:
+    """Whether something in the leg is computed by a function that only Spark has."""
+    return any(
+        isinstance(part, Native)
+        for below in walk(node)
+        for expression in _computed(below)
+        for part in walk_expression(expression)
+    )
+
+
+def _computed(node: Node) -> tuple[Expression, ...]:
+    match node:
+        case Filter():
+            return (node.predicate,)
+        case Project():
+            return node.expressions
+        case Join(condition=condition) if condition is not None:
+            return (condition,)
+        case _:
+            return ()
 
 
 def leg_source(node: Node) -> Stream | Relation:

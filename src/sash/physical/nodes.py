@@ -117,10 +117,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes."""
+    """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes.
+
+    `strategy` is the name of the strategy that it was made for.
+    """
 
     legs: tuple[Leg, ...]
     stages: tuple[Stage, ...]
+    strategy: str = "update-pattern-aware"
 
     @property
     def schema(self) -> Schema:

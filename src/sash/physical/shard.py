@@ -15,7 +15,10 @@ import numpy as np
 from sash.operators.base import Operator
 from sash.operators.window import assign
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, walk
+from sash.physical.pacing import Listening, Pacing
 from sash.physical.registry import Relations, build
+from sash.physical.strategies.clock_triggered import CLOCK_TRIGGERED
+from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Unbounded, Window
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.hashing import hash_rows, shards_of
@@ -31,12 +34,13 @@ BEGINNING = -(2**62)
 
 @dataclass
 class Counts:
-    """Rows, positive and negative, that an operator took in and put out."""
+    """Rows, positive and negative, that an operator took in and put out, and the time messages that it heard."""
 
     taken: int = 0
     taken_negative: int = 0
     given: int = 0
     given_negative: int = 0
+    messages: int = 0
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch) -> None:
         """Count one call of the operator."""
@@ -55,6 +59,7 @@ class Counts:
         self.taken_negative += other.taken_negative
         self.given += other.given
         self.given_negative += other.given_negative
+        self.messages += other.messages
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,11 @@ class Taken:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a shard made of a batch: its changes, all before the clock of what it took in."""
+    """What a shard made of a batch: its changes, and the clock before which there will be no others."""
 
     changes: ChangeBatch
     taken: Taken
-
-    @property
-    def clock(self) -> int:
-        return self.taken.clock
+    clock: int
 
 
 class Shard:
@@ -102,7 +104,7 @@ class Shard:
             leg = None if given.leaf.leg is None else plan.legs[given.leaf.leg]
             self._windows.append(leg.window if isinstance(leg, StreamLeg) else None)
             if isinstance(leg, RelationLeg):
-                self._constant[index] = _relation_rows(relations, leg, given.keys, shard, shards)
+                self._constant[index] = relation_rows(relations, leg, given.keys, shard, shards)
         self._clocks = memory.array("clocks", np.int64, len(stage.inputs) + 1)
         self._begun = memory.array("begun", np.int64, 1)
         if not self._begun[0]:
@@ -114,6 +116,10 @@ class Shard:
         self._operators: list[Operator] = [
             build(node, memory.scope(name), relations) for node, name in zip(self._order, self._names, strict=True)
         ]
+        strategy = strategy_of(plan.strategy)
+        self._synchronised = strategy is not CLOCK_TRIGGERED
+        self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
+        self._listening = Listening(memory.scope("ears"), self._order, strategy) if strategy.messages else None
 
     @property
     def clock(self) -> int:
@@ -126,6 +132,26 @@ class Shard:
         return tuple(int(clock) for clock in self._clocks[:-1])
 
     @property
+    def released(self) -> int:
+        """Every change before this has left: the clock, unless the last operator has not heard of it."""
+        return self.clock if self._pacing is None else self._pacing.progress(id(self._stage.root))
+
+    @property
+    def reached(self) -> list[int] | None:
+        """How far every operator is, where they do not all hear the clock."""
+        return None if self._pacing is None else self._pacing.reached
+
+    @property
+    def floor(self) -> int:
+        """No operator needs a row any more that had expired before this."""
+        return min(self.clock, *(self.reached or (self.clock,)))
+
+    @property
+    def switches(self) -> int:
+        """How often an edge has changed the way in which it passes the time on."""
+        return 0 if self._listening is None else self._listening.switches
+
+    @property
     def state_rows(self) -> int:
         """How many rows the operators remember, and how many wait."""
         return sum(operator.state_rows for operator in self._operators) + self.waiting
@@ -133,12 +159,20 @@ class Shard:
     @property
     def waiting(self) -> int:
         """How many rows wait for the clock."""
-        return sum(spool.rows for spool in self._spools)
+        return sum(spool.rows for spool in self._spools) + (0 if self._pacing is None else self._pacing.waiting)
 
     def run(self, arrivals: Sequence[Arrival | None]) -> Outcome:
         """Take in one batch per input (None: nothing heard from it) and release what the clock allows."""
         taken = self.take(arrivals)
-        return Outcome(concat(list(self.release(taken))), taken)
+        changes = concat(list(self.release(taken)))
+        return Outcome(changes, taken, self.released)
+
+    def flush(self) -> ChangeBatch:
+        """The changes that operators have not noticed so far, because nothing told them of the time."""
+        if self._pacing is None:
+            return ChangeBatch.empty([column.dtype for column in self._stage.root.schema])
+        empty = [ChangeBatch.empty([column.dtype for column in given.leaf.schema]) for given in self._stage.inputs]
+        return self._evaluate(empty, self.clock, {}, everything=True)
 
     def take(self, arrivals: Sequence[Arrival | None]) -> Taken:
         """Take in one batch per input; late rows are left out."""
@@ -155,14 +189,18 @@ class Shard:
             accepted.append(rows)
         return self._place(accepted, [None if a is None else a.clock for a in arrivals], late)
 
-    def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int]) -> None:
+    def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
 
         Of a shard as it once was: from those it has accepted since. None of them counts as late, and those that still
-        wait go on waiting.
+        wait go on waiting. `reached` is how far its operators were, where they do not all hear the clock.
         """
+        if self._pacing is not None:
+            self._pacing.hold(reached)
         for _ in self.release(self._place(live, clocks, 0)):
             pass
+        if self._pacing is not None:
+            self._pacing.hold(None)
 
     def _place(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Taken:
         """Set the clocks and sort the rows into those that are ready and those that wait."""
@@ -171,15 +209,30 @@ class Shard:
                 self._clocks[index] = FOREVER
             elif clock is not None:
                 self._clocks[index] = max(int(self._clocks[index]), clock)
-        clock = int(self._clocks[:-1].min())
+        clock = self._shard_clock()
         ready = []
         for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
             placed = rows if window is None or isinstance(window, Unbounded) else assign(window, rows)
-            ready.append(self._release(self._spools[index], placed, clock))
+            ready.append(self._release(self._spools[index], self._in_time(placed), clock))
         self._begun[0] = 1
         self._clocks[-1] = max(clock, self.clock)
         return Taken(tuple(accepted), late, tuple(ready), self.clock)
+
+    def _shard_clock(self) -> int:
+        """Up to where all inputs are complete; clock-triggered, as far as the first of them."""
+        clocks = self._clocks[:-1]
+        if self._synchronised:
+            return int(clocks.min())
+        heard = clocks[clocks < FOREVER]
+        return int(heard.max()) if len(heard) else int(FOREVER)
+
+    def _in_time(self, rows: ChangeBatch) -> ChangeBatch:
+        """The rows as they are; clock-triggered, one that comes after its time is taken for one of now."""
+        if self._synchronised or not len(rows) or rows.ts.min() >= self.clock:
+            return rows
+        delayed = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
+        return delayed.take(np.flatnonzero(delayed.exp > delayed.ts))
 
     def release(self, taken: Taken) -> Iterator[ChangeBatch]:
         """Run the operators over what is ready, some instants at a time, and give their changes as they come.
@@ -203,19 +256,27 @@ class Shard:
         spool.save(together.slice(split, len(together)))
         return together.slice(0, split)
 
-    def _evaluate(self, ready: Sequence[ChangeBatch], clock: int, counts: dict[str, Counts]) -> ChangeBatch:
-        results: dict[int, ChangeBatch] = {
-            id(given.leaf): rows for given, rows in zip(self._stage.inputs, ready, strict=True)
-        }
-        for node, operator, name in zip(self._order, self._operators, self._names, strict=True):
-            inputs = [results[id(child)] for child in node.inputs]
-            output = operator.process(inputs, clock)
+    def _evaluate(
+        self, ready: Sequence[ChangeBatch], clock: int, counts: dict[str, Counts], *, everything: bool = False
+    ) -> ChangeBatch:
+        leaves = [id(given.leaf) for given in self._stage.inputs]
+        results: dict[int, ChangeBatch] = dict(zip(leaves, ready, strict=True))
+        if self._pacing is not None:
+            self._pacing.begin(leaves, clock)
+        for number, (node, operator, name) in enumerate(zip(self._order, self._operators, self._names, strict=True)):
+            inputs, until = [results[id(child)] for child in node.inputs], clock
+            counted = counts.setdefault(name, Counts())
+            if self._pacing is not None:
+                inputs, until = self._pacing.admit(number, inputs, everything)
+            if self._listening is not None:
+                counted.messages += self._listening.hear(number, inputs, clock)
+            output = operator.process(inputs, until)
             results[id(node)] = output
-            counts.setdefault(name, Counts()).note(inputs, output)
+            counted.note(inputs, output)
         return results[id(self._stage.root)]
 
 
-def _relation_rows(
+def relation_rows(
     relations: Relations, leg: RelationLeg, keys: tuple[int, ...], shard: int, shards: int
 ) -> ChangeBatch:
     """The rows of a relation that belong to one shard, there from time 0."""

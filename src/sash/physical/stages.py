@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 
 from sash.physical.lower import Lowering, explicit
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, walk
+from sash.physical.strategies.base import Strategy
+from sash.physical.strategies.registry import AUTO
 from sash.plan.expressions import Column
-from sash.plan.nodes import Distinct, Node
+from sash.plan.nodes import Distinct, Join, Node
+from sash.plan.nodes import walk as walk_logical
 
 _MOST_KEYS = 4
 
@@ -232,17 +235,20 @@ def _attempts(parts: Sequence[_Part]) -> list[tuple[bool, ...]]:
     return [(False, False), (False, True), (True, False), (True, True)]
 
 
-def plan_stages(node: Node, shards: int | None = None) -> PhysicalPlan:
+def plan_stages(node: Node, shards: int | None = None, strategy: Strategy = AUTO) -> PhysicalPlan:
     """The physical plan of an optimized logical plan: its changes come out of the last stage, every end said.
 
     `shards` is how many it will run on, where that is known.
     """
+    expire = strategy.expire
+    if expire == "above joins" and not any(isinstance(below, Join) for below in walk_logical(node)):
+        expire = "bottom"
     spoken: frozenset[Distinct] = frozenset()
     while True:
-        lowering = Lowering(spoken)
+        lowering = Lowering(strategy, expire, spoken)
         root = explicit(lowering.lower(node))
         cutter = _Cutter(shards)
         cutter.close(cutter.part(root))
         if not cutter.forgetful:
-            return PhysicalPlan(tuple(lowering.legs), tuple(cutter.stages))
+            return PhysicalPlan(tuple(lowering.legs), tuple(cutter.stages), strategy.name)
         spoken |= {logical for logical, operator in lowering.distincts if id(operator) in cutter.forgetful}

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from sash.errors import StrategyError
 
-STRATEGIES = ("auto", "direct", "update-pattern-aware")
+STRATEGIES = (
+    "auto",
+    "update-pattern-aware",
+    "direct",
+    "negative-tuple",
+    "hybrid",
+    "time-message",
+    "piggyback",
+    "time-probing",
+    "input-triggered",
+    "clock-triggered",
+)
 
 
 @dataclass(frozen=True)

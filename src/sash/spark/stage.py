@@ -33,7 +33,7 @@ from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_fr
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
 from sash.state.arena import Arena
-from sash.state.changes import ChangeBatch, concat
+from sash.state.changes import concat
 from sash.state.encoding import decode_all
 from sash.state.log import InputLog
 from sash.state.snapshot import LOG_BYTES, Snapshot
@@ -138,19 +138,21 @@ class Round(StatefulProcessor):
             )
         return header
 
-    def outgoing(self, stage: Stage, shard: int, clock: int, parts: Iterator[ChangeBatch]) -> Iterator[Message]:
+    def outgoing(self, stage: Stage, number: int, shard: Shard, taken: Taken) -> Iterator[Message]:
         """The changes as messages for the stages that read them, or for the output, part by part as they come."""
+        parts = shard.release(taken)
         last = stage.index == len(self._plan.stages) - 1
         if last and self._mode != "changes":
             parts = iter([reduce_changes(concat(list(parts)), self._mode, self._key)])
-        label = self._layout.labels[stage.index][shard]
-        for number, changes in enumerate(parts):
+        label = self._layout.labels[stage.index][number]
+        for part, changes in enumerate(parts):
+            clock = shard.released
             for target in self._layout.readers[stage.index]:
                 shards = partition(changes, target.keys, len(target.labels))
                 for to, rows in zip(target.labels, shards, strict=True):
-                    yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, shard, number, clock))
+                    yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, number, part, clock))
             if last:
-                note = Message(label, len(self._plan.stages), 0, ROWS, shard, number, clock, rows_out=len(changes))
+                note = Message(label, len(self._plan.stages), 0, ROWS, number, part, clock, rows_out=len(changes))
                 yield from pack_rows(changes, note)
 
     def shard(self, stage: Stage, number: int, arena: Arena) -> Shard:
@@ -213,11 +215,11 @@ class _ShardRun:
                 self._snapshot.load(arena.memory)
             shard = self._owner.shard(self._stage, self._shard, arena)
             if rebuild:
-                shard.restore([log.load() for log in self._logs], self._state["clocks"])
+                shard.restore([log.load() for log in self._logs], self._state["clocks"], self._state.get("reached"))
                 note.rebuilt = 1
             taken = shard.take(arrivals)
             # The changes leave first: they are unpacked while more are made and what must survive is written.
-            yield from self._owner.outgoing(self._stage, self._shard, taken.clock, shard.release(taken))
+            yield from self._owner.outgoing(self._stage, self._shard, shard, taken)
             self._write(shard, taken, arena)
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             del shard
@@ -248,7 +250,7 @@ class _ShardRun:
     def _write(self, shard: Shard, taken: Taken, arena: Arena) -> None:
         """Put what must survive in the state store, under a new nonce."""
         for log, accepted in zip(self._logs, taken.accepted, strict=True):
-            log.append(accepted, taken.clock, self._next)
+            log.append(accepted, shard.floor, self._next)
         size = sum(log.size for log in self._logs)
         if self._owner.endless(self._stage) and self._snapshot.due(size, self._owner.log_bytes):
             self._snapshot.write(arena.memory, self._next)
@@ -258,6 +260,8 @@ class _ShardRun:
         self._state["nonce"] = secrets.token_hex(16)
         self._state["clocks"] = [int(clock) for clock in shard.clocks]
         self._state["heard"] = self._heard
+        if shard.reached is not None:
+            self._state["reached"] = shard.reached
         self._state["logs"] = [log.directory for log in self._logs]
 
     def _next(self) -> int:

@@ -1,0 +1,31 @@
+"""Clock-triggered: every operator goes by the wall clock, whatever is still on its way to it (paper 1, 2.3).
+
+Answers are on time and may be wrong: a row that is delayed below an operator is missed at the instants for which it
+should have counted, and counts from its arrival on. For demonstration only.
+"""
+
+from __future__ import annotations
+
+from sash.physical.strategies.base import Ear, Settings, Strategy
+from sash.state.memory import Memory
+
+
+class Wall(Ear):
+    """Hears the system clock, and waits for nothing."""
+
+    synchronised = False
+
+    def tick(self, progress: int, now: int) -> None:
+        self.hear(now + 1)
+
+
+def _wall(memory: Memory, settings: Settings) -> Ear:
+    return Wall(memory)
+
+
+CLOCK_TRIGGERED = Strategy(
+    "clock-triggered",
+    "the wall clock, not waiting for rows that are on their way",
+    _wall,
+    note=lambda _plan: "answers may be wrong: for demonstration only",
+)

@@ -1,0 +1,21 @@
+"""Input-triggered: an operator learns the time from the positive rows that reach it (paper 1, 2.3; paper 3).
+
+The changes are right, with the times that they should have, but an end is noticed only when the next row comes: answers
+are late, and the last ones never come. This is the baseline of the other strategies.
+"""
+
+from __future__ import annotations
+
+from sash.physical.strategies.base import Ear, Settings, Strategy
+from sash.state.memory import Memory
+
+
+class Input(Ear):
+    """Hears rows, and nothing else."""
+
+
+def _input(memory: Memory, settings: Settings) -> Ear:
+    return Input(memory)
+
+
+INPUT_TRIGGERED = Strategy("input-triggered", "the times of positive rows that reach the operator", _input)

@@ -1,0 +1,90 @@
+"""Piggybacking: positive rows carry the time; time messages flow only while no positive row does (paper 3).
+
+Each edge watches the gaps between the positive rows on it, which tell rate and selectivity of what is below. While the
+gaps are short, an expiry time waits for the next row and goes with it: no message is spent. Once they are longer than
+what an answer may wait (`patience`), times are sent by themselves, at once. To go back, gaps must be half of that.
+"""
+
+from __future__ import annotations
+
+from sash.physical.strategies.base import NEVER, Ear, Settings, Strategy
+from sash.state.changes import ChangeBatch
+from sash.state.memory import Memory
+
+_MODE, _GAP, _LAST, _PENDING, _SWITCHES = 2, 3, 4, 5, 6
+_MESSAGES, _ROWS = 0, 1
+_WEIGHT = 4
+"""A gap counts a quarter, what was before it three quarters."""
+
+
+class Carried(Ear):
+    """An edge that is in one of two modes: times go by messages (at first), or with rows."""
+
+    def __init__(self, memory: Memory, patience: int) -> None:
+        super().__init__(memory)
+        self._patience = patience
+        if self._words[_GAP] == 0:
+            self._words[_GAP] = 4 * patience
+            self._words[_LAST] = self._words[_PENDING] = NEVER
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether times go with rows."""
+        return bool(self._words[_MODE] == _ROWS)
+
+    @property
+    def switches(self) -> int:
+        """How often the mode has changed."""
+        return int(self._words[_SWITCHES])
+
+    def rows(self, batch: ChangeBatch, stamped: bool, now: int) -> None:
+        super().rows(batch, stamped, now)
+        ts = batch.ts[batch.sign > 0]
+        if not len(ts):
+            return
+        if self.time > self._words[_PENDING]:
+            self._words[_PENDING] = NEVER
+        if self._words[_LAST] != NEVER:
+            gap = (int(ts[-1]) - int(self._words[_LAST])) // len(ts)
+            for _ in range(min(len(ts), 4 * _WEIGHT)):
+                self._words[_GAP] += (gap - int(self._words[_GAP])) // _WEIGHT
+        self._words[_LAST] = ts[-1]
+        if 2 * self._words[_GAP] <= self._patience:
+            self._switch(_ROWS)
+
+    def message(self, time: int, now: int) -> None:
+        if self.by_rows and now - int(self._words[_LAST]) < self._patience:
+            self._words[_PENDING] = max(int(self._words[_PENDING]), time)
+        else:
+            self._switch(_MESSAGES)
+            self.hear(time + 1)
+
+    def tick(self, progress: int, now: int) -> None:
+        wake = self.wake
+        if wake is not None and now >= wake:
+            self._switch(_MESSAGES)
+            self.hear(int(self._words[_PENDING]) + 1)
+            self._words[_PENDING] = NEVER
+
+    @property
+    def wake(self) -> int | None:
+        return None if self._words[_PENDING] == NEVER else int(self._words[_LAST]) + self._patience
+
+    def _switch(self, mode: int) -> None:
+        if self._words[_MODE] != mode:
+            self._words[_MODE] = mode
+            self._words[_SWITCHES] += 1
+            if mode == _MESSAGES:
+                self._words[_GAP] = 4 * self._patience
+
+
+def _carried(memory: Memory, settings: Settings) -> Ear:
+    return Carried(memory, settings.patience)
+
+
+PIGGYBACK = Strategy(
+    "piggyback",
+    "the times that positive rows carry, and time messages while no such row comes",
+    _carried,
+    messages=True,
+)

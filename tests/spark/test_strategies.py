@@ -1,0 +1,74 @@
+"""Strategies on Spark: the same answers, and what each leaves unsaid until a row comes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sash.testing import Change, replay
+from tests.oracle.cases import BY_NAME
+from tests.oracle.check import assert_oracle, run
+from tests.spark.files import FolderSink, batches_of, file_engine, made_up_rows, write_batch
+
+pytestmark = pytest.mark.spark
+
+SAMPLE = (
+    ("negative-tuple", "distinct_over_join"),
+    ("negative-tuple", "paper1_q1"),
+    ("hybrid", "distinct_over_join"),
+    ("direct", "paper1_q3"),
+    ("time-message", "except_all_rows"),
+    ("piggyback", "distinct_over_join"),
+    ("time-probing", "aggregate_over_aggregate"),
+)
+TWO_STAGES = (
+    "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS] WHERE v > 2 GROUP BY k) "
+    "GROUP BY n"
+)
+
+
+@pytest.mark.parametrize(("strategy", "name"), SAMPLE)
+def test_oracle_on_spark(spark: SparkSession, strategy: str, name: str) -> None:
+    assert_oracle(BY_NAME[name], runtime="spark", strategy=strategy, batch=4)
+
+
+@pytest.mark.parametrize("name", ["distinct_over_join", "aggregate_over_aggregate"])
+def test_input_triggered_says_on_spark_what_it_says_in_simulation(spark: SparkSession, name: str) -> None:
+    local = run(BY_NAME[name], strategy="input-triggered", shards=1, batch=4)
+    said = [change for change in local.changes if change.released is not None]
+    assert 0 < len(said) < len(local.changes)
+    on_spark = run(BY_NAME[name], strategy="input-triggered", runtime="spark", shards=1, batch=4)
+    assert listed(on_spark.changes) == listed(said)
+
+
+def listed(changes: Any) -> Counter[tuple[Any, ...]]:
+    return Counter((change.ts, change.op, *change.row.values()) for change in changes)
+
+
+@pytest.mark.parametrize("sql", [TWO_STAGES])
+def test_differential_input_triggered_restarted_after_every_batch(
+    spark: SparkSession, tmp_path: Path, sql: str
+) -> None:
+    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
+    query = file_engine(spark, tmp_path / "in").sql(sql, strategy="input-triggered")
+    rebuilt = 0
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
+        running.await_termination()
+        rebuilt += running.progress()["total_rebuilt"]
+        running.stop()
+    assert rebuilt > 0
+    in_time = replay(sql, {"s": rows}, unit="us", until=rows[-1]["ts"] - 1, strategy="input-triggered")
+    assert not sink.read() - Counter(map(written, in_time.changes))
+    first = [written(change) for change in in_time.changes if change.ts < rows[-1]["ts"] - 20_000]
+    assert len(first) > 50
+    assert not Counter(first) - sink.read()
+
+
+def written(change: Change) -> tuple[Any, ...]:
+    return (change.op, int(change.ts), *change.row.values())
