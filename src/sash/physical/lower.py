@@ -59,10 +59,6 @@ class Lowering:
         if isinstance(source, Relation):
             self.legs.append(RelationLeg(source, node, node.schema))
             return Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
-        if isinstance(source.window, Rows):
-            raise UnsupportedSqlError(
-                f"count windows [ROWS n] are not supported yet: give stream {source.name} a [RANGE ...] window"
-            )
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
         expiry: OutputExpiry = "mono" if isinstance(source.window, Unbounded) else "fifo"
         return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=_horizon(node))
@@ -89,8 +85,16 @@ class Lowering:
                 arguments = {"order": node.order, "limit": node.limit, "offset": node.offset}
                 child = self.lower(node.child)
                 return Operation("TopK", arguments, (child,), node.schema, "explicit", pattern(node))
-            case Stream() | Relation():
-                raise AssertionError("sources are legs")
+            case Stream():
+                return self._count_window(node)
+            case Relation():
+                raise AssertionError("relations are legs")
+
+    def _count_window(self, node: Stream) -> Operation:
+        """The window counts the stream's rows before anything is done with them, so its leg only scans."""
+        self.legs.append(StreamLeg(node.name, node.window, node, node.schema))
+        leaf = Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
+        return Operation("CountWindow", {"window": node.window}, (leaf,), node.schema, "explicit", pattern(node))
 
     def _distinct(self, node: Distinct) -> Operation:
         child = self.lower(node.child)
@@ -233,9 +237,14 @@ def _expired(node: Physical) -> Operation:
 
 
 def is_leg(node: Node) -> bool:
-    """Whether the node runs straight above a source: nothing but filters, projections and static lookups."""
+    """Whether the node runs straight above a source: nothing but filters, projections and static lookups.
+
+    A count window is not so: its rows are counted in a stage.
+    """
     match node:
-        case Stream() | Relation():
+        case Stream():
+            return not isinstance(node.window, Rows)
+        case Relation():
             return True
         case Filter() | Project():
             return is_leg(node.child)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sash.physical.lower import Lowering, explicit
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, walk
 from sash.plan.expressions import Column
-from sash.plan.nodes import Distinct, Node
+from sash.plan.nodes import Distinct, Node, Rows
 
 _MOST_KEYS = 4
 
@@ -90,6 +90,9 @@ class _Cutter:
                 return self._keyed(
                     node, parts, pairs, [{left, split + right} if both else {left} for left, right in pairs]
                 )
+            case "CountWindow":
+                window: Rows = node.arguments["window"]
+                return self._keyed(node, parts, [(n,) for n in window.partition], [{n} for n in window.partition])
             case "TopK":
                 return self._keyed(node, parts, [], [])
             case other:
