@@ -25,8 +25,8 @@ from sash.plan.nodes import (
     Rows,
     Stream,
     TopK,
-    Unbounded,
     Union,
+    Window,
     mirrored,
     walk,
 )
@@ -60,8 +60,7 @@ class Lowering:
             self.legs.append(RelationLeg(source, node, node.schema))
             return Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
-        expiry: OutputExpiry = "mono" if isinstance(source.window, Unbounded) else "fifo"
-        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=_horizon(node))
+        return Leaf(node.schema, _expiry(source.window), pattern(node), leg=len(self.legs) - 1, horizon=_horizon(node))
 
     def _operation(self, node: Node) -> Physical:
         match node:
@@ -286,6 +285,13 @@ def _has_times(node: Node) -> bool:
 def _has_distinct(node: Node) -> bool:
     """Whether the lives of the node's rows depend on rows that are gone (see stages._repeatable)."""
     return any(isinstance(below, Distinct) for below in walk(node))
+
+
+def _expiry(window: Window) -> OutputExpiry:
+    """How rows of a time window end: in order, but that a slide may have rows begin together and end apart."""
+    if isinstance(window, Range):
+        return "fifo" if window.slide is None or window.length % window.slide == 0 else "calendar"
+    return "mono"
 
 
 def _horizon(node: Node) -> int:
