@@ -10,7 +10,8 @@ import pyarrow as pa
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
 from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
-from sash.plan.expressions import Call, Cast, Column, Expression, Literal
+from sash.physical.times import with_time
+from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -106,18 +107,21 @@ class Lowering:
 
     def _aggregate(self, node: Aggregate) -> Operation:
         """A group-by, or a global aggregate: partial where its input runs in several shards, then final in one."""
-        child = self.lower(node.child)
+        timed = _has_times(node.child)
+        below, arguments = node.child, {"keys": node.keys, "aggregates": node.aggregates, "timed": timed}
+        if timed and _has_count_window(below) and any(call.function in ORDERED for call in node.aggregates):
+            arguments["time"] = len(below.schema)
+            below = with_time(below)
+        child = self.lower(below)
         spread = isinstance(child, Operation) and child.expiry in ("fifo", "calendar") and not _has_distinct(node.child)
         if not node.keys and spread and node.aggregates and all(combinable(call) for call in node.aggregates):
             return self._partial_and_final(node, child)
-        timed = _has_times(node.child)
         for call in node.aggregates:
             if call.function in ("first", "last") and not timed:
                 raise UnsupportedSqlError(
                     f"{call.function.upper()} goes by the times of its rows, and rows made by DISTINCT, GROUP BY, EXCEPT, "
                     "INTERSECT, LIMIT or an outer join have none: use MIN_BY or MAX_BY with a column"
                 )
-        arguments = {"keys": node.keys, "aggregates": node.aggregates, "timed": timed}
         return Operation("Aggregate", arguments, (child,), node.schema, "explicit", pattern(node))
 
     def _partial_and_final(self, node: Aggregate, child: Physical) -> Operation:
@@ -280,6 +284,11 @@ def _has_times(node: Node) -> bool:
             return all(sides) and (node.kind == "inner" or lookup)
         case _:
             return False
+
+
+def _has_count_window(node: Node) -> bool:
+    """Whether rows end because later ones push them out."""
+    return any(isinstance(below, Stream) and isinstance(below.window, Rows) for below in walk(node))
 
 
 def _has_distinct(node: Node) -> bool:

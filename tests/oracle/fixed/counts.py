@@ -26,6 +26,9 @@ BURSTS = table(
 )
 """More rows at one instant than most windows hold, not in their order, equal ones among them."""
 
+AGAIN = table("ts k v", (1, 1, 5), (2, 2, 7), (3, 1, 5), (4, 2, 8), (7, 1, 5), (8, 1, 5), (9, 2, 7), (12, 2, 5))
+"""The same values at different times."""
+
 PLACED = table("k place", (1, "here"), (2, "there"), (2, "elsewhere"))
 
 _JOIN = "SELECT a.ts AS ts, a.v AS v, b.ts AS us, b.v AS w FROM {s} AS a JOIN {r} AS b ON a.k = b.k"
@@ -250,6 +253,76 @@ CASES = (
         {"s": last(3), "r": 8},
         sash="SELECT a.v AS v, b.v AS w FROM s [ROWS 3] AS a JOIN r AS b ON a.k = b.k WINDOW 8 SECONDS",
         duck="SELECT a.v AS v, b.v AS w FROM s AS a JOIN r AS b ON a.k = b.k",
+    ),
+    case(
+        "rows_first_last",
+        "",
+        {"s": last(3)},
+        sash="SELECT FIRST(v) AS a, LAST(v) AS b FROM {s}",
+        duck="SELECT first(v ORDER BY ts, k, v) AS a, last(v ORDER BY ts, k, v) AS b FROM {s}",
+        streams={"s": AGAIN},
+    ),
+    case(
+        "rows_first_last_of_equal_rows",
+        "",
+        {"s": last(3)},
+        sash="SELECT FIRST(v) AS a, LAST(v) AS b FROM (SELECT v FROM {s}) AS t",
+        duck="SELECT first(v ORDER BY ts, v) AS a, last(v ORDER BY ts, v) AS b FROM {s}",
+        streams={"s": AGAIN},
+    ),
+    case(
+        "rows_first_last_of_partitions",
+        "",
+        {"s": last(2, "s", "k")},
+        sash="SELECT FIRST(v) AS a, LAST(v) AS b, MIN_BY(w, v) AS c FROM (SELECT v, v % 5 AS w FROM {s} WHERE v > 4) AS t",
+        duck="SELECT first(v ORDER BY ts, v) AS a, last(v ORDER BY ts, v) AS b, min(v) % 5 AS c FROM {s} WHERE v > 4",
+        streams={"s": AGAIN},
+    ),
+    case(
+        "rows_first_last_grouped",
+        "",
+        {"s": last(2, "s", "k")},
+        sash="SELECT k, FIRST(v) AS a, LAST(v) AS b FROM {s} GROUP BY k",
+        duck="SELECT k, first(v ORDER BY ts, v) AS a, last(v ORDER BY ts, v) AS b FROM {s} GROUP BY k",
+        streams={"s": AGAIN},
+    ),
+    case(
+        "rows_min_by_ties",
+        "",
+        {"s": last(4)},
+        sash="SELECT MIN_BY(k, w) AS a, MAX_BY(k, v) AS b FROM (SELECT k, v, v % 2 AS w FROM {s}) AS t",
+        duck="SELECT first(k ORDER BY v % 2, ts, k, v) AS a, last(k ORDER BY v, ts, k) AS b FROM {s}",
+        streams={"s": AGAIN},
+    ),
+    case(
+        "rows_first_last_joined",
+        "",
+        {"s": last(3), "r": 6},
+        sash="SELECT FIRST(v) AS a, LAST(w) AS b FROM "
+        "(SELECT a.v AS v, b.v AS w FROM {s} AS a JOIN {r} AS b ON a.k = b.k AND a.v <> b.v) AS t",
+        duck="SELECT first(v ORDER BY m, v, w) AS a, last(w ORDER BY m, v, w) AS b FROM (SELECT a.v AS v, b.v AS w, "
+        "greatest(a.ts, b.ts) AS m FROM {s} AS a JOIN {r} AS b ON a.k = b.k AND a.v <> b.v) AS t",
+        streams={"s": AGAIN, "r": table("ts k v", (2, 1, 5), (4, 2, 1), (5, 1, 7), (9, 2, 8), (12, 1, 5))},
+    ),
+    case(
+        "rows_first_last_looked_up",
+        "",
+        {"s": last(3)},
+        sash="SELECT FIRST(place) AS a, LAST(v) AS b FROM "
+        "(SELECT t.place AS place, a.v AS v FROM {s} AS a LEFT JOIN places AS t ON a.k = t.k) AS t",
+        duck="SELECT first(place ORDER BY ts, place, v) AS a, last(v ORDER BY ts, place, v) AS b FROM "
+        "(SELECT t.place AS place, a.v AS v, a.ts AS ts FROM {s} AS a LEFT JOIN places AS t ON a.k = t.k) AS t",
+        streams={"s": AGAIN},
+        relations={"places": PLACED},
+    ),
+    case(
+        "rows_first_last_of_a_union",
+        "",
+        {"s": last(2), "r": 3},
+        sash="SELECT FIRST(v) AS a, LAST(v) AS b FROM (SELECT v FROM {s} UNION ALL SELECT v FROM {r}) AS t",
+        duck="SELECT first(v ORDER BY ts, v) AS a, last(v ORDER BY ts, v) AS b FROM "
+        "(SELECT ts, v FROM {s} UNION ALL SELECT ts, v FROM {r}) AS t",
+        streams={"s": AGAIN, "r": table("ts k v", (2, 1, 5), (4, 2, 1), (5, 1, 7), (9, 2, 8))},
     ),
     case("rows_microseconds", "SELECT k, COUNT(*) AS n FROM {s} GROUP BY k", {"s": last(4)}, unit="us"),
 )
