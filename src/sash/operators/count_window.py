@@ -3,8 +3,9 @@
 Meaning: rows are ordered by ts and, at one instant, by all their columns. (row, ts, FOREVER, +) gives itself and, when
 the n-th row after it (of its partition, NULLs being equal) comes at ts' > ts, (row, ts', FOREVER, -). A row whose n-th
 follower comes at its own instant is never in the window: it gives nothing. So the output is explicit, and does not
-depend on the order in which rows of one instant arrive. The paper's circular array, where a new row overwrites the
-oldest, is a queue in arrays that all partitions share: memory follows the rows, not partitions times n.
+depend on the order in which rows of one instant arrive. A stream's time is among its columns: the row that comes and
+the one that goes are never equal, and there is nothing to net. The paper's circular array, where a new row overwrites
+the oldest, is a queue in arrays that all partitions share: memory follows the rows, not partitions times n.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 from sash.operators.base import Edge, Operator, merge
 from sash.operators.kernels.count_window import WORDS, advance, keep_last
 from sash.operators.live_rows import own
-from sash.operators.netting import net
 from sash.plan.nodes import Rows
 from sash.state.changes import ChangeBatch, concat
 from sash.state.hashing import hash_rows
@@ -57,7 +57,7 @@ class CountWindow(Operator):
             output = output.take(np.flatnonzero(valid))
         if len(gone):
             ends = ChangeBatch.explicit(times, np.full(len(gone), -1, np.int8), self._contents.take(gone))
-            output = net(concat([ends, output]).take(merge(times, own(output.ts))))
+            output = concat([ends, output]).take(merge(times, own(output.ts)))
         for dead in (gone, unseen):
             self._contents.free(dead)
             self._slots.give(dead)
