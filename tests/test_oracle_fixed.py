@@ -6,7 +6,7 @@ import pytest
 
 from sash.errors import SashError
 from tests.oracle.case import Case
-from tests.oracle.cases import BY_NAME, CASES, CHANGING, COUNTED
+from tests.oracle.cases import BY_NAME, CASES, CHANGING
 from tests.oracle.check import assert_oracle
 
 CUTS = ((2, 1), (5, 3), (3, 2))
@@ -24,12 +24,6 @@ def test_whole(case: Case) -> None:
 def test_cut(place: int, case: Case) -> None:
     shards, batch = CUTS[place % len(CUTS)]
     assert_oracle(case, shards=shards, batch=batch)
-
-
-@pytest.mark.xfail(raises=SashError, strict=True, reason="count windows are refused")
-@pytest.mark.parametrize("case", COUNTED, ids=[case.name for case in COUNTED])
-def test_count_window(case: Case) -> None:
-    assert_oracle(case)
 
 
 @pytest.mark.xfail(raises=SashError, strict=True, reason="replay refuses relations that change")

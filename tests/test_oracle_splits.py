@@ -10,6 +10,7 @@ import pytest
 
 from tests.oracle.case import Case, case, table
 from tests.oracle.check import assert_oracle, run
+from tests.oracle.duck import View
 
 LEFT = table("ts k v", (1, 1, 4), (2, 1, 4), (2, 2, 7), (5, 1, 4))
 RIGHT = table("ts k v", (2, 1, 4), (6, 2, 7))
@@ -26,6 +27,14 @@ CASES = (
     case("join", "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a JOIN {r} AS b ON a.k = b.k", _SIDES, streams=_STREAMS),
     case(
         "full", "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a FULL JOIN {r} AS b ON a.k = b.k", _SIDES, streams=_STREAMS
+    ),
+    case("rows", "SELECT k, v FROM {s}", {"s": View("s", rows=2)}, streams={"s": ONE}),
+    case("rows_group", "SELECT k, SUM(v) AS t FROM {s} GROUP BY k", {"s": View("s", rows=3)}, streams={"s": ONE}),
+    case(
+        "rows_join",
+        "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a LEFT JOIN {r} AS b ON a.k = b.k",
+        {"s": View("s", rows=1, partition=("k",)), "r": View("r", rows=1)},
+        streams=_STREAMS,
     ),
     case("except_all", "SELECT k FROM {s} EXCEPT ALL SELECT k FROM {r}", _SIDES, streams=_STREAMS),
     case("intersect", "SELECT k, v FROM {s} INTERSECT SELECT k, v FROM {r}", _SIDES, streams=_STREAMS),

@@ -97,6 +97,13 @@ def test_an_empty_stream_has_the_columns_it_is_given() -> None:
     assert result.at(0) == [{"n": 0}]
 
 
+def test_rows_that_a_slide_has_begin_together_end_apart_in_whatever_order_they_come() -> None:
+    rows = [{"ts": ts, "k": "a"} for ts in (2, 1, 4, 3)]
+    sql = "SELECT COUNT(*) AS n FROM s [RANGE 3 SECONDS SLIDE 2 SECONDS]"
+    result = replay(sql, streams={"s": rows}, unit="s", until=20)
+    assert [result.at(t) for t in (1, 2, 4, 6, 8)] == [[{"n": n}] for n in (0, 2, 3, 1, 0)]
+
+
 def test_late_rows_are_counted_and_dropped_unless_slack_lets_them_in() -> None:
     rows = [{"ts": 1_000, "k": "a"}, {"ts": 400, "k": "b"}, {"ts": 1_100, "k": "c"}]
     late = replay(COUNT, streams={"s": rows}, batch=1)

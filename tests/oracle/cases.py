@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, joins, papers, sets, windows
+from tests.oracle.fixed import aggregates, chains, counts, joins, papers, sets, windows
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
+    *counts.CASES,
     *aggregates.CASES,
     *joins.CASES,
     *sets.CASES,
@@ -14,8 +15,6 @@ CASES: tuple[Case, ...] = (
     *papers.CASES,
 )
 
-COUNTED: tuple[Case, ...] = windows.COUNTED
-
 CHANGING: tuple[Case, ...] = joins.CHANGING
 
-BY_NAME = {case.name: case for case in (*CASES, *COUNTED, *CHANGING)}
+BY_NAME = {case.name: case for case in (*CASES, *CHANGING)}

@@ -14,7 +14,7 @@ from tests.oracle.case import SCHEMA, Case, clause
 from tests.oracle.duck import Row, View
 
 OPERATORS = ("filter", "project", "distinct", "aggregate", "top", "join", "outer", "semi", "set")
-"""What `queries` builds with; `top` is an ORDER BY with a LIMIT. Besides these there is `rows`: count windows."""
+"""What `queries` builds with; `top` is an ORDER BY with a LIMIT."""
 
 _AGGREGATES = {
     "int": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "SUM DISTINCT", "MEDIAN", "PERCENTILE", "VAR_POP"),
@@ -66,20 +66,21 @@ def _timed(drawn: list[tuple[int, int | None, str | None, int | None, float | No
     return rows
 
 
-def windows(stream: str, counted: bool = False) -> st.SearchStrategy[View]:
-    """Mostly plain ranges; some with a slide, some, where asked for, of a number of rows."""
+def windows(stream: str) -> st.SearchStrategy[View]:
+    """Mostly plain ranges; some with a slide, some of a number of rows, of all or for each key."""
     length = st.integers(2, 9)
     plain = length.map(lambda n: View(stream, n))
     sliding = st.tuples(length, st.integers(1, 4)).map(lambda pair: View(stream, pair[0], slide=pair[1]))
-    rows = st.integers(1, 4).map(lambda n: View(stream, rows=n))
-    return st.one_of(plain, plain, plain, sliding, *([rows] if counted else []))
+    key = st.sampled_from(((), (), ("k",), ("g", "k")))
+    rows = st.tuples(st.integers(1, 4), key).map(lambda pair: View(stream, rows=pair[0], partition=pair[1]))
+    return st.one_of(plain, plain, plain, sliding, rows)
 
 
 @st.composite
-def sources(draw: st.DrawFn, counted: bool = False) -> Query:
+def sources(draw: st.DrawFn) -> Query:
     """Some columns of a window, sometimes filtered."""
-    view = draw(windows(draw(st.sampled_from(("s", "s", "r", "q"))), counted))
-    name = f"{view.stream}_{view.length}_{view.slide}_{view.rows}".replace("None", "x")
+    view = draw(windows(draw(st.sampled_from(("s", "s", "r", "q")))))
+    name = "_".join(map(str, (view.stream, view.length, view.slide, view.rows, *view.partition))).replace("None", "x")
     available = {"k": "int", "g": "str", "v": "int", "x": "double", "ts": "int"}
     chosen = draw(st.lists(st.sampled_from(tuple(available)), min_size=2, max_size=4, unique=True))
     columns = ", ".join(f"{column} AS c{index}" for index, column in enumerate(chosen))
@@ -114,8 +115,8 @@ def predicates(draw: st.DrawFn, names: tuple[str, ...], types: tuple[str, ...]) 
 def queries(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERATORS) -> Query:
     """Up to `depth` operators over one another, sources at the bottom."""
     if depth == 0 or draw(st.integers(0, 7)) == 7:
-        return draw(sources("rows" in operators))
-    operator = draw(st.sampled_from([name for name in operators if name != "rows"]))
+        return draw(sources())
+    operator = draw(st.sampled_from(operators))
     child = draw(queries(depth - 1, operators))
     match operator:
         case "filter":

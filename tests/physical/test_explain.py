@@ -37,6 +37,11 @@ QUERIES = {
         "ORDER BY n DESC LIMIT 3"
     ),
     "union_of_lengths": "SELECT item_id FROM sales [RANGE 5 SECONDS] UNION ALL SELECT item_id FROM returns [RANGE 1 DAY]",
+    "count_windows": (
+        "SELECT a.store_id, b.price FROM sales [ROWS 100] AS a JOIN returns [PARTITION BY item_id ROWS 5] AS b "
+        "ON a.item_id = b.item_id WHERE a.price > 2 AND b.price > 3"
+    ),
+    "count_window_by_group": "SELECT item_id, AVG(price) AS mean FROM sales [PARTITION BY item_id ROWS 5] GROUP BY item_id",
     "unbounded": "SELECT item_id, MAX(price) AS top FROM sales [RANGE UNBOUNDED] GROUP BY item_id",
 }
 

@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sash.operators.count_window import last_rows
 from sash.physical.legs import LegRunner
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.physical.shard import Arrival, Shard
 from sash.plan.catalog import Catalog, StreamEntry
-from sash.plan.nodes import Range
+from sash.plan.nodes import Range, Rows
 from sash.plan.options import Options
 from sash.planning import plan_query
 from sash.rows import parse_schema
@@ -32,6 +33,11 @@ QUERIES = {
     "anti": "SELECT s.k, s.g FROM s [RANGE 50 MICROSECONDS] LEFT ANTI JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k",
     "top": "SELECT k, x FROM s [RANGE 50 MICROSECONDS] ORDER BY x DESC LIMIT 3",
     "chain": "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(DISTINCT g) AS n FROM s [RANGE 50 MICROSECONDS] GROUP BY k) GROUP BY n",
+    "rows": "SELECT k, g FROM s [ROWS 7]",
+    "rows_sum": "SELECT k, SUM(x) AS total, MEDIAN(x) AS m FROM s [ROWS 20] GROUP BY k",
+    "rows_join": "SELECT s.k, s.g, r.x FROM s [PARTITION BY k ROWS 2] JOIN r [ROWS 9] ON s.k = r.k",
+    "rows_outer": "SELECT s.k, r.x FROM s [ROWS 9] FULL JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k AND s.x < r.x",
+    "rows_distinct": "SELECT DISTINCT k FROM s [ROWS 9] EXCEPT SELECT k FROM r [PARTITION BY g ROWS 1]",
     "sliding": "SELECT k, COUNT(*) AS n FROM s [RANGE 50 MICROSECONDS SLIDE 7 MICROSECONDS] GROUP BY k",
 }
 
@@ -67,6 +73,10 @@ class Chain:
                 leg = None if given.leaf.leg is None else self.plan.legs[given.leaf.leg]
                 length = None
                 if isinstance(leg, StreamLeg):
+                    if isinstance(leg.window, Rows):
+                        past, waiting = self.parted(log, old.floor)
+                        live.append(concat([last_rows(leg.window, past), waiting]))
+                        continue
                     assert isinstance(leg.window, Range)
                     length = leg.window.length + (leg.window.slide or 0)
                 kept = [
@@ -77,6 +87,13 @@ class Chain:
                 live.append(concat(kept or [log[0].slice(0, 0)]).sorted())
             self.shards[number] = Shard(self.plan, stage, HeapMemory(), {})
             self.shards[number].restore(live, old.clocks, old.reached)
+
+    @staticmethod
+    def parted(log: list[ChangeBatch], clock: int) -> tuple[ChangeBatch, ChangeBatch]:
+        """All rows that were accepted: those before the clock, and those that wait for it."""
+        rows = concat(log).sorted()
+        split = int(np.searchsorted(rows.ts, clock, side="left"))
+        return rows.slice(0, split), rows.slice(split, len(rows))
 
     def advance(self, streams: dict[str, ChangeBatch], clock: int) -> ChangeBatch:
         outcomes = []

@@ -165,6 +165,10 @@ def test_state_without_bound_is_refused(plan: Node, operator: str) -> None:
     "plan",
     [
         join(HOUR, MINUTE),
+        join(COUNTED, HOUR, "full"),
+        Except(COUNTED, COUNTED, all=True),
+        TopK(COUNTED, (), 3),
+        grouped(COUNTED, replace(SUM, function="first")),
         join(ENDLESS, TABLE),
         join(TABLE, ENDLESS),
         join(ENDLESS, TABLE, "left"),

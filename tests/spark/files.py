@@ -22,6 +22,10 @@ TWO_STAGES = (
     "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS] GROUP BY k) GROUP BY n"
 )
 
+COUNT_WINDOWS = (
+    "SELECT a.k, a.v, b.v AS w FROM s [ROWS 30] AS a JOIN s [PARTITION BY k ROWS 2] AS b ON a.k = b.k WHERE a.v > 2"
+)
+
 
 def made_up_rows(batches: int, seed: int = 0) -> Rows:
     """Rows at every 500 microseconds or so."""

@@ -15,14 +15,24 @@ from pyspark.sql import SparkSession
 
 import sash.spark.plan
 import tests.spark.trouble
-from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
+from tests.spark.files import (
+    COUNT_WINDOWS,
+    SQL,
+    TWO_STAGES,
+    FolderSink,
+    batches_of,
+    expected,
+    file_engine,
+    made_up_rows,
+    write_batch,
+)
 from tests.spark.trouble import TroubledRound, WatchedRound, order
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("sql", [SQL, TWO_STAGES])
+@pytest.mark.parametrize("sql", [SQL, TWO_STAGES, COUNT_WINDOWS])
 def test_differential_tasks_that_fail_and_workers_that_are_killed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
@@ -41,6 +51,18 @@ def test_differential_tasks_that_fail_and_workers_that_are_killed(
     assert running.progress()["total_rebuilt"] >= len(orders)
     assert sink.read() == expected(sql, rows)
     running.stop()
+
+
+def test_differential_count_windows_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        query = file_engine(spark, tmp_path / "in").sql(COUNT_WINDOWS)
+        running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
+        running.await_termination()
+        assert bool(running.progress()["total_rebuilt"]) == (number > 0)
+        running.stop()
+    assert sink.read() == expected(COUNT_WINDOWS, rows)
 
 
 def test_differential_arenas_that_are_lost_or_left_dirty(spark: SparkSession, tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def test_group_by_and_aggregates_over_a_native_function() -> None:
             UnsupportedSqlError,
             "move it into a subquery",
         ),
+        ("SELECT soundex(name) FROM sales [ROWS 5]", UnsupportedSqlError, "DataFrame that sales is registered with"),
         ("SELECT uuid() AS u FROM sales", UnsupportedSqlError, "another value each time"),
     ],
 )

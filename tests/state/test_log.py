@@ -4,13 +4,16 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
+from sash.plan.nodes import Rows
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.log import InputLog
 
@@ -107,6 +110,18 @@ def test_rows_that_wait_for_the_clock_are_not_netted() -> None:
     assert log.rows == 24_000
     log.append(changes([]), 10, number)
     assert log.rows == 0
+
+
+def test_a_log_of_rows_pushed_out_by_later_ones_stays_small() -> None:
+    store, number, keep = Store(), numbers(), partial(last_rows, Rows(1500))
+    log = InputLog(store, DTYPES, netting=keep, counted=True)
+    for instant in range(200):
+        log.append(changes([(instant, 1, instant * 1000 + n) for n in range(1000)]), instant, number)
+        assert log.rows <= 2 * 2500 + 10_000
+        log = InputLog(store, DTYPES, netting=keep, directory=json.loads(json.dumps(log.directory)), counted=True)
+    past, waiting = [row for row in listed(log.load()) if row[0] < 199], [r for r in listed(log.load()) if r[0] == 199]
+    assert [row[2] for row in past[-1500:]] == list(range(197_500, 199_000))
+    assert len(waiting) == 1000, "rows that wait for the clock push nothing out yet"
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)

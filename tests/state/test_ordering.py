@@ -7,12 +7,13 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sash.state.ordering import encode_order, ordered_bits, turn_floats
+from sash.state.ordering import encode_order, order_rows, ordered_bits, turn_floats
 
 COLUMNS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
@@ -59,6 +60,20 @@ def test_oracle_bytes_compare_as_rows(data: st.DataObject) -> None:
             orders = (compare(x, y, d, n) for x, y, d, n in zip(a, b, descending, nulls_first, strict=True))
             expected = next((order for order in orders if order), 0)
             assert (one > two) - (one < two) == expected
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([None, 1, 2]), st.text("aé", max_size=2)), max_size=60)
+)
+def test_oracle_rows_of_one_instant_are_sorted_by_their_columns(rows: list[tuple[int, int | None, str]]) -> None:
+    rows = sorted(rows, key=lambda row: row[0])
+    columns = [pa.array([row[1] for row in rows], pa.int64()), pa.array([row[2] for row in rows], pa.string())]
+    order = order_rows(np.array([row[0] for row in rows], np.int64), columns)
+    assert [rows[position] for position in order] == sorted(
+        rows, key=lambda row: (row[0], row[1] or 0, row[2].encode())
+    )
+    assert sorted(order) == list(range(len(rows)))
 
 
 def test_negative_zero_is_zero_and_nan_is_last() -> None:

@@ -28,7 +28,8 @@ from sash.state.rows import RowStore
 class Aggregate(Operator):
     """Rows counted by group, the group of each live row by slot, and what the accumulators keep; output is explicit.
 
-    Where order decides (FIRST, MIN_BY), rows go by their ts, if they are `timed`, then by the `order` columns (all).
+    Where order decides (FIRST, MIN_BY), rows go by their ts, if they are `timed`, then by the `order` columns (all). On
+    an explicit edge, where a `-` row has another ts than its `+` row, their time must be in a column: `time`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Aggregate(Operator):
         aggregates: tuple[AggregateCall, ...],
         order: tuple[int, ...] = (),
         timed: bool = False,
+        time: int | None = None,
     ) -> None:
         (edge,) = inputs
         self._keys = keys
@@ -50,7 +52,7 @@ class Aggregate(Operator):
         self._by_group = Arrays(memory, {"group.rows": np.int64, "group.mark": np.int64})
         self._by_slot = Arrays(memory, {"slot.group": np.int32})
         self._feed = Feed(memory.scope("feed"), edge)
-        self._accumulators = Accumulators(memory.scope("state"), self._feed, order, timed)
+        self._accumulators = Accumulators(memory.scope("state"), self._feed, order, timed, time)
         self._answers = [self._accumulators.add(call) for call in aggregates]
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:

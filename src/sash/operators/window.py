@@ -1,21 +1,21 @@
 """The window: gives every row of a stream its life.
 
 Meaning: a row that arrives at ts is valid in [ts, ts + length); with SLIDE s, in [ceil(ts/s)*s, ceil((ts+length)/s)*s),
-and never if that is empty; without end where the window is unbounded.
+and never if that is empty; without end where the window is unbounded, or counts its rows (see count_window.py).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sash.plan.nodes import Range, Unbounded, Window
+from sash.plan.nodes import Range, Rows, Unbounded, Window
 from sash.state.changes import ChangeBatch
 
 
 def assign(window: Window, batch: ChangeBatch) -> ChangeBatch:
     """The rows with their `ts` and `exp` set by the window (rows that are never valid are dropped)."""
     match window:
-        case Unbounded():
+        case Unbounded() | Rows():
             return batch
         case Range(length, None):
             return ChangeBatch(batch.ts, batch.ts + length, batch.sign, batch.columns)
@@ -25,4 +25,4 @@ def assign(window: Window, batch: ChangeBatch) -> ChangeBatch:
             shifted = ChangeBatch(start, end, batch.sign, batch.columns)
             return shifted if (end > start).all() else shifted.take(np.flatnonzero(end > start))
         case _:
-            raise AssertionError(f"{window} is not a time window")
+            raise AssertionError(f"{window} is not a window")

@@ -8,7 +8,7 @@ from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Relatio
 from sash.physical.strategies.base import must_expire
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.describe import describe, describe_aggregate
-from sash.plan.nodes import Node
+from sash.plan.nodes import Node, Rows
 from sash.plan.patterns import pattern
 from sash.plan.tree import label, tree
 from sash.plan.types import Schema
@@ -144,6 +144,8 @@ def _state(node: Operation) -> str:
 def _buffer(operator: str, child: Physical) -> str:
     if operator == "Distinct":
         return "calendar"
+    if operator == "CountWindow":
+        return "fifo"
     match child.expiry:
         case "fifo" | "calendar":
             return child.expiry
@@ -166,6 +168,10 @@ def _operation(node: Operation) -> str:
             calls = ", ".join(describe_aggregate(call) for call in arguments["aggregates"])
             by = _names(schema, arguments.get("keys", ()))
             return " ".join(part for part in (node.operator, calls, f"BY {by}" if by else "") if part)
+        case "CountWindow":
+            window: Rows = arguments["window"]
+            by = _names(schema, window.partition)
+            return f"CountWindow {f'PARTITION BY {by} ' if by else ''}ROWS {window.count}"
         case "Join" | "SemiJoin":
             name = "AntiJoin" if arguments.get("anti") else node.operator
             return f"{name}{_on(arguments['keys'], schema, node.inputs[1].schema)}"

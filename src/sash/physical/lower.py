@@ -12,7 +12,8 @@ from sash.operators.combine import combinable
 from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
 from sash.physical.strategies.base import Placement, Strategy
 from sash.physical.strategies.registry import AUTO
-from sash.plan.expressions import Call, Cast, Column, Expression, Literal, Native
+from sash.physical.times import with_time
+from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal, Native
 from sash.plan.expressions import walk as walk_expression
 from sash.plan.nodes import (
     Aggregate,
@@ -28,8 +29,8 @@ from sash.plan.nodes import (
     Rows,
     Stream,
     TopK,
-    Unbounded,
     Union,
+    Window,
     mirrored,
     walk,
 )
@@ -66,7 +67,7 @@ class Lowering:
         """With Expire at the bottom a leg scans, and computes nothing but what only Spark can."""
         if self._expire != "bottom" or is_table(node) or _has_natives(node):
             return is_leg(node)
-        return isinstance(node, Stream) or (is_leg(node) and _only_columns(node))
+        return is_leg(node) and _only_columns(node)
 
     def _input(self, node: Node) -> Physical:
         """What an operator that must process the ends of rows takes in."""
@@ -74,7 +75,7 @@ class Lowering:
         return explicit(self.lower(node)) if speaks else self.lower(node)
 
     def _stamped(self, node: Node) -> Physical:
-        """What FIRST and LAST take in: they go by their rows' own times, so no Expire may stand below them."""
+        """What FIRST, LAST, MIN_BY and MAX_BY take in: they go by their rows' own times, so no Expire may stand below."""
         if self._expire == "top":
             return self.lower(node)
         expire, done = self._expire, self._done
@@ -92,13 +93,10 @@ class Lowering:
         if isinstance(source, Relation):
             self.legs.append(RelationLeg(source, node, node.schema))
             return Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
-        if isinstance(source.window, Rows):
-            raise UnsupportedSqlError(
-                f"count windows [ROWS n] are not supported yet: give stream {source.name} a [RANGE ...] window"
-            )
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
-        ordered: OutputExpiry = "fifo" if self._by_pattern else "calendar"
-        expiry = "mono" if isinstance(source.window, Unbounded) else ordered
+        expiry = _expiry(source.window)
+        if expiry == "fifo" and not self._by_pattern:
+            expiry = "calendar"
         return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=_horizon(node))
 
     def _operation(self, node: Node) -> Physical:
@@ -123,8 +121,16 @@ class Lowering:
                 arguments = {"order": node.order, "limit": node.limit, "offset": node.offset}
                 child = self._input(node.child)
                 return Operation("TopK", arguments, (child,), node.schema, "explicit", pattern(node))
-            case Stream() | Relation():
-                raise AssertionError("sources are legs")
+            case Stream():
+                return self._count_window(node)
+            case Relation():
+                raise AssertionError("relations are legs")
+
+    def _count_window(self, node: Stream) -> Operation:
+        """The window counts the stream's rows before anything is done with them, so its leg only scans."""
+        self.legs.append(StreamLeg(node.name, node.window, node, node.schema))
+        leaf = Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
+        return Operation("CountWindow", {"window": node.window}, (leaf,), node.schema, "explicit", pattern(node))
 
     def _distinct(self, node: Distinct) -> Operation:
         child = self._input(node.child)
@@ -137,19 +143,22 @@ class Lowering:
 
     def _aggregate(self, node: Aggregate) -> Operation:
         """A group-by, or a global aggregate: partial where its input runs in several shards, then final in one."""
-        by_time = any(call.function in ("first", "last") for call in node.aggregates)
-        child = self._stamped(node.child) if by_time else self._input(node.child)
+        timed, counted = _has_times(node.child), _has_count_window(node.child)
+        by_time = timed and any(call.function in ORDERED for call in node.aggregates)
+        below, arguments = node.child, {"keys": node.keys, "aggregates": node.aggregates, "timed": timed}
+        if by_time and counted:
+            arguments["time"] = len(below.schema)
+            below = with_time(below)
+        child = self._stamped(below) if by_time and not counted else self._input(below)
         spread = isinstance(child, Operation) and child.expiry in ("fifo", "calendar") and not _has_distinct(node.child)
         if not node.keys and spread and node.aggregates and all(combinable(call) for call in node.aggregates):
             return self._partial_and_final(node, child)
-        timed = _has_times(node.child)
         for call in node.aggregates:
             if call.function in ("first", "last") and not timed:
                 raise UnsupportedSqlError(
                     f"{call.function.upper()} goes by the times of its rows, and rows made by DISTINCT, GROUP BY, EXCEPT, "
                     "INTERSECT, LIMIT or an outer join have none: use MIN_BY or MAX_BY with a column"
                 )
-        arguments = {"keys": node.keys, "aggregates": node.aggregates, "timed": timed}
         return Operation("Aggregate", arguments, (child,), node.schema, "explicit", pattern(node))
 
     def _partial_and_final(self, node: Aggregate, child: Physical) -> Operation:
@@ -272,9 +281,14 @@ def _expired(node: Physical) -> Operation:
 
 
 def is_leg(node: Node) -> bool:
-    """Whether the node runs straight above a source: nothing but filters, projections and static lookups."""
+    """Whether the node runs straight above a source: nothing but filters, projections and static lookups.
+
+    A count window is not so: its rows are counted in a stage.
+    """
     match node:
-        case Stream() | Relation():
+        case Stream():
+            return not isinstance(node.window, Rows)
+        case Relation():
             return True
         case Filter() | Project():
             return is_leg(node.child)
@@ -342,9 +356,21 @@ def _has_times(node: Node) -> bool:
             return False
 
 
+def _has_count_window(node: Node) -> bool:
+    """Whether rows end because later ones push them out."""
+    return any(isinstance(below, Stream) and isinstance(below.window, Rows) for below in walk(node))
+
+
 def _has_distinct(node: Node) -> bool:
     """Whether the lives of the node's rows depend on rows that are gone (see stages._repeatable)."""
     return any(isinstance(below, Distinct) for below in walk(node))
+
+
+def _expiry(window: Window) -> OutputExpiry:
+    """How rows of a time window end: in order, but that a slide may have rows begin together and end apart."""
+    if isinstance(window, Range):
+        return "fifo" if window.slide is None or window.length % window.slide == 0 else "calendar"
+    return "mono"
 
 
 def _horizon(node: Node) -> int:

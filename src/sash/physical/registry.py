@@ -10,6 +10,7 @@ import pyarrow as pa
 from sash.operators.aggregate import Aggregate
 from sash.operators.base import Edge, Expiry, Operator
 from sash.operators.combine import Combine
+from sash.operators.count_window import CountWindow
 from sash.operators.distinct import Distinct
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
@@ -27,6 +28,7 @@ from sash.state.memory import Memory
 OPERATORS: Mapping[str, Any] = {
     "Aggregate": Aggregate,
     "Combine": Combine,
+    "CountWindow": CountWindow,
     "Distinct": Distinct,
     "Expire": Expire,
     "Filter": Filter,

@@ -19,7 +19,7 @@ from sash.physical.pacing import Listening, Pacing
 from sash.physical.registry import Relations, build
 from sash.physical.strategies.clock_triggered import CLOCK_TRIGGERED
 from sash.physical.strategies.registry import strategy_of
-from sash.plan.nodes import Unbounded, Window
+from sash.plan.nodes import Window
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
@@ -213,7 +213,7 @@ class Shard:
         ready = []
         for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
-            placed = rows if window is None or isinstance(window, Unbounded) else assign(window, rows)
+            placed = rows if window is None else assign(window, rows)
             ready.append(self._release(self._spools[index], self._in_time(placed), clock))
         self._begun[0] = 1
         self._clocks[-1] = max(clock, self.clock)

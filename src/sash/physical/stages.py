@@ -15,7 +15,7 @@ from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, 
 from sash.physical.strategies.base import Strategy
 from sash.physical.strategies.registry import AUTO
 from sash.plan.expressions import Column
-from sash.plan.nodes import Distinct, Join, Node
+from sash.plan.nodes import Distinct, Join, Node, Rows
 from sash.plan.nodes import walk as walk_logical
 
 _MOST_KEYS = 4
@@ -93,6 +93,9 @@ class _Cutter:
                 return self._keyed(
                     node, parts, pairs, [{left, split + right} if both else {left} for left, right in pairs]
                 )
+            case "CountWindow":
+                window: Rows = node.arguments["window"]
+                return self._keyed(node, parts, [(n,) for n in window.partition], [{n} for n in window.partition])
             case "TopK":
                 return self._keyed(node, parts, [], [])
             case other:

@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,12 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from sash.errors import CheckpointError
+from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
-from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
+from sash.physical.nodes import PhysicalPlan, Stage, StreamLeg
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
-from sash.plan.nodes import Range
+from sash.plan.nodes import Range, Rows, Unbounded
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
@@ -172,7 +174,8 @@ class Round(StatefulProcessor):
     def endless(self, stage: Stage) -> bool:
         """Whether some input brings ever more rows that never expire, so that its log needs snapshots."""
         leaves = [given.leaf for given in stage.inputs if given.leaf.expiry == "mono"]
-        return any(leaf.leg is None or not isinstance(self._plan.legs[leaf.leg], RelationLeg) for leaf in leaves)
+        legs = [None if leaf.leg is None else self._plan.legs[leaf.leg] for leaf in leaves]
+        return any(leg is None or (isinstance(leg, StreamLeg) and isinstance(leg.window, Unbounded)) for leg in legs)
 
     def log(self, stage: Stage, index: int, chunks: _StateChunks, directory: dict[str, Any] | None) -> InputLog:
         """The log of an input, by how its rows end."""
@@ -180,7 +183,9 @@ class Round(StatefulProcessor):
         dtypes = [field.dtype for field in leaf.schema]
         if leaf.leg is not None:
             leg = self._plan.legs[leaf.leg]
-            expires = not isinstance(leg, RelationLeg) and isinstance(leg.window, Range)
+            if isinstance(leg, StreamLeg) and isinstance(leg.window, Rows):
+                return InputLog(chunks, dtypes, None, partial(last_rows, leg.window), directory, counted=True)
+            expires = isinstance(leg, StreamLeg) and isinstance(leg.window, Range)
             return InputLog(chunks, dtypes, horizon=leaf.horizon if expires else None, directory=directory)
         # Rows may take back what only a snapshot has: nothing to net them with, and no need to.
         netting = net_all if leaf.expiry == "explicit" and not self.endless(stage) else None

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sash.errors import UnknownNameError, UnsupportedSqlError
 from sash.plan.catalog import NativeTyper
 from sash.plan.expressions import Expression, Native, substitute
-from sash.plan.nodes import Filter, Node, Project, Relation, Stream
+from sash.plan.nodes import Filter, Node, Project, Relation, Rows, Stream
 from sash.plan.types import is_supported
 from sash.sql.aggregates import AGGREGATES
 from sash.sql.dialect import UNITS
@@ -49,6 +49,13 @@ class Natives:
                 UnsupportedSqlError,
                 f"{name} is not in Sash's library, so it only runs straight above a source: "
                 "move it into a subquery over the stream",
+                node,
+            )
+        if isinstance(scan, Stream) and isinstance(scan.window, Rows):
+            raise self.source.error(
+                UnsupportedSqlError,
+                f"{name} is not in Sash's library, so it only runs straight above a source, and the window of "
+                f"{scan.name} counts rows first: compute it in the DataFrame that {scan.name} is registered with",
                 node,
             )
         sql, arguments = _template(node, column)

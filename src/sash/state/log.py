@@ -2,8 +2,9 @@
 
 A batch appends the rows it accepted, as compressed chunks of a few megabytes; a chunk whose rows have all expired is
 dropped whole; many small chunks in a row are merged into one. Where rows end by `-` rows, a log that has grown to more
-than twice its live rows is netted and written anew. So what a batch writes follows its own size, amortised, and the log
-follows the live rows. (The log of an input that never expires grows with it, until a snapshot lets it be cleared.)
+than twice its live rows is netted and written anew; where later rows push them out, one that has grown to more than
+twice what was left the last time. So what a batch writes follows its own size, amortised, and the log follows the live
+rows. (The log of an input that never expires grows with it, until a snapshot lets it be cleared.)
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class InputLog:
     """The log of one input.
 
     `horizon` is the longest life of a source's rows, counted from their ts; None where rows carry their own expiration
-    time. `netting` is given where rows end by `-` rows.
+    time. `netting` is given where rows end by `-` rows, or, if the log is `counted`, by later rows: then how many live
+    is not known before it has run.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class InputLog:
         horizon: int | None = None,
         netting: Netting | None = None,
         directory: dict[str, Any] | None = None,
+        counted: bool = False,
     ) -> None:
         self._store = chunks
         self._dtypes = dtypes
         self._horizon = horizon
         self._netting = netting
+        self._counted = counted
         known = directory or {"chunks": [], "live": 0}
         self._chunks = [Chunk(*entry) for entry in known["chunks"]]
         self._live = int(known["live"])
@@ -94,7 +98,8 @@ class InputLog:
     def append(self, batch: ChangeBatch, clock: int, number: Callable[[], int]) -> None:
         """Add a batch's rows and drop what is over at the clock; `number` gives numbers for new chunks."""
         self._expire(clock)
-        self._live += int(batch.sign.sum(dtype=np.int64))
+        if not self._counted:
+            self._live += int(batch.sign.sum(dtype=np.int64))
         self._write(batch, number)
         if self._netting is not None and self.rows > 2 * self._live + _SPARE_ROWS:
             self._compact(clock, number)
@@ -147,6 +152,8 @@ class InputLog:
             return concat([netting(rows.slice(0, split)), rows.slice(split, len(rows))])
 
         self._rewrite(self._chunks, netted, number)
+        if self._counted:
+            self._live = self.rows
 
     def _rewrite(
         self, old: list[Chunk], change: Callable[[ChangeBatch], ChangeBatch], number: Callable[[], int]

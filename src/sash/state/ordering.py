@@ -53,6 +53,18 @@ def encode_order(
     return offsets, data
 
 
+def order_rows(ts: Ints, columns: Sequence[pa.Array]) -> Ints:
+    """The positions of rows that are sorted by ts in the order of ts and then of all columns, NULLs first."""
+    order = np.arange(len(ts))
+    tied = np.flatnonzero(_share_instant(ts))
+    if len(tied):
+        index = pa.array(tied)
+        keys = [column.take(index) for column in columns]
+        offsets, data = encode_order(keys, [False] * len(keys), [True] * len(keys), len(tied))
+        order[tied] = tied[_sort_runs(ts[tied], offsets, data)]
+    return order
+
+
 def ordered_bits(column: pa.Array) -> Ints:
     """The values of a column that fits in 64 bits as integers in the same order (NULLs have any value)."""
     bits = fixed_bits(column)
@@ -142,3 +154,50 @@ def _write_bytes(
         out[to] = mask
         out[to + 1] = mask
         ends[row] = to + 2
+
+
+def _share_instant(ts: Ints) -> npt.NDArray[np.bool_]:
+    """Which of the sorted times stand there more than once."""
+    result = np.zeros(len(ts), np.bool_)
+    equal = ts[1:] == ts[:-1]
+    result[1:] = equal
+    result[:-1] |= equal
+    return result
+
+
+@kernel
+def _sort_runs(ts: Ints, offsets: Ints, data: Bytes) -> Ints:
+    """The positions of byte strings, those of one instant (which stand together) sorted by merging."""
+    order = np.arange(len(ts))
+    merged = np.empty(len(ts), np.int64)
+    start = 0
+    while start < len(ts):
+        stop = start + 1
+        while stop < len(ts) and ts[stop] == ts[start]:
+            stop += 1
+        width = 1
+        while width < stop - start:
+            for low in range(start, stop, 2 * width):
+                middle, high = min(low + width, stop), min(low + 2 * width, stop)
+                left, right = low, middle
+                for place in range(low, high):
+                    if left < middle and (right >= high or not _is_below(order[right], order[left], offsets, data)):
+                        merged[place] = order[left]
+                        left += 1
+                    else:
+                        merged[place] = order[right]
+                        right += 1
+            order[start:stop] = merged[start:stop]
+            width *= 2
+        start = stop
+    return order
+
+
+@kernel
+def _is_below(one: int, other: int, offsets: Ints, data: Bytes) -> bool:
+    length = min(offsets[one + 1] - offsets[one], offsets[other + 1] - offsets[other])
+    for index in range(length):
+        a, b = data[offsets[one] + index], data[offsets[other] + index]
+        if a != b:
+            return bool(a < b)
+    return False

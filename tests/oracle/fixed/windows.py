@@ -158,31 +158,3 @@ CASES = (
     ),
     case("until_before_expiry", "SELECT k, v FROM {s}", {"s": 50}, until=30),
 )
-
-COUNTED = (
-    case("rows", "SELECT ts, v FROM {s}", {"s": View("s", rows=3)}),
-    case("rows_one", "SELECT ts, k, v FROM {s}", {"s": View("s", rows=1)}),
-    case("rows_aggregate", "SELECT k, SUM(v) AS t, COUNT(*) AS n FROM {s} GROUP BY k", {"s": View("s", rows=4)}),
-    case("rows_distinct", "SELECT DISTINCT k FROM {s}", {"s": View("s", rows=3)}),
-    case(
-        "rows_joined",
-        "SELECT a.v AS v, b.v AS w FROM {s} AS a JOIN {r} AS b ON a.k = b.k",
-        {"s": View("s", rows=3), "r": View("r", rows=2)},
-    ),
-    case(
-        "rows_joined_with_range",
-        "SELECT a.v AS v, b.v AS w FROM {s} AS a JOIN {r} AS b ON a.k = b.k",
-        {"s": View("s", rows=3), "r": 5},
-    ),
-    case(
-        "rows_joined_and_grouped",
-        "SELECT a.k AS k, COUNT(*) AS n FROM {s} AS a JOIN {r} AS b ON a.k = b.k GROUP BY a.k",
-        {"s": View("s", rows=4), "r": View("r", 6, slide=2)},
-    ),
-    case(
-        "rows_partitioned",
-        "SELECT k, g, v FROM {s}",
-        {"s": View("s", rows=2, partition=("k",))},
-    ),
-)
-"""Windows of a number of rows."""

@@ -23,11 +23,12 @@ from sash.state.memory import Memory
 class Accumulators:
     """The accumulators of one operator, each under a name of its own in memory."""
 
-    def __init__(self, memory: Memory, feed: Feed, order: Sequence[int], timed: bool) -> None:
+    def __init__(self, memory: Memory, feed: Feed, order: Sequence[int], timed: bool, time: int | None) -> None:
         self._memory = memory
         self._feed = feed
         self._order = order
         self._timed = timed
+        self._time = time
         self.by_name: dict[str, Accumulator] = {}
 
     def add(self, call: AggregateCall) -> tuple[str, int]:
@@ -64,9 +65,9 @@ class Accumulators:
             case "places":
                 return RankedValues(memory, self._feed, columns[0], call.distinct, "double")
             case "by":
-                return RankedRows(memory, self._feed, columns[0], columns[1], self._order, self._timed)
+                return RankedRows(memory, self._feed, columns[0], columns[1], self._order, self._timed, self._time)
             case _:
-                return RankedRows(memory, self._feed, columns[0], None, self._order, self._timed)
+                return RankedRows(memory, self._feed, columns[0], None, self._order, self._timed, self._time)
 
 
 def _name(call: AggregateCall, expiry: Expiry) -> str:

@@ -131,20 +131,30 @@ class RankedRows(Ranked):
     """Rows by another column (MIN_BY, MAX_BY; NULLs there do not count), or by time (FIRST, LAST)."""
 
     def __init__(
-        self, memory: Memory, feed: Feed, column: int, by: int | None, order: Sequence[int], timed: bool
+        self,
+        memory: Memory,
+        feed: Feed,
+        column: int,
+        by: int | None,
+        order: Sequence[int],
+        timed: bool,
+        time: int | None,
     ) -> None:
-        if by is None and not feed.edge.stamped:
-            raise StrategyError("FIRST and LAST need input rows that carry their expiration times")
+        if by is None and not feed.edge.stamped and time is None:
+            raise StrategyError("FIRST and LAST need input rows that carry their expiration times, or their times")
         super().__init__(memory, not feed.edge.stamped, feed.edge.dtypes[column])
         self._column = column
         self._by = by
         self._timed = by is None or (timed and feed.edge.stamped)
+        self._time = time
         self._order = tuple(order) or tuple(range(len(feed.edge.dtypes)))
 
     def _write(self, work: Work, nodes: Ints) -> Mask:
         columns = work.batch.columns
         leading = [] if self._by is None else [columns[self._by]]
         times = [pa.array(work.batch.ts)] if self._timed else []
+        if self._time is not None:
+            times = [columns[self._time]]
         keys = [*leading, *times, *(columns[index] for index in self._order), columns[self._column]]
         ascending, first = [False] * len(keys), [True] * len(keys)
         self._treap.write(nodes, *encode_order(keys, ascending, first, len(work.batch)))

@@ -25,8 +25,12 @@ _MUST = frozenset({"Aggregate", "Distinct", "Expire", "SemiJoin", "SetOperation"
 
 
 def must_expire(operation: Operation) -> bool:
-    """Whether the end of an input row's life may change the operator's output at that instant (paper 3)."""
-    return operation.operator in _MUST
+    """Whether the end of an input row's life may change the operator's output at that instant (paper 3).
+
+    A join of a stamped with an explicit input is explicit: it takes its results back itself.
+    """
+    mixed = operation.expiry == "explicit" and any(child.expiry in ("fifo", "calendar") for child in operation.inputs)
+    return operation.operator in _MUST or mixed
 
 
 class Ear:
