@@ -59,7 +59,7 @@ def choose_order(
     Without a graph all streams are joined on one attribute, with `distinct` values in each window.
     """
     costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets, expense)
-    search = _Search(costs, costs.new_first)
+    search = Search(rates, costs.new_first)
     order = search.run(_starts(costs, {stream: costs.rows(stream) for stream in costs.streams}))
     return Ordering(order, search.costed[order], len(search.costed))
 
@@ -81,7 +81,7 @@ def choose_orders(
     for origin in costs.streams:
         sizes = {stream: costs.rows(stream) for stream in costs.streams}
         sizes[origin] = rates[origin - 1] * tau
-        search = _Search(costs, functools.partial(costs.of_origin, origin=origin))
+        search = Search(rates, functools.partial(costs.of_origin, origin=origin))
         order = search.run([*_starts(costs, sizes), costs.graph.from_origin(shared.order, origin)])
         orders.append(order)
         cost += search.costed[order]
@@ -175,18 +175,19 @@ def _by_selectivity(costs: JoinCosts, scans: dict[int, float]) -> tuple[int, ...
     return tuple(order)
 
 
-class _Search:
-    """Costs orders, each once, and improves them by moving streams."""
+class Search:
+    """Costs orders of streams, each once, and improves them by moving streams; `costed` are those costed so far."""
 
-    def __init__(self, costs: JoinCosts, cost: Callable[[Sequence[int]], float]) -> None:
+    def __init__(self, rates: Sequence[float], cost: Callable[[tuple[int, ...]], float]) -> None:
         self.costed: dict[tuple[int, ...], float] = {}
-        self._costs = costs
+        self._rates = rates
         self._cost = cost
-        self._limit = 2 * len(costs.rates) ** 2
+        self._limit = 2 * len(rates) ** 2
 
     def run(self, starts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """The best order that moves lead to from the best of the given ones."""
         best = min(starts, key=self._of)
-        rates = self._costs.rates
+        rates = self._rates
         mean = sum(rates) / len(rates)
         by_speed = sorted(best, key=lambda stream: (-rates[stream - 1], stream))
         for stream in by_speed:
