@@ -8,7 +8,7 @@ import pytest
 
 import sash.testing
 from sash.optimizer.choice import ByCost
-from sash.optimizer.optimizer import RULES, optimize
+from sash.optimizer.optimizer import RULES, Optimized, optimize
 from sash.optimizer.rewriting import named
 from sash.physical.stages import plan_stages
 from sash.plan.catalog import Catalog
@@ -106,7 +106,7 @@ def test_oracle_both_ways(rule: str, checked: Case, monkeypatch: pytest.MonkeyPa
         plan, _ = optimize(parse(sql, catalog), TIDY)
         proposed[:] = alternatives(rule, plan)
         chosen = taken[0] if taken else plan
-        return Planned(sql, plan, chosen, (), plan_stages(chosen, shards), options)
+        return Planned(sql, plan, Optimized(chosen, (), (), 0.0), plan_stages(chosen, shards), options)
 
     monkeypatch.setattr(sash.testing, "plan_query", planned)
     assert_oracle(checked, batch=3)

@@ -47,12 +47,13 @@ def explain(
     relation: Annotated[
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
+    every: Annotated[bool, typer.Option("--all", help="Show the plans that were considered, too.")] = False,
 ) -> None:
-    """Show how a query would be run: update patterns, stages, partition keys, buffers."""
+    """Show how a query would be run: update patterns, estimates, stages, partition keys, buffers."""
     from sash.cli.catalog import declared
     from sash.planning import plan_query
 
-    typer.echo(plan_query(_text(query), declared(stream, relation)).explain(), nl=False)
+    typer.echo(plan_query(_text(query), declared(stream, relation)).explain(all=every), nl=False)
 
 
 def _text(query: str) -> str:

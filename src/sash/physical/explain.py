@@ -1,9 +1,15 @@
-"""EXPLAIN: the logical plan with the update pattern of every edge, and the stages, buffers and legs that run it."""
+"""EXPLAIN: the logical plan with every edge's update pattern and estimates, and the stages, buffers and legs that run it.
+
+EXPLAIN ALL adds the plans that were proposed and cost more.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from sash.optimizer.optimizer import Optimized
+from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node
@@ -19,13 +25,17 @@ Line = tuple[str, str]
 """What stands on the left of a line, and what is said of its output edge on the right."""
 
 
-def explain(sql: str, optimized: Node, rules: Sequence[str], physical: PhysicalPlan) -> str:
-    """The plan of a query as text."""
+def explain(sql: str, optimized: Optimized, physical: PhysicalPlan, *, alternatives: bool = False) -> str:
+    """The plan of a query as text; with `alternatives`, also the plans that it was chosen from."""
     count = len(physical.stages)
     sections = [
         ["Query", *_indented(sql.strip().splitlines())],
-        ["Logical plan (-> update pattern)", *_columns(_logical(optimized, 1))],
-        ["Rules that changed it", _INDENT + (", ".join(rules) or "none")],
+        [
+            "Logical plan (-> update pattern; estimates: rows per second out, rows kept, cost per second)",
+            *_columns(_logical(optimized.plan, PlanCosts(), 1)),
+        ],
+        [f"Rules that changed it, and its cost: {_number(optimized.cost)} in the end", *_steps(optimized)],
+        *([["Alternatives that cost more", *_alternatives(optimized)]] if alternatives else []),
         [
             f"Physical plan: {count} stage{'' if count == 1 else 's'} (-> how rows end, update pattern)",
             *_columns([line for stage in physical.stages for line in _stage(stage, physical)]),
@@ -33,6 +43,36 @@ def explain(sql: str, optimized: Node, rules: Sequence[str], physical: PhysicalP
         ["Legs, straight above the sources", *_legs(physical)],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+
+def _steps(optimized: Optimized) -> list[str]:
+    width = max((len(step.rule) for step in optimized.steps), default=0)
+    lines = [
+        f"{_INDENT}{step.rule:<{width}}  {_number(step.before)} {_ARROW} {_number(step.after)}"
+        for step in optimized.steps
+    ]
+    return lines or [_INDENT + "none"]
+
+
+def _alternatives(optimized: Optimized) -> list[str]:
+    lines = []
+    for one in optimized.rejected:
+        lines.append(f"{_INDENT}{one.rule}: {_number(one.cost)} instead of {_number(one.instead)}")
+        lines += _indented(_indented(tree(one.plan).splitlines()))
+    return lines or [_INDENT + "none"]
+
+
+def _number(value: float) -> str:
+    """Three digits say enough of a guess.
+
+    >>> [_number(value) for value in (0.0, 0.0333, 12.34, 1234.0, 86_400_000.0)]
+    ['0', '0.0333', '12.3', '1,230', '86,400,000']
+    """
+    if not value:
+        return "0"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, digits):,.{max(digits, 0)}f}"
+    return text.rstrip("0").rstrip(".") if digits > 0 else text
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
@@ -45,9 +85,13 @@ def _columns(lines: Sequence[Line]) -> list[str]:
     return [f"{left:<{width}}  {_ARROW} {right}" if right else left for left, right in lines]
 
 
-def _logical(node: Node, depth: int) -> list[Line]:
-    below = [line for child in node.children for line in _logical(child, depth + 1)]
-    return [(_INDENT * depth + label(node), pattern(node).label), *below]
+def _logical(node: Node, costs: PlanCosts, depth: int) -> list[Line]:
+    below = [line for child in node.children for line in _logical(child, costs, depth + 1)]
+    kept, cost = costs.state(node), costs.of(node)
+    said = [f"{pattern(node).label}; {_number(costs.estimates(node).rate)}/s"]
+    said += [f"{_number(kept)} kept"] if kept else []
+    said += [f"cost {_number(cost)}"] if cost else []
+    return [(_INDENT * depth + label(node), ", ".join(said)), *below]
 
 
 def _stage(stage: Stage, plan: PhysicalPlan) -> list[Line]:
