@@ -94,6 +94,7 @@ class PlanCosts:
     def __init__(self, *, hashed: bool = True) -> None:
         self.estimates = Estimates()
         self._hashed = hashed
+        self._patterns: dict[int, tuple[Node, Pattern]] = {}
 
     def total(self, plan: Node) -> float:
         """What all operators of a plan cost together."""
@@ -111,7 +112,7 @@ class PlanCosts:
                 return sum(self.estimates(side).rows for side in node.children) if looked_up is None else 0.0
             case Distinct():
                 output = self.estimates(node).rows
-                return 2 * output if _ends_are_known(node.child) else output + self.estimates(node.child).rows
+                return 2 * output if self._ends_are_known(node.child) else output + self.estimates(node.child).rows
             case Aggregate():
                 kept = self.estimates(node.child).rows if pattern(node.child) > Pattern.MONO else 0.0
                 return self.estimates(node).rows + kept
@@ -131,11 +132,11 @@ class PlanCosts:
             case Filter() | Project() | Union():
                 return sum(flows)
             case Join():
-                return self._of_join(node)
+                return self._of_join(node, flows)
             case Distinct():
                 output = self.estimates(node)
                 search = distinct_cost(flows[0], output.rows, output.rows if self._hashed else 1)
-                kept = 2 * output.rate if _ends_are_known(node.child) else 2 * output.rate + 2 * rates[0]
+                kept = 2 * output.rate if self._ends_are_known(node.child) else 2 * output.rate + 2 * rates[0]
                 return search + kept
             case Aggregate():
                 groups = self.estimates(node).rows
@@ -153,9 +154,15 @@ class PlanCosts:
     def _flow(self, node: Node) -> float:
         """The rows per second on an edge: `-` rows too, where ends are said."""
         rate = self.estimates(node).rate
-        return rate if _ends_are_known(node) else 2 * rate
+        return rate if self._ends_are_known(node) else 2 * rate
 
-    def _of_join(self, node: Join) -> float:
+    def _ends_are_known(self, node: Node) -> bool:
+        """Whether rows say when they end as they come; `-` rows do it otherwise."""
+        if id(node) not in self._patterns:
+            self._patterns[id(node)] = node, pattern(node)
+        return self._patterns[id(node)][1] <= Pattern.WK
+
+    def _of_join(self, node: Join, flows: Sequence[float]) -> float:
         left, right = self.estimates(node.left), self.estimates(node.right)
         columns = [[one for one, _ in node.keys], [other for _, other in node.keys]]
         counts = [
@@ -166,8 +173,8 @@ class PlanCosts:
         if looked_up is not None:
             asking, asked = (0, 1) if looked_up is node.right else (1, 0)
             probe = _probe((left, right)[asked].rows, counts[asked])
-            return self._flow(node.children[asking]) * probe + self.estimates(looked_up).rate
-        flows, rates = [self._flow(node.left), self._flow(node.right)], [left.rate, right.rate]
+            return flows[asking] * probe + self.estimates(looked_up).rate
+        rates = [left.rate, right.rate]
         pairs = join_cost(_pair(flows), (left.rows, right.rows), _pair(counts)) + 2 * sum(rates)
         output = self.estimates(node)
         match node.kind:
@@ -206,11 +213,6 @@ def _aggregate_cost(call: AggregateCall, rows: float) -> float:
     if call.function in _CONSTANT and not call.distinct:
         return 1.0
     return max(1.0, math.log2(1 + rows))
-
-
-def _ends_are_known(node: Node) -> bool:
-    """Whether rows say when they end as they come; `-` rows do it otherwise."""
-    return pattern(node) <= Pattern.WK
 
 
 def _looked_up(node: Join) -> Node | None:

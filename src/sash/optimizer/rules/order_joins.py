@@ -17,7 +17,7 @@ from sash.optimizer.plan_cost import PlanCosts
 from sash.optimizer.rewriting import select
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, remap
 from sash.plan.failures import may_fail
-from sash.plan.nodes import Join, Node, Project
+from sash.plan.nodes import Join, Node, Project, walk
 from sash.plan.patterns import is_nonretroactive, is_static
 from sash.plan.selectivity import selectivity
 
@@ -26,13 +26,12 @@ _FEWEST = 3
 
 def order_joins(plan: Node) -> Iterator[Node]:
     """Other orders of every group of three or more inputs that are joined."""
-    return somewhere(plan, _ordered)
+    inside = {id(below) for node in walk(plan) if _is_open(node) for below in map(_unprojected, node.children)}
+    return somewhere(plan, lambda node: _ordered(node) if _is_open(node) and id(node) not in inside else iter(()))
 
 
 def _ordered(node: Node) -> Iterator[Node]:
     group = _Group()
-    if not _is_open(node):
-        return
     output = group.take(node)
     if len(group.inputs) < _FEWEST or not group.is_orderable:
         return
@@ -43,10 +42,23 @@ def _ordered(node: Node) -> Iterator[Node]:
     lives = [estimate.rows / estimate.rate if estimate.rate else 0.0 for estimate in estimates]
     chosen = choose_order(rates, lives, graph=graph).order
     written = tuple(range(1, len(rates) + 1))
-    search = Search(rates, lambda order: costs.total(group.tree(order, graph)[0]))
+    search = Search(rates, lambda order: _joining_cost(group.tree(order, graph)[0], len(rates), costs))
     for order in dict.fromkeys((chosen, search.run([chosen, written]))):
         made, places = group.tree(order, graph)
         yield select(made, [places[column] for column in output])
+
+
+def _joining_cost(made: Node, inputs: int, costs: PlanCosts) -> float:
+    """What the joins of a left-deep tree cost; its inputs cost the same in every order."""
+    total = 0.0
+    for _ in range(inputs - 1):
+        total += costs.of(made)
+        made = made.children[0]
+    return total
+
+
+def _unprojected(node: Node) -> Node:
+    return node.child if isinstance(node, Project) else node
 
 
 def _is_open(node: Node) -> bool:
