@@ -12,12 +12,13 @@ from sash.durations import microseconds
 from sash.errors import CatalogError, UnknownNameError, UnsupportedSqlError
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options
+from sash.plan.statistics import declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.planning import plan_query
 from sash.query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -62,12 +63,15 @@ class Engine:
         slack: str = "0 seconds",
         heartbeat: str | None = None,
         bad_rows: Literal["fail", "drop"] = "fail",
+        rate: float | None = None,
+        distinct: Mapping[str, float] | None = None,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
         `time` is the column with a row's time: a timestamp, a date, or microseconds as BIGINT. `slack` is how long rows
         are held back so that late ones fit in. With a `heartbeat` the wall clock moves the stream's time on while no
-        row comes. Rows without a time fail the query, or are dropped and counted.
+        row comes. Rows without a time fail the query, or are dropped and counted. `rate` (rows per second) and
+        `distinct` (how many values a column has, by name) help to choose plans; they never change an answer.
         """
         from sash.spark.plan import Source
         from sash.spark.types import read_schema
@@ -88,11 +92,12 @@ class Engine:
                 f"the time column {time!r} of stream {name} is {type_name(found.dtype)}: make it TIMESTAMP, TIMESTAMP_NTZ, "
                 "DATE, or BIGINT microseconds"
             )
+        statistics = declared(name, tuple(field.name for field in schema), rate=rate, distinct=distinct)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = Source(df, microseconds(slack, "slack"), beat, bad_rows == "drop")
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
-        self._catalog.streams[name.lower()] = StreamEntry(name, schema, found.name)
+        self._catalog.streams[name.lower()] = StreamEntry(name, schema, found.name, statistics)
 
     def relation(
         self,
@@ -101,8 +106,13 @@ class Engine:
         key: Sequence[str] | None = None,
         retroactive: bool = True,
         changes: bool = False,
+        rows: float | None = None,
+        distinct: Mapping[str, float] | None = None,
     ) -> None:
-        """Register a table that never changes under a name. `key` names columns that are unique in it."""
+        """Register a table that never changes under a name. `key` names columns that are unique in it.
+
+        `rows` and `distinct` (how many values a column has, by name) help to choose plans.
+        """
         from sash.spark.types import read_schema
 
         self._claim(name)
@@ -117,9 +127,10 @@ class Engine:
         for column in key or ():
             if column.lower() not in names:
                 raise CatalogError(f"relation {name} has no column {column!r} to be its key")
+        statistics = declared(name, tuple(field.name for field in schema), rows=rows, distinct=distinct)
         self._refused[name.lower()] = refused
         self._relations[name.lower()] = df
-        self._catalog.relations[name.lower()] = RelationEntry(name, schema)
+        self._catalog.relations[name.lower()] = RelationEntry(name, schema, statistics=statistics)
 
     def sql(self, text: str, strategy: str | None = None) -> Query:
         """Plan a standing query over the registered streams and relations; `strategy` is the engine's, if not given."""

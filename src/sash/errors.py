@@ -49,6 +49,10 @@ class CatalogError(SashError):
     """A stream or relation registered wrongly."""
 
 
+class StatisticsError(SashError):
+    """Rates, window lengths or counts that no stream can have."""
+
+
 class StrategyError(SashError):
     """An execution strategy that does not exist or does not apply."""
 

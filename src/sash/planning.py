@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sash.optimizer.optimizer import optimize
+from sash.optimizer.optimizer import Optimized, optimize_in_steps
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
@@ -20,14 +20,23 @@ from sash.sql import parse
 
 @dataclass(frozen=True)
 class Planned:
-    """A query planned: its text, the logical plan as written and as optimized, and the physical plan."""
+    """A query planned: its text, the logical plan as written, how it was optimized, and the physical plan."""
 
     sql: str
     written: Node
-    optimized: Node
-    rules: tuple[str, ...]
+    optimization: Optimized
     physical: PhysicalPlan
     options: Options = DEFAULT
+
+    @property
+    def optimized(self) -> Node:
+        """The logical plan that runs."""
+        return self.optimization.plan
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules of the optimizer that changed the plan."""
+        return self.optimization.rules
 
     @property
     def schema(self) -> Schema:
@@ -44,9 +53,10 @@ class Planned:
         """The streams that the query reads, by name."""
         return tuple(dict.fromkeys(node.name for node in walk(self.written) if isinstance(node, Stream)))
 
-    def explain(self) -> str:
-        """The plan as text: update patterns, stages, partition keys, buffers, and what runs straight above the sources."""
-        return explain(self.sql, self.optimized, self.rules, self.physical)
+    def explain(self, *, all: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
+        """The plan as text: update patterns, estimates, rules, stages, partition keys, buffers, and what runs straight
+        above the sources. With `all`, also the plans that were considered and cost more."""
+        return explain(self.sql, self.optimization, self.physical, alternatives=all)
 
 
 def plan_query(
@@ -62,7 +72,6 @@ def plan_query(
     """
     written = parse(sql, catalog)
     refuse_unbounded(written)
-    optimized, rules = optimize(written, disable=disable)
-    return Planned(
-        sql, written, optimized, rules, plan_stages(optimized, shards, strategy_of(options.strategy)), options
-    )
+    optimization = optimize_in_steps(written, disable=disable)
+    physical = plan_stages(optimization.plan, shards, strategy_of(options.strategy))
+    return Planned(sql, written, optimization, physical, options)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
-from sash.physical.explain import explain
 from sash.plan.keys import keys
 from sash.plan.tree import tree
 from sash.plan.types import Schema
@@ -38,9 +37,9 @@ class Query:
         """The columns of the answer."""
         return self.planned.schema
 
-    def explain(self) -> str:
-        """The plan as text, update patterns, stages and buffers included."""
-        return explain(self.planned.sql, self.planned.optimized, self.planned.rules, self.planned.physical)
+    def explain(self, *, all: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
+        """The plan as text, update patterns, estimates, stages and buffers included; with `all` also what was rejected."""
+        return self.planned.explain(all=all)
 
     def changes(self, mode: Mode = "changes", key: Sequence[str] | None = None) -> DataFrame:
         """The changes of the answer as a streaming DataFrame, to be started by whoever asks for it.

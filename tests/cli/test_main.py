@@ -35,6 +35,16 @@ def test_explain_takes_relations() -> None:
     assert "Relation items" in result.output
 
 
+def test_explain_all_shows_what_was_considered() -> None:
+    sql = (
+        "SELECT DISTINCT a.price FROM sales [RANGE 1 MINUTE] a JOIN sales [RANGE 2 MINUTES] b ON a.item_id = b.item_id"
+    )
+    plain = CliRunner().invoke(app, ["explain", sql, "--stream", SALES])
+    every = CliRunner().invoke(app, ["explain", sql, "--stream", SALES, "--all"])
+    assert "Alternatives that cost more" not in plain.output
+    assert "push_distinct_below_join: " in every.output.split("Alternatives that cost more")[1]
+
+
 def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["sash", "explain", "SELECT colour FROM sales [NOW]", "--stream", SALES])
     with pytest.raises(SystemExit) as ended:

@@ -11,6 +11,8 @@ from tests.optimizer.plans import CATALOG, EXAMPLES
 
 FOLDER = Path(__file__).parent / "golden"
 ALL = "all_rules"
+BESIDE = {"push_distinct_below_join": "drop_distinct", "push_down_negation": "push_down_projection"}
+"""Rules that make room for others, which run with them."""
 
 
 def names() -> list[str]:
@@ -21,7 +23,7 @@ def render(rule: str) -> str:
     """Every example of the rule: its text, its plan with projections merged, and what the rule makes of it."""
     by_name = dict(RULES)
     tidy = (("merge_projections", by_name["merge_projections"]),)
-    beside = {"merge_projections", rule, *(["drop_distinct"] if rule == "push_distinct_below_join" else [])}
+    beside = {"merge_projections", rule, BESIDE.get(rule, rule)}
     chosen = RULES if rule == ALL else tuple((name, by_name[name]) for name, _ in RULES if name in beside)
     parts = []
     for example, name, sql in EXAMPLES:

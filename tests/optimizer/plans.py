@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.statistics import Statistics
 from sash.plan.types import BIGINT, DOUBLE, STRING, Field
+
+_LINK = (Field("ts", BIGINT), Field("src", BIGINT), Field("dst", BIGINT), Field("protocol", STRING))
 
 CATALOG = Catalog(
     streams={
@@ -27,6 +30,10 @@ CATALOG = Catalog(
             "ts",
         ),
         "visits": StreamEntry("visits", (Field("ts", BIGINT), Field("store", BIGINT), Field("page", STRING)), "ts"),
+        "link1": StreamEntry("link1", _LINK, "ts", Statistics(100, distinct={"src": 50, "dst": 500, "protocol": 4})),
+        "link2": StreamEntry("link2", _LINK, "ts", Statistics(100, distinct={"src": 50, "dst": 500, "protocol": 4})),
+        "busy": StreamEntry("busy", _LINK, "ts", Statistics(1_000, distinct={"src": 50, "dst": 500, "protocol": 4})),
+        "quiet": StreamEntry("quiet", _LINK, "ts", Statistics(1, distinct={"src": 1_000, "dst": 500, "protocol": 4})),
     },
     relations={
         "items": RelationEntry("items", (Field("item", BIGINT), Field("name", STRING), Field("kind", BIGINT))),
@@ -34,6 +41,8 @@ CATALOG = Catalog(
     },
 )
 
+_L1, _L2 = "link1 [RANGE 10 SECONDS]", "link2 [RANGE 10 SECONDS]"
+_DIFFERENCE = f"SELECT src FROM {_L1} EXCEPT ALL SELECT src FROM {_L2}"
 _S, _R, _V = "sales [RANGE 1 HOUR] s", "returns [RANGE 1 HOUR] r", "visits [RANGE 30 MINUTES] v"
 
 EXAMPLES: tuple[tuple[str, str, str], ...] = (
@@ -276,12 +285,12 @@ EXAMPLES: tuple[tuple[str, str, str], ...] = (
         f"SELECT DISTINCT s.store FROM {_S} JOIN {_R} ON s.item = r.item JOIN {_V} ON s.store = v.store",
     ),
     (
-        "push_distinct_below_join",
+        "turn_lookup_into_semi_join",
         "table_becomes_a_semi_join",
         f"SELECT DISTINCT s.store FROM {_S} JOIN (SELECT item FROM items WHERE kind = 1) i ON s.item = i.item",
     ),
     (
-        "push_distinct_below_join",
+        "turn_lookup_into_semi_join",
         "table_that_is_read_stays",
         f"SELECT DISTINCT i.name FROM {_S} JOIN items i ON s.item = i.item",
     ),
@@ -324,5 +333,103 @@ EXAMPLES: tuple[tuple[str, str, str], ...] = (
         "drop_distinct",
         "not_of_a_bag",
         f"SELECT DISTINCT item FROM (SELECT item FROM {_S} EXCEPT ALL SELECT item FROM {_R}) q",
+    ),
+    (
+        "push_distinct_below_join",
+        "not_where_rows_are_unique",
+        (
+            "SELECT DISTINCT a.src, a.ts, b.ts AS other FROM link1 [RANGE 1 SECOND] a JOIN link2 [RANGE 1 SECOND] b "
+            "ON a.src = b.src"
+        ),
+    ),
+    (
+        "pull_up_negation",
+        "query_5_with_a_selective_join",
+        (
+            f"SELECT t.src, q.dst FROM ({_DIFFERENCE}) t JOIN quiet [RANGE 10 SECONDS] q ON t.src = q.src "
+            "WHERE q.protocol = 'ftp'"
+        ),
+    ),
+    (
+        "pull_up_negation",
+        "query_5_stays_where_the_join_gives_many_results",
+        f"SELECT t.src, q.dst FROM ({_DIFFERENCE}) t JOIN busy [RANGE 10 SECONDS] q ON t.src = q.src",
+    ),
+    (
+        "pull_up_negation",
+        "anti_join_on_the_left",
+        (
+            f"SELECT a.src, a.dst, q.dst AS other FROM {_L1} a LEFT ANTI JOIN {_L2} b ON a.src = b.src "
+            "JOIN quiet [RANGE 10 SECONDS] q ON a.dst = q.dst"
+        ),
+    ),
+    (
+        "pull_up_negation",
+        "semi_join_on_the_right",
+        (
+            f"SELECT q.src, t.dst FROM quiet [RANGE 10 SECONDS] q JOIN "
+            f"(SELECT a.src, a.dst FROM {_L1} a LEFT SEMI JOIN {_L2} b ON a.src = b.src) t ON t.src = q.src"
+        ),
+    ),
+    (
+        "pull_up_negation",
+        "set_difference_with_a_set",
+        (
+            f"SELECT t.src, t.dst FROM (SELECT src, dst FROM {_L1} EXCEPT SELECT src, dst FROM quiet [RANGE 1 MINUTE]) t "
+            "JOIN (SELECT DISTINCT src FROM quiet [RANGE 10 SECONDS]) q ON t.src = q.src"
+        ),
+    ),
+    (
+        "pull_up_negation",
+        "distinct_below",
+        f"SELECT DISTINCT a.src FROM {_L1} a LEFT ANTI JOIN {_L2} b ON a.src = b.src",
+    ),
+    (
+        "push_down_negation",
+        "below_a_join_with_many_results",
+        (
+            f"SELECT q.src, q.dst FROM (SELECT a.src, c.dst FROM {_L1} a JOIN busy [RANGE 10 SECONDS] c ON a.src = c.src) q "
+            f"LEFT ANTI JOIN {_L2} b ON q.src = b.src"
+        ),
+    ),
+    (
+        "push_down_negation",
+        "difference_of_two_joins",
+        (
+            f"SELECT a.src, c.dst FROM {_L1} a JOIN busy [RANGE 10 SECONDS] c ON a.src = c.src EXCEPT ALL "
+            f"SELECT a.src, c.dst FROM {_L2} a JOIN busy [RANGE 10 SECONDS] c ON a.src = c.src"
+        ),
+    ),
+    (
+        "push_down_negation",
+        "stays_above_a_selective_join",
+        (
+            f"SELECT q.src, q.dst FROM (SELECT a.src, c.dst FROM {_L1} a JOIN quiet [RANGE 5 SECONDS] c ON a.dst = c.dst) q "
+            "LEFT ANTI JOIN quiet [RANGE 10 SECONDS] b ON q.src = b.src"
+        ),
+    ),
+    (
+        "order_joins",
+        "common_attribute",
+        (
+            "SELECT a.dst, b.dst AS other, c.ts FROM busy [RANGE 10 SECONDS] a JOIN link1 [RANGE 10 SECONDS] b "
+            "ON a.src = b.src JOIN quiet [RANGE 10 SECONDS] c ON b.src = c.src"
+        ),
+    ),
+    (
+        "order_joins",
+        "join_graph",
+        (
+            "SELECT a.dst, b.dst AS other, c.ts FROM busy [RANGE 10 SECONDS] a JOIN link1 [RANGE 10 SECONDS] b "
+            "ON a.src = b.src JOIN quiet [RANGE 10 SECONDS] c ON b.dst = c.dst AND c.protocol > a.protocol"
+        ),
+    ),
+    (
+        "order_joins",
+        "already_best",
+        (
+            "SELECT a.dst, b.dst AS other, c.ts FROM quiet [RANGE 10 SECONDS] a JOIN link1 [RANGE 10 SECONDS] b "
+            "ON a.src = b.src JOIN busy [RANGE 10 SECONDS] c ON b.src = c.src"
+        ),
     ),
 )

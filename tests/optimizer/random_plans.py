@@ -158,3 +158,13 @@ class PlanMaker:
         child = self.plan(depth - 1)
         order = (SortKey(self._column(child.schema).index, descending=self._chance.random() < 0.5),)
         return TopK(child, order, self._chance.randrange(1, 4))
+
+
+class StreamPlanMaker(PlanMaker):
+    """Makes plans of streams only, joined, subtracted and without duplicates: what is chosen by cost."""
+
+    def plan(self, depth: int) -> Node:
+        if depth == 0:
+            return self._chance.choice(SOURCES[:2])
+        makers = (self._project, self._join, self._join, self._distinct, self._set_operation)
+        return self._chance.choice(makers)(depth)

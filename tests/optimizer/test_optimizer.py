@@ -5,13 +5,14 @@ from collections import Counter
 
 import pytest
 
+from sash.optimizer.choice import ByCost
 from sash.optimizer.optimizer import RULES, optimize
 from sash.plan.keys import keys
 from sash.plan.nodes import Node, walk
 from sash.plan.tree import tree
 from sash.sql import parse
 from tests.optimizer.plans import CATALOG, EXAMPLES
-from tests.optimizer.random_plans import PlanMaker, random_sources
+from tests.optimizer.random_plans import PlanMaker, StreamPlanMaker, random_sources
 from tests.optimizer.reference import Row, Sources, rows_of
 
 ROUNDS = range(10)
@@ -35,6 +36,19 @@ def test_oracle_every_rule_alone_keeps_the_answer(seed: int) -> None:
             after = rule(plan)
             assert bag(after, sources) == bag(plan, sources), f"{name}\n{tree(plan)}\n=>\n{tree(after)}\n{sources}"
             assert [f.dtype for f in after.schema] == [f.dtype for f in plan.schema]
+
+
+@pytest.mark.parametrize("seed", ROUNDS)
+def test_oracle_every_alternative_keeps_the_answer(seed: int) -> None:
+    """Also those that cost more."""
+    chance = random.Random(seed + 5000)
+    maker = StreamPlanMaker(chance, failing=False)
+    for _ in range(40):
+        plan, sources = maker.plan(chance.randrange(2, 5)), random_sources(chance)
+        for name, rule in RULES:
+            for other in rule.alternatives(plan) if isinstance(rule, ByCost) else ():
+                assert bag(other, sources) == bag(plan, sources), f"{name}\n{tree(plan)}\n=>\n{tree(other)}\n{sources}"
+                assert [f.dtype for f in other.schema] == [f.dtype for f in plan.schema]
 
 
 @pytest.mark.parametrize("seed", ROUNDS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.statistics import Statistics
 from sash.planning import Planned, plan_query
 from sash.rows import parse_schema
 
@@ -46,15 +48,53 @@ QUERIES = {
 }
 
 
+EVERYTHING = {
+    "all_of_negation_and_join": (
+        "SELECT t.item_id, f.store_id FROM (SELECT item_id FROM sales [RANGE 1 MINUTE] EXCEPT ALL "
+        "SELECT item_id FROM returns [RANGE 1 MINUTE]) AS t JOIN returns [RANGE 10 SECONDS] AS f ON t.item_id = f.item_id"
+    ),
+    "all_of_three_streams": (
+        "SELECT a.price, b.price AS back, c.ts FROM sales [RANGE 1 HOUR] AS a JOIN returns [RANGE 1 MINUTE] AS b "
+        "ON a.item_id = b.item_id JOIN sales [RANGE 1 SECOND] AS c ON b.item_id = c.item_id"
+    ),
+}
+"""What EXPLAIN ALL is shown for."""
+
+
 def planned(name: str) -> Planned:
     streams = {stream: StreamEntry(stream, SALES, "ts") for stream in ("sales", "returns")}
     relations = {"favorite_items": RelationEntry("favorite_items", parse_schema("item_id INT"))}
-    return plan_query(QUERIES[name], Catalog(streams, relations))
+    return plan_query({**QUERIES, **EVERYTHING}[name], Catalog(streams, relations))
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_plan_is_explained_as_in_the_golden_file(name: str) -> None:
     assert planned(name).explain() == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_alternatives_are_explained_as_in_the_golden_file(name: str) -> None:
+    text = planned(name).explain(all=True)
+    assert text == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+    assert "Alternatives that cost more" in text
+    assert "Alternatives that cost more" not in planned(name).explain()
+
+
+def test_costs_of_the_rules_that_fired_end_at_the_plans_own() -> None:
+    for name in (*QUERIES, *EVERYTHING):
+        done = planned(name).optimization
+        for earlier, later in itertools.pairwise(done.steps):
+            assert later.before == pytest.approx(earlier.after)
+        if done.steps:
+            assert done.steps[-1].after == pytest.approx(done.cost)
+        assert all(one.cost >= one.instead for one in done.rejected)
+
+
+def test_declared_statistics_are_seen() -> None:
+    sales = StreamEntry("sales", SALES, "ts", Statistics(rate=7, distinct={"item_id": 3}))
+    text = plan_query(QUERIES["group_by"], Catalog({"sales": sales})).explain()
+    assert "-> WKS; 7/s" in text
+    assert "143 kept" in text, "three groups, and the third of 420 rows that passes the filter"
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -80,3 +120,5 @@ def test_a_disabled_rule_does_not_fire() -> None:
 if __name__ == "__main__":
     for written in QUERIES:
         (GOLDEN / f"{written}.txt").write_text(planned(written).explain(), encoding="utf-8")
+    for written in EVERYTHING:
+        (GOLDEN / f"{written}.txt").write_text(planned(written).explain(all=True), encoding="utf-8")

@@ -8,7 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import sash
-from sash.errors import BadRowError, CatalogError, CheckpointError, StrategyError, UnknownNameError, UnsupportedSqlError
+from sash.errors import (
+    BadRowError,
+    CatalogError,
+    CheckpointError,
+    StatisticsError,
+    StrategyError,
+    UnknownNameError,
+    UnsupportedSqlError,
+)
 from sash.testing import replay
 from tests.spark.files import (
     SQL,
@@ -45,8 +53,21 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
         engine.relation("S", spark.range(3))
     with pytest.raises(UnsupportedSqlError, match="not supported yet"):
         engine.relation("r", spark.range(3), retroactive=False)
-    with pytest.raises(StrategyError, match="not available"):
+    with pytest.raises(StrategyError, match="no strategy"):
         engine.sql("SELECT value FROM s [NOW]", strategy="wild")
+
+
+def test_declared_statistics_reach_the_plan(spark: SparkSession) -> None:
+    engine = sash.Engine(spark)
+    with pytest.raises(StatisticsError, match="no column 'colour'"):
+        engine.stream("s", rate(spark), time="timestamp", rate=20, distinct={"colour": 3})
+    with pytest.raises(StatisticsError, match="rows must be"):
+        engine.relation("r", spark.range(3), rows=-1)
+    engine.stream("s", rate(spark), time="timestamp", rate=20, distinct={"value": 7})
+    engine.relation("r", spark.range(3), rows=3, distinct={"id": 3})
+    query = engine.sql("SELECT DISTINCT value FROM s [RANGE 1 MINUTE] JOIN r ON s.value = r.id")
+    assert "-> WKS; 20/s" in query.explain()
+    assert "Alternatives that cost more" in query.explain(all=True)
 
 
 def test_a_column_that_no_plan_can_hold_matters_only_if_it_is_used(spark: SparkSession) -> None:

@@ -49,13 +49,14 @@ def explain(
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
     strategy: Annotated[str, typer.Option(help=f"How operators learn of expiry: {', '.join(STRATEGIES)}.")] = "auto",
+    every: Annotated[bool, typer.Option("--all", help="Show the plans that were considered, too.")] = False,
 ) -> None:
-    """Show how a query would be run: update patterns, stages, partition keys, buffers, the path of the clock."""
+    """Show how a query would be run: update patterns, estimates, stages, partition keys, buffers, the clock's path."""
     from sash.cli.catalog import declared
     from sash.planning import plan_query
 
     planned = plan_query(_text(query), declared(stream, relation), options=Options(strategy))
-    typer.echo(planned.explain(), nl=False)
+    typer.echo(planned.explain(all=every), nl=False)
 
 
 def _text(query: str) -> str:

@@ -1,18 +1,30 @@
-"""The optimizer: a tuple of rules, each of which keeps the answer at every instant, run until none changes the plan."""
+"""The optimizer: rules that keep the answer at every instant, rewriting where that always pays, choosing by cost else.
+
+Rewriting rules run until none changes the plan. Then each rule that chooses by cost proposes alternatives; they are
+rewritten in the same way, and the cheapest of them is taken if it costs less than the plan. That is repeated until
+nothing is cheaper.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
+from sash.optimizer.choice import ByCost, is_cheaper
+from sash.optimizer.plan_cost import plan_cost
 from sash.optimizer.rewriting import named, unnamed
 from sash.optimizer.rules.drop_distinct import drop_distinct
 from sash.optimizer.rules.merge_projections import merge_projections
+from sash.optimizer.rules.order_joins import order_joins
 from sash.optimizer.rules.order_static_joins import order_static_joins
+from sash.optimizer.rules.pull_up_negation import pull_up_negation
 from sash.optimizer.rules.push_distinct_below_join import push_distinct_below_join
+from sash.optimizer.rules.push_down_negation import push_down_negation
 from sash.optimizer.rules.push_down_projection import push_down_projection
 from sash.optimizer.rules.push_down_selection import push_down_selection
 from sash.optimizer.rules.put_tables_right import put_tables_right
 from sash.optimizer.rules.split_count_distinct import split_count_distinct
+from sash.optimizer.rules.turn_lookup_into_semi_join import turn_lookup_into_semi_join
 from sash.plan.nodes import Node
 
 Rule = Callable[[Node], Node]
@@ -23,30 +35,104 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("split_count_distinct", split_count_distinct),
     ("put_tables_right", put_tables_right),
     ("order_static_joins", order_static_joins),
-    ("push_distinct_below_join", push_distinct_below_join),
+    ("turn_lookup_into_semi_join", turn_lookup_into_semi_join),
     ("drop_distinct", drop_distinct),
     ("push_down_projection", push_down_projection),
+    ("push_distinct_below_join", ByCost(push_distinct_below_join)),
+    ("pull_up_negation", ByCost(pull_up_negation)),
+    ("push_down_negation", ByCost(push_down_negation)),
+    ("order_joins", ByCost(order_joins)),
 )
 """The rules in the order they are tried."""
 
 _MOST_ROUNDS = 50
 
 
+@dataclass(frozen=True)
+class Step:
+    """A rule that changed the plan, and what the plan cost before and after."""
+
+    rule: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A plan that a rule proposed, its cost, and the cost of the plan that was kept or taken instead."""
+
+    rule: str
+    plan: Node
+    cost: float
+    instead: float
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """The optimized plan and how it came about."""
+
+    plan: Node
+    steps: tuple[Step, ...]
+    rejected: tuple[Rejected, ...]
+    cost: float
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that changed the plan."""
+        return tuple(dict.fromkeys(step.rule for step in self.steps))
+
+
 def optimize(
     node: Node, rules: tuple[tuple[str, Rule], ...] = RULES, disable: Collection[str] = frozenset()
 ) -> tuple[Node, tuple[str, ...]]:
     """The optimized plan, with the schema of the given one, and the names of the rules that changed it."""
-    fired: dict[str, None] = {}
+    done = optimize_in_steps(node, rules, disable)
+    return done.plan, done.rules
+
+
+def optimize_in_steps(
+    node: Node, rules: tuple[tuple[str, Rule], ...] = RULES, disable: Collection[str] = frozenset()
+) -> Optimized:
+    """The optimized plan, with the schema of the given one, every step on the way, and the plans that were rejected."""
+    usable = [(name, rule) for name, rule in rules if name not in disable]
+    rewriting = [(name, rule) for name, rule in usable if not isinstance(rule, ByCost)]
+    choosing = [(name, rule) for name, rule in usable if isinstance(rule, ByCost)]
+    plan, steps = _rewritten(node, rewriting)
+    rejected: dict[Node, Rejected] = {}
+    for _ in range(_MOST_ROUNDS):
+        before = plan
+        for name, rule in choosing:
+            now = plan_cost(plan)
+            proposed = {
+                unnamed(made): made for made in (_rewritten(raw, rewriting)[0] for raw in rule.alternatives(plan))
+            }
+            proposed.pop(unnamed(plan), None)
+            costs = {key: plan_cost(made) for key, made in proposed.items()}
+            best = min(costs, key=lambda key: costs[key], default=None)
+            if best is not None and is_cheaper(costs[best], now):
+                plan = proposed.pop(best)
+                steps.append(Step(name, now, costs[best]))
+                now = costs[best]
+            for key, made in proposed.items():
+                rejected.setdefault(key, Rejected(name, made, costs[key], now))
+        if plan is before:
+            break
+    kept = unnamed(plan)
+    final = named(plan, node.schema)
+    return Optimized(final, tuple(steps), tuple(one for key, one in rejected.items() if key != kept), plan_cost(final))
+
+
+def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, list[Step]]:
+    """The plan after rewriting rules have come to rest, and those that changed it."""
+    steps = []
     plan = node
     for _ in range(_MOST_ROUNDS):
         before = plan
         for name, rule in rules:
-            if name in disable:
-                continue
             changed = rule(plan)
             if unnamed(changed) != unnamed(plan):
+                steps.append(Step(name, plan_cost(plan), plan_cost(changed)))
                 plan = changed
-                fired[name] = None
         if plan is before:
             break
-    return named(plan, node.schema), tuple(fired)
+    return plan, steps

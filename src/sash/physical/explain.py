@@ -1,12 +1,17 @@
-"""EXPLAIN: the logical plan with the update pattern of every edge, and the stages, buffers and legs that run it."""
+"""EXPLAIN: the logical plan with every edge's update pattern and estimates, and the stages, buffers and legs that run it.
+
+EXPLAIN ALL adds the plans that were proposed and cost more.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage, StreamLeg, walk
-from sash.physical.strategies.base import must_expire
-from sash.physical.strategies.registry import strategy_of
+from sash.optimizer.optimizer import Optimized
+from sash.optimizer.plan_cost import PlanCosts
+from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage
+from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, Rows
 from sash.plan.patterns import pattern
@@ -21,63 +26,55 @@ Line = tuple[str, str]
 """What stands on the left of a line, and what is said of its output edge on the right."""
 
 
-def explain(sql: str, optimized: Node, rules: Sequence[str], physical: PhysicalPlan) -> str:
-    """The plan of a query as text."""
+def explain(sql: str, optimized: Optimized, physical: PhysicalPlan, *, alternatives: bool = False) -> str:
+    """The plan of a query as text; with `alternatives`, also the plans that it was chosen from."""
     count = len(physical.stages)
     sections = [
         ["Query", *_indented(sql.strip().splitlines())],
-        ["Logical plan (-> update pattern)", *_columns(_logical(optimized, 1))],
-        ["Rules that changed it", _INDENT + (", ".join(rules) or "none")],
+        [
+            "Logical plan (-> update pattern; estimates: rows per second out, rows kept, cost per second)",
+            *_columns(_logical(optimized.plan, PlanCosts(), 1)),
+        ],
+        [f"Rules that changed it, and its cost: {_number(optimized.cost)} in the end", *_steps(optimized)],
+        *([["Alternatives that cost more", *_alternatives(optimized)]] if alternatives else []),
         [
             f"Physical plan: {count} stage{'' if count == 1 else 's'} (-> how rows end, update pattern)",
             *_columns([line for stage in physical.stages for line in _stage(stage, physical)]),
         ],
-        ["Strategy: " + physical.strategy, *_indented(_strategy(physical))],
+        ["Strategy: " + physical.strategy, *_indented(describe_strategy(physical))],
         ["Legs, straight above the sources", *_legs(physical)],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
 
-def _strategy(plan: PhysicalPlan) -> list[str]:
-    """What operators learn expiry from, the path that the time takes to them, and what there is to note."""
-    strategy = strategy_of(plan.strategy)
-    lines = [f"Expiry is learnt from {strategy.learns}", *(f"Clock: {path}" for path in clock_paths(plan))]
-    note = strategy.note(plan)
-    return lines if note is None else [*lines, f"Note: {note}"]
-
-
-def clock_paths(plan: PhysicalPlan) -> list[str]:
-    """From every source the operators that the time passes, up to where ends are rows.
-
-    Those that act on it are named plainly; those in parentheses purge their own state and pass it on.
-    """
-    above: dict[int, list[tuple[str, Physical]]] = {}
-    for stage in plan.stages:
-        for node in walk(stage.root):
-            if isinstance(node, Operation):
-                name = node.operator if must_expire(node) else f"({node.operator})"
-                for child in node.inputs:
-                    above.setdefault(id(child), []).append((name, node))
-        for given in stage.inputs:
-            if given.leaf.stage is not None:
-                below = plan.stages[given.leaf.stage].root
-                above.setdefault(id(below), []).append((f"Stage {stage.index}", given.leaf))
-
-    def climb(node: Physical) -> list[list[str]]:
-        if node.expiry not in ("fifo", "calendar"):
-            return [[]]
-        return [[name, *path] for name, higher in above.get(id(node), []) for path in climb(higher)]
-
-    leaves = [given.leaf for stage in plan.stages for given in stage.inputs]
-    streams = [number for number, leg in enumerate(plan.legs) if isinstance(leg, StreamLeg)]
-    return [
-        " -> ".join((f"Leg {number}", *path))
-        for number in streams
-        for leaf in leaves
-        if leaf.leg == number
-        for path in climb(leaf)
-        if path
+def _steps(optimized: Optimized) -> list[str]:
+    width = max((len(step.rule) for step in optimized.steps), default=0)
+    lines = [
+        f"{_INDENT}{step.rule:<{width}}  {_number(step.before)} {_ARROW} {_number(step.after)}"
+        for step in optimized.steps
     ]
+    return lines or [_INDENT + "none"]
+
+
+def _alternatives(optimized: Optimized) -> list[str]:
+    lines = []
+    for one in optimized.rejected:
+        lines.append(f"{_INDENT}{one.rule}: {_number(one.cost)} instead of {_number(one.instead)}")
+        lines += _indented(_indented(tree(one.plan).splitlines()))
+    return lines or [_INDENT + "none"]
+
+
+def _number(value: float) -> str:
+    """Three digits say enough of a guess.
+
+    >>> [_number(value) for value in (0.0, 0.0333, 12.34, 1234.0, 86_400_000.0)]
+    ['0', '0.0333', '12.3', '1,230', '86,400,000']
+    """
+    if not value:
+        return "0"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, digits):,.{max(digits, 0)}f}"
+    return text.rstrip("0").rstrip(".") if digits > 0 else text
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
@@ -90,9 +87,13 @@ def _columns(lines: Sequence[Line]) -> list[str]:
     return [f"{left:<{width}}  {_ARROW} {right}" if right else left for left, right in lines]
 
 
-def _logical(node: Node, depth: int) -> list[Line]:
-    below = [line for child in node.children for line in _logical(child, depth + 1)]
-    return [(_INDENT * depth + label(node), pattern(node).label), *below]
+def _logical(node: Node, costs: PlanCosts, depth: int) -> list[Line]:
+    below = [line for child in node.children for line in _logical(child, costs, depth + 1)]
+    kept, cost = costs.state(node), costs.of(node)
+    said = [f"{pattern(node).label}; {_number(costs.estimates(node).rate)}/s"]
+    said += [f"{_number(kept)} kept"] if kept else []
+    said += [f"cost {_number(cost)}"] if cost else []
+    return [(_INDENT * depth + label(node), ", ".join(said)), *below]
 
 
 def _stage(stage: Stage, plan: PhysicalPlan) -> list[Line]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import Schema
 
 NativeTyper = Callable[[str, str], pa.DataType | None]
@@ -20,6 +21,7 @@ class StreamEntry:
     name: str
     schema: Schema
     time: str
+    statistics: Statistics = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class RelationEntry:
     schema: Schema
     retroactive: bool = True
     changes: bool = False
+    statistics: Statistics = UNKNOWN
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 from sash.plan.expressions import AggregateCall, Expression, remap
+from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import Field, Schema
 
 FOREVER = 2**63 - 1
@@ -42,12 +43,16 @@ Window = Range | Rows | Unbounded
 
 @dataclass(frozen=True)
 class Stream:
-    """A window over a registered stream; the time column is among its columns, at position `time`."""
+    """A window over a registered stream; the time column is among its columns, at position `time`.
+
+    What is known of the stream rides along, but is no part of what the node means.
+    """
 
     name: str
     schema: Schema
     time: int
     window: Window
+    statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -62,6 +67,7 @@ class Relation:
     schema: Schema
     retroactive: bool = True
     changes: bool = False
+    statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
 
     @property
     def children(self) -> tuple[Node, ...]:

@@ -106,10 +106,16 @@ class FromBinder:
         if entry := self.catalog.streams.get(name):
             names = [f.name.lower() for f in entry.schema]
             window = self._window(clause, entry.schema) if clause else self.window or Unbounded()
-            return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window)
+            return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics)
         if relation := self.catalog.relations.get(name):
             self._no_window(clause, f"{node.name} is a relation")
-            return Relation(relation.name, relation.schema, relation.retroactive, relation.changes)
+            return Relation(
+                relation.name,
+                relation.schema,
+                relation.retroactive,
+                relation.changes,
+                statistics=relation.statistics,
+            )
         known = [*self.catalog.streams, *self.catalog.relations, *self.ctes]
         hint = did_you_mean(name, known) or (f"; there are {', '.join(known)}" if known else "; none is registered")
         raise self.source.error(UnknownNameError, f"there is no stream or relation {node.name}{hint}", node)

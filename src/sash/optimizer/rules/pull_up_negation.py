@@ -1,0 +1,108 @@
+"""Negation goes above joins and DISTINCT where that costs less: fewer operators then hear of its retractions.
+
+Of paper 5's update-pattern simplification (5.4.2; its Figure 6 is Query 5). Negation here is what may take rows back
+at any time: EXCEPT, and semi and anti joins with a stream. As bags, (A - B) join C is (A join C) - (B join C); the
+paper's Figure 6 has (A join C) - B, which counts a value's copies wrongly where C has several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sash.optimizer.choice import somewhere
+from sash.optimizer.rewriting import columns, condition_columns, select
+from sash.plan.expressions import Column, remap
+from sash.plan.failures import may_fail, respects_equality
+from sash.plan.keys import keys
+from sash.plan.nodes import Distinct, Except, Join, Node, Project, mirrored
+from sash.plan.patterns import is_nonretroactive, is_table
+
+
+def pull_up_negation(plan: Node) -> Iterator[Node]:
+    """Put one negation above the join or the DISTINCT that is right above it."""
+    return somewhere(plan, _pulled)
+
+
+def is_negating_join(node: Node) -> bool:
+    """Whether the node is a semi or anti join whose matches come and go."""
+    return isinstance(node, Join) and node.kind in ("semi", "anti") and not is_looked_up(node.right)
+
+
+def is_looked_up(node: Node) -> bool:
+    """Whether rows only look things up in the node."""
+    return is_table(node) or is_nonretroactive(node)
+
+
+def _pulled(node: Node) -> Iterator[Node]:
+    match node:
+        case Distinct():
+            yield from _above_distinct(node)
+        case Join() if node.kind == "inner" and not is_looked_up(node.left) and not is_looked_up(node.right):
+            yield from _above_join(node)
+            border, size = len(node.left.schema), len(node.schema)
+            for other in _above_join(mirrored(node)):
+                yield select(other, [(place + size - border) % size for place in range(size)])
+
+
+def _above_join(node: Join) -> Iterator[Node]:
+    """Over the join's left input, from which a projection of columns may stay away."""
+    if node.condition is not None and may_fail(node.condition):
+        return
+    negation, places = bare(node.left)
+    width = len(negation.schema)
+    border, others = len(node.left.schema), len(node.right.schema)
+    at = dict(enumerate(places)) | {border + place: width + place for place in range(others)}
+    met = tuple((at[left], right) for left, right in node.keys)
+    condition = None if node.condition is None else remap(node.condition, at)
+    if isinstance(negation, Except):
+        once = negation.all or bool(keys(node.right))
+        if not once or (condition is not None and not respects_equality(condition)):
+            return
+        left = Join(negation.left, node.right, "inner", met, condition)
+        right = Join(negation.right, node.right, "inner", met, condition)
+        above: Node = Except(left, right, negation.all)
+    elif isinstance(negation, Join) and is_negating_join(negation):
+        joined = Join(negation.left, node.right, "inner", met, condition)
+        moved = {
+            place: place if place < width else place + others for place in range(width + len(negation.right.schema))
+        }
+        tested = None if negation.condition is None else remap(negation.condition, moved)
+        if tested is not None and may_fail(tested):
+            return
+        above = Join(joined, negation.right, negation.kind, negation.keys, tested)
+    else:
+        return
+    yield select(above, [at[place] for place in range(len(node.schema))])
+
+
+def bare(node: Node) -> tuple[Node, list[int]]:
+    """The node under a projection that only picks columns, and which it picks."""
+    if isinstance(node, Project):
+        picked = [made.index for made in node.expressions if isinstance(made, Column)]
+        if len(picked) == len(node.expressions):
+            return node.child, picked
+    return node, list(range(len(node.schema)))
+
+
+def _above_distinct(node: Distinct) -> Iterator[Node]:
+    """All copies of a row have a match or none has, if the columns that are compared are among those left."""
+    negation, places = bare(node.child)
+    if not (isinstance(negation, Join) and is_negating_join(negation)):
+        return
+    if negation.condition is not None and not respects_equality(negation.condition):
+        return
+    read, _ = condition_columns(negation)
+    if not read <= set(places):
+        return
+    at = {column: place for place, column in reversed(list(enumerate(places)))}
+    width = len(negation.left.schema)
+    met = tuple((at[left], right) for left, right in negation.keys)
+    shifted = {width + place: len(places) + place for place in range(len(negation.right.schema))}
+    condition = None if negation.condition is None else remap(negation.condition, at | shifted)
+    names = tuple(field.name for field in node.schema)
+    below = select(negation.left, places)
+    if isinstance(below, Project):
+        below = Project(below.child, names, below.expressions)
+    elif tuple(field.name for field in below.schema) != names:
+        below = Project(below, names, columns(below))
+    yield Join(Distinct(below), negation.right, negation.kind, met, condition)

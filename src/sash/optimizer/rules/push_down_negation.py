@@ -1,0 +1,91 @@
+"""Negation goes below a join where that costs less: it then thins out what is joined (paper 5, 5.4.3).
+
+The other direction of `pull_up_negation`, for joins that give many results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeGuard
+
+from sash.optimizer.choice import somewhere
+from sash.optimizer.rewriting import condition_columns, select, unnamed
+from sash.optimizer.rules.pull_up_negation import bare, is_looked_up, is_negating_join
+from sash.plan.expressions import columns_of, remap
+from sash.plan.failures import may_fail, respects_equality
+from sash.plan.keys import keys
+from sash.plan.nodes import Except, Join, Node
+
+
+def push_down_negation(plan: Node) -> Iterator[Node]:
+    """Put one negation on the input of the inner join below it that it looks at."""
+    return somewhere(plan, _pushed)
+
+
+def _pushed(node: Node) -> Iterator[Node]:
+    if isinstance(node, Except):
+        yield from _difference_below(node)
+    elif isinstance(node, Join) and is_negating_join(node):
+        yield from _match_below(node)
+
+
+def _match_below(node: Join) -> Iterator[Node]:
+    """A semi or anti join that reads only one side of the inner join on its left."""
+    join, places = bare(node.left)
+    if not _is_plain(join) or (node.condition is not None and may_fail(node.condition)):
+        return
+    border = len(join.left.schema)
+    read = {places[column] for column in condition_columns(node)[0]}
+    if read and max(read) < border:
+        side, start = join.left, 0
+    elif read and min(read) >= border:
+        side, start = join.right, border
+    else:
+        return
+    at = {column: place - start for column, place in enumerate(places)}
+    width = len(node.left.schema)
+    at |= {width + column: len(side.schema) + column for column in range(len(node.right.schema))}
+    condition = None if node.condition is None else remap(node.condition, at)
+    reduced = Join(side, node.right, node.kind, tuple((at[left], right) for left, right in node.keys), condition)
+    below = replace(join, left=reduced) if start == 0 else replace(join, right=reduced)
+    yield select(below, places)
+
+
+def _difference_below(node: Except) -> Iterator[Node]:
+    """The difference of two joins with the same input, on the same columns, is a join of the difference.
+
+    A projection may leave out what is equal to something that stays.
+    """
+    (left, places), (right, others) = bare(node.left), bare(node.right)
+    if not (_is_plain(left) and _is_plain(right)) or places != others or unnamed(left.right) != unnamed(right.right):
+        return
+    if left.keys != right.keys or not _same_condition(left, right):
+        return
+    if [field.dtype for field in left.left.schema] != [field.dtype for field in right.left.schema]:
+        return
+    border = len(left.left.schema)
+    told = set(places) | {one for one, other in left.keys if other + border in places}
+    told |= {other + border for one, other in left.keys if one in places}
+    once = node.all or bool(keys(left.right))
+    if not once or told != set(range(len(left.schema))):
+        return
+    difference = Except(left.left, right.left, node.all)
+    yield select(Join(difference, left.right, "inner", left.keys, left.condition), places)
+
+
+def _same_condition(left: Join, right: Join) -> bool:
+    if left.condition is None or right.condition is None:
+        return left.condition is right.condition
+    same = columns_of(left.condition) == columns_of(right.condition) and respects_equality(left.condition)
+    return same and unnamed(replace(left, left=right.left, right=right.right)) == unnamed(right)
+
+
+def _is_plain(node: Node) -> TypeGuard[Join]:
+    return (
+        isinstance(node, Join)
+        and node.kind == "inner"
+        and not is_looked_up(node.left)
+        and not is_looked_up(node.right)
+        and (node.condition is None or not may_fail(node.condition))
+    )

@@ -1,0 +1,76 @@
+"""Which share of rows passes a predicate, guessed from its form and from how many values its columns have.
+
+A comparison with `=` passes one value of as many as there are; an order comparison a third of the rows; LIKE and what
+else is not understood a third too; IS NULL one row in twenty. Conjuncts are taken as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sash.plan.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
+
+SHARE = 1 / 3
+"""Of order comparisons, LIKE, and predicates that are not understood."""
+NULL_SHARE = 0.05
+
+
+def selectivity(predicate: Expression | None, distinct: Sequence[float]) -> float:
+    """The share of rows for which the predicate is true; `distinct` counts the values of each column.
+
+    >>> import pyarrow as pa
+    >>> selectivity(Call("eq", (Column(0, "k", pa.int64()), Literal(3, pa.int64())), pa.bool_()), [50])
+    0.02
+    """
+    match predicate:
+        case None:
+            return 1.0
+        case Literal(value=value):
+            return 1.0 if value is True else 0.0
+        case Call("and", parts):
+            share = 1.0
+            for part in parts:
+                share *= selectivity(part, distinct)
+            return share
+        case Call("or", parts):
+            failing = 1.0
+            for part in parts:
+                failing *= 1 - selectivity(part, distinct)
+            return 1 - failing
+        case Call("not", (part,)):
+            return 1 - selectivity(part, distinct)
+        case Call("eq" | "eq_null_safe", (one, other)):
+            return 1 / max(_values(one, distinct), _values(other, distinct))
+        case Call("ne", (one, other)):
+            return 1 - 1 / max(_values(one, distinct), _values(other, distinct))
+        case Call("in", (tested, *listed)):
+            return min(1.0, len(listed) / _values(tested, distinct))
+        case Call("is_null", _):
+            return NULL_SHARE
+        case Call("is_not_null", _):
+            return 1 - NULL_SHARE
+        case _:
+            return SHARE
+
+
+def _values(expression: Expression, distinct: Sequence[float]) -> float:
+    """How many values an expression takes: as many as its columns together."""
+    match expression:
+        case Literal():
+            return 1.0
+        case Column():
+            return max(distinct[expression.index], 1.0)
+        case _:
+            return max([1.0, *(distinct[column] for column in columns_of(expression))])
+
+
+def pinned(predicate: Expression) -> dict[int, float]:
+    """The columns that the predicate holds to a few values, and to how many."""
+    found: dict[int, float] = {}
+    for part in conjuncts(predicate):
+        match part:
+            case Call("eq", (Column() as column, Literal())) | Call("eq", (Literal(), Column() as column)):
+                found[column.index] = 1.0
+            case Call("in", (Column() as column, *listed)):
+                found[column.index] = float(len(listed))
+    return found
