@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sash.plan.types import Schema
+from sash.errors import CatalogError
+from sash.plan.types import TIMESTAMP, TIMESTAMP_NTZ, Schema
 
 NativeTyper = Callable[[str, str], pa.DataType | None]
 """(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it."""
@@ -30,6 +31,15 @@ class RelationEntry:
     schema: Schema
     retroactive: bool = True
     changes: bool = False
+
+
+def time_column(name: str, schema: Schema) -> str:
+    """The column that a stream takes its time from where nobody says: the one called `ts`, or the only timestamp."""
+    called = [field.name for field in schema if field.name.lower() == "ts"]
+    times = [field.name for field in schema if field.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
+    if called or len(times) == 1:
+        return (called or times)[0]
+    raise CatalogError(f"stream {name} needs a time column: call it ts, or give the stream exactly one TIMESTAMP")
 
 
 @dataclass
