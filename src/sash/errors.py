@@ -77,3 +77,11 @@ class StrategyError(SashError):
 
 class CheckpointError(SashError):
     """A checkpoint that belongs to another query or another version."""
+
+
+class SinkError(SashError):
+    """A store that is not there, or refuses what it is given; `passing` if another try may help."""
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,11 +65,20 @@ def _triggered(writer: DataStreamWriter, trigger: str | None) -> DataStreamWrite
         case "once":
             return writer.trigger(once=True)
         case _:
-            if not re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
-                raise CatalogError(
-                    f'trigger must be None, "available_now", "once" or a time such as "500 milliseconds", not {trigger!r}'
-                )
             return writer.trigger(processingTime=trigger)
+
+
+def check_trigger(trigger: str | None, beating: Sequence[str]) -> None:
+    """Whether there is such a trigger, and streams with a heartbeat can have it."""
+    if trigger in ("available_now", "once"):
+        if beating:
+            raise CatalogError(
+                f"stream {beating[0]} has a heartbeat, so its input has no end: trigger {trigger!r} cannot be"
+            )
+    elif trigger is not None and not re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
+        raise CatalogError(
+            f'trigger must be None, "available_now", "once" or a time such as "500 milliseconds", not {trigger!r}'
+        )
 
 
 class Running:
