@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from sash.durations import microseconds
 from sash.errors import CatalogError, UnknownNameError, UnsupportedSqlError
-from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.catalog import Catalog, RelationEntry, stream_entry
 from sash.plan.options import Options
-from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.planning import plan_query
 from sash.query import Query
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sash.spark.plan import Source
-
-_TIMES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
 
 
 class Engine:
@@ -73,19 +70,12 @@ class Engine:
         if bad_rows not in ("fail", "drop"):
             raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
         schema, refused = read_schema(df)
-        found = next((field for field in schema if field.name.lower() == time.lower()), None)
-        if found is None:
-            raise CatalogError(f"stream {name} has no column {time!r} to take its time from; say which with time=...")
-        if found.dtype not in _TIMES:
-            raise CatalogError(
-                f"the time column {time!r} of stream {name} is {type_name(found.dtype)}: make it TIMESTAMP, TIMESTAMP_NTZ, "
-                "DATE, or BIGINT microseconds"
-            )
+        entry = stream_entry(name, schema, time)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = Source(df, microseconds(slack, "slack"), beat, bad_rows == "drop")
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
-        self._catalog.streams[name.lower()] = StreamEntry(name, schema, found.name)
+        self._catalog.streams[name.lower()] = entry
 
     def relation(
         self,
@@ -113,6 +103,25 @@ class Engine:
         self._refused[name.lower()] = refused
         self._relations[name.lower()] = df
         self._catalog.relations[name.lower()] = RelationEntry(name, schema)
+
+    def drop(self, name: str) -> None:
+        """Forget a stream or relation; queries that were made over it go on."""
+        known = name.lower()
+        if known not in self._streams and known not in self._relations:
+            raise CatalogError(f"there is no stream or relation {name}")
+        for registered in (
+            self._streams,
+            self._relations,
+            self._refused,
+            self._catalog.streams,
+            self._catalog.relations,
+        ):
+            registered.pop(known, None)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The registered streams and relations, by schema."""
+        return self._catalog
 
     def sql(self, text: str, strategy: str = "auto") -> Query:
         """Plan a standing query over the registered streams and relations."""
