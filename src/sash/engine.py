@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -15,11 +15,14 @@ from sash.planning import plan_query
 from sash.query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from sash.metrics import MetricsServer
+    from sash.spark.listener import BatchListener
     from sash.spark.plan import Source
+    from sash.spark.sinks import Running
 
 
 class Engine:
@@ -43,6 +46,10 @@ class Engine:
         self._streams: dict[str, Source] = {}
         self._relations: dict[str, DataFrame] = {}
         self._refused: dict[str, dict[str, str]] = {}
+        self._running: dict[str, Running] = {}
+        self._told: list[Callable[[str, dict[str, Any]], None]] = []
+        self._listener: BatchListener | None = None
+        self._server: MetricsServer | None = None
 
     def stream(
         self,
@@ -134,7 +141,59 @@ class Engine:
             self._explain_refused(text, problem)
             raise
         inputs = Inputs(dict(self._streams), dict(self._relations))
-        return Query(planned, self.spark, inputs, self.shards, self.checkpoint)
+        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._keep)
+
+    @property
+    def running(self) -> dict[str, Running]:
+        """The queries that were started, by name; one that has ended makes room for another of its name."""
+        return dict(self._running)
+
+    def on_progress(self, told: Callable[[str, dict[str, Any]], None]) -> None:
+        """Call a function with a query's name and its progress after every batch, from a thread of Spark's."""
+        self._told.append(told)
+        self._listen()
+
+    def metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
+        """Serve the metrics of all queries for Prometheus, and say where; port 0 is any that is free."""
+        from sash.metrics import MetricsServer, exposition
+
+        if self._server is not None:
+            raise CatalogError(f"the metrics are already served at {self._server.url}")
+        try:
+            self._server = MetricsServer(lambda: exposition(self.running), port, host)
+        except OSError as problem:
+            raise CatalogError(f"metrics cannot be served on {host}:{port}: {problem.strerror}") from None
+        self._listen()
+        return self._server.url
+
+    def close(self) -> None:
+        """Stop every query, and serving metrics; the Spark session stays."""
+        for running in self._running.values():
+            running.stop()
+        self._running.clear()
+        if self._listener is not None:
+            self.spark.streams.removeListener(self._listener)
+            self._listener = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _keep(self, name: str, running: Running) -> None:
+        self._running[name] = running
+        running.told = lambda progress: [told(name, progress) for told in self._told]
+
+    def _listen(self) -> None:
+        """Hear of every batch, so that totals are right however seldom they are asked for."""
+        from sash.spark.listener import BatchListener
+
+        if self._listener is None:
+            self._listener = BatchListener(self._heard)
+            self.spark.streams.addListener(self._listener)
+
+    def _heard(self, query: str) -> None:
+        for running in self.running.values():
+            if running.id == query:
+                running.count()
 
     def _claim(self, name: str) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", name):

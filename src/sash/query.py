@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ class Query:
     inputs: Inputs
     shards: int
     checkpoint: str | None = None
+    keep: Callable[[str, Running], None] | None = None
 
     @property
     def schema(self) -> Schema:
@@ -71,6 +72,7 @@ class Query:
         that the query has); None is what suits the sink. `trigger` is None, "available_now", "once" or a period such as
         "500 milliseconds".
         """
+        from sash.spark.counts import operator_names
         from sash.spark.fingerprint import check_fingerprint
         from sash.spark.session import query_settings
         from sash.spark.sinks import check_trigger, start_query
@@ -92,7 +94,11 @@ class Query:
         with query_settings(self.spark, self._width, place):
             changes = self._changes(chosen, key)
             written = {option: str(value) for option, value in options.items()}
-            return start_query(changes, sink, written, trigger, place, name, temporary)
+            operators = operator_names(self.planned.physical)
+            running = start_query(changes, sink, written, trigger, place, name, temporary, operators)
+        if self.keep is not None:
+            self.keep(name or f"query-{running.id[:8]}", running)
+        return running
 
     def _answer(self, mode: Mode, key: Sequence[str] | None, identity: str) -> Answer:
         from sash.spark.plan import time_type

@@ -17,6 +17,7 @@ from sash.operators.window import assign
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, walk
 from sash.physical.registry import Relations, build
 from sash.plan.nodes import Unbounded, Window
+from sash.state.buffer import Buffer
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
@@ -31,14 +32,15 @@ BEGINNING = -(2**62)
 
 @dataclass
 class Counts:
-    """Rows, positive and negative, that an operator took in and put out."""
+    """Rows, positive and negative, that an operator took in and put out, and how many expired in its buffers."""
 
     taken: int = 0
     taken_negative: int = 0
     given: int = 0
     given_negative: int = 0
+    expired: int = 0
 
-    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch) -> None:
+    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
         """Count one call of the operator."""
         self.add(
             Counts(
@@ -46,6 +48,7 @@ class Counts:
                 sum(int((batch.sign < 0).sum()) for batch in inputs),
                 len(output),
                 int((output.sign < 0).sum()),
+                expired,
             )
         )
 
@@ -55,6 +58,7 @@ class Counts:
         self.taken_negative += other.taken_negative
         self.given += other.given
         self.given_negative += other.given_negative
+        self.expired += other.expired
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,11 @@ class Shard:
     def state_rows(self) -> int:
         """How many rows the operators remember, and how many wait."""
         return sum(operator.state_rows for operator in self._operators) + self.waiting
+
+    @property
+    def operator_rows(self) -> dict[str, int]:
+        """How many rows each operator remembers."""
+        return {name: operator.state_rows for name, operator in zip(self._names, self._operators, strict=True)}
 
     @property
     def waiting(self) -> int:
@@ -209,9 +218,10 @@ class Shard:
         }
         for node, operator, name in zip(self._order, self._operators, self._names, strict=True):
             inputs = [results[id(child)] for child in node.inputs]
+            before = Buffer.expired
             output = operator.process(inputs, clock)
             results[id(node)] = output
-            counts.setdefault(name, Counts()).note(inputs, output)
+            counts.setdefault(name, Counts()).note(inputs, output, Buffer.expired - before)
         return results[id(self._stage.root)]
 
 

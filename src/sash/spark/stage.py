@@ -29,6 +29,7 @@ from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range
+from sash.spark.counts import Delays, packed
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
@@ -138,7 +139,9 @@ class Round(StatefulProcessor):
             )
         return header
 
-    def outgoing(self, stage: Stage, shard: int, clock: int, parts: Iterator[ChangeBatch]) -> Iterator[Message]:
+    def outgoing(
+        self, stage: Stage, shard: int, clock: int, parts: Iterator[ChangeBatch], delays: Delays
+    ) -> Iterator[Message]:
         """The changes as messages for the stages that read them, or for the output, part by part as they come."""
         last = stage.index == len(self._plan.stages) - 1
         if last and self._mode != "changes":
@@ -150,6 +153,7 @@ class Round(StatefulProcessor):
                 for to, rows in zip(target.labels, shards, strict=True):
                     yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, shard, number, clock))
             if last:
+                delays.note(changes)
                 note = Message(label, len(self._plan.stages), 0, ROWS, shard, number, clock, rows_out=len(changes))
                 yield from pack_rows(changes, note)
 
@@ -157,6 +161,10 @@ class Round(StatefulProcessor):
         """The operators of the stage on the arena's memory."""
         width = len(self._layout.labels[stage.index])
         return Shard(self._plan, stage, arena.memory, self._relations, number, width)
+
+    def counts(self, stage: Stage, taken: Taken, shard: Shard, delays: Delays) -> list[int]:
+        """What a note says of the operators and of the delays."""
+        return packed(self._plan, stage, taken.counts, shard.operator_rows, delays.buckets)
 
     def number(self, stage: Stage, label: int) -> int:
         """Which shard of the stage the label stands for."""
@@ -217,8 +225,10 @@ class _ShardRun:
                 note.rebuilt = 1
             taken = shard.take(arrivals)
             # The changes leave first: they are unpacked while more are made and what must survive is written.
-            yield from self._owner.outgoing(self._stage, self._shard, taken.clock, shard.release(taken))
+            delays = Delays()
+            yield from self._owner.outgoing(self._stage, self._shard, taken.clock, shard.release(taken), delays)
             self._write(shard, taken, arena)
+            note.counts = self._owner.counts(self._stage, taken, shard, delays)
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             del shard
             arena.seal(self._state["nonce"])
