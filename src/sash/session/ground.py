@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -110,8 +111,9 @@ class OnPaper:
     """The statements are checked against declared columns. Spark is started only for what nobody but Spark can tell:
     functions that Sash has not, and relations whose columns are not declared."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Callable[[], SparkSession] | None = None) -> None:
         self._catalog = Catalog(native_type=self._native_type)
+        self._start = start
         self._spark: SparkSession | None = None
         self._beating: set[str] = set()
 
@@ -124,7 +126,8 @@ class OnPaper:
         """A session, when there is no way round it."""
         from sash.spark.session import embedded_session
 
-        self._spark = self._spark or embedded_session()
+        if self._spark is None:
+            self._spark = (self._start or embedded_session)()
         return self._spark
 
     @property

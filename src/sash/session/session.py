@@ -110,13 +110,6 @@ class Session:
             case SetOption():
                 return self._set(statement)
 
-    def stop(self) -> None:
-        """Stop every query."""
-        for _, running in self.queries.values():
-            if running is not None:
-                running.stop()
-        self.queries.clear()
-
     def _create_query(self, statement: CreateQuery) -> Said:
         name = statement.name
         if name.lower() in self.queries:
