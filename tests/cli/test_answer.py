@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from rich.console import Console
 
-from sash.cli.answer import AnswerBoard, answer_table
+from sash.cli.answer import AnswerBoard, answer_table, order_of
+from sash.cli.catalog import declared
 from sash.plan.types import DOUBLE, STRING, Field
+from sash.planning import plan_query
 
 SCHEMA = (Field("k", STRING), Field("total", DOUBLE))
 
@@ -30,6 +33,23 @@ def test_the_answer_is_in_order_with_nulls_last() -> None:
     board = AnswerBoard(SCHEMA)
     board.apply([("+", 1, (None, 1.0)), ("+", 1, ("b", None)), ("+", 1, ("a", 2.0)), ("+", 1, ("a", 2.0))])
     assert board.answer() == [("a", 2.0), ("a", 2.0), ("b", None), (None, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("clause", "names"),
+    [
+        ("n", [None, "a", "c", "b"]),
+        ("n DESC", ["b", "a", "c", None]),
+        ("n DESC NULLS FIRST", [None, "b", "a", "c"]),
+        ("n + 1", ["a", "b", "c", None]),
+    ],
+)
+def test_the_answer_of_a_query_with_an_order_is_in_it(clause: str, names: list[str | None]) -> None:
+    sql = f"SELECT k, n FROM s [NOW] ORDER BY {clause} LIMIT 9"
+    planned = plan_query(sql, declared(["s(ts BIGINT, k STRING, n INT)"], []))
+    board = AnswerBoard(planned.schema, order_of(planned.written))
+    board.apply([("+", 1, row) for row in [("c", 1), (None, None), ("b", 2), ("a", 1)]])
+    assert [row[0] for row in board.answer()] == names
 
 
 def test_a_table_has_as_many_rows_as_there_is_room() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
@@ -13,6 +14,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sash.plan.expressions import Column
+from sash.plan.nodes import Node, Project, SortKey, TopK
 from sash.plan.types import Schema, is_numeric
 
 if TYPE_CHECKING:
@@ -31,8 +34,9 @@ Row = tuple[Any, ...]
 class AnswerBoard:
     """The answer of a query, folded batch by batch."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, order: Sequence[SortKey] = ()) -> None:
         self.schema = schema
+        self.order = order
         self.rows: Counter[Row] = Counter()
         self.batches = 0
         self.changes = 0
@@ -60,14 +64,34 @@ class AnswerBoard:
             self.as_of = ordered[-1][1]
 
     def answer(self) -> list[Row]:
-        """The rows, duplicates as often as they are there, in order of their columns (NULLs last)."""
-        listed = list(self.rows.elements())
-        return sorted(listed, key=lambda row: [(value is None, "" if value is None else value) for value in row])
+        """The rows, duplicates as often as they are there, as the query orders them, else by column (NULLs last)."""
+        listed = sorted(self.rows.elements(), key=lambda row: [_comparable(value, nulls_first=False) for value in row])
+        for key in reversed(self.order):
+            first = key.nulls_first != key.descending
+            listed.sort(key=lambda row: _comparable(row[key.column], nulls_first=first), reverse=key.descending)
+        return listed
+
+
+def _comparable(value: Any, *, nulls_first: bool) -> tuple[bool, Any]:
+    return (value is None) != nulls_first, "" if value is None else value
+
+
+def order_of(node: Node) -> tuple[SortKey, ...]:
+    """The order that a query asks for at its top, where the answer's columns tell it."""
+    if isinstance(node, TopK):
+        return node.order
+    if not isinstance(node, Project):
+        return ()
+    places = {e.index: place for place, e in reversed(list(enumerate(node.expressions))) if isinstance(e, Column)}
+    below = order_of(node.child)
+    if any(key.column not in places for key in below):
+        return ()
+    return tuple(replace(key, column=places[key.column]) for key in below)
 
 
 def watch(query: Query, console: Console, stop: threading.Event, trigger: str | None, *, form: str) -> None:
     """Run a query and show its answer until it ends or `stop` is set; form: `live`, `plain` or `json`."""
-    board = AnswerBoard(query.schema)
+    board = AnswerBoard(query.schema, order_of(query.planned.written))
     running = query.start(board, mode="net", trigger=trigger)
     try:
         if form == "live":
@@ -90,8 +114,8 @@ def watch(query: Query, console: Console, stop: threading.Event, trigger: str | 
 def _watch_live(board: AnswerBoard, running: Running, console: Console, stop: threading.Event) -> None:
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while running.active and not stop.wait(_REFRESH):
-            live.update(_picture(board, running, console), refresh=True)
-        live.update(_picture(board, running, console), refresh=True)
+            live.update(_picture(board, console, "; Ctrl-C ends it"), refresh=True)
+        live.update(_picture(board, console, ""), refresh=True)
 
 
 def _watch_lines(
@@ -121,7 +145,7 @@ def _json_line(board: AnswerBoard, change: tuple[str, Any, Row]) -> str:
     return json.dumps({"op": op, "ts": ts, "row": named}, default=str)
 
 
-def _picture(board: AnswerBoard, running: Running, console: Console) -> Group:
+def _picture(board: AnswerBoard, console: Console, hint: str) -> Group:
     with board.lock:
         room = max(3, console.height - _MARGIN)
         table = answer_table(board, room)
@@ -132,7 +156,7 @@ def _picture(board: AnswerBoard, running: Running, console: Console) -> Group:
             state = f"{more}last change at {board.as_of}; {board.changes:,} changes in {board.batches:,} batches"
         else:
             state = "waiting for the first batch"
-    return Group(table, Text(f"{state}; Ctrl-C ends it", style="dim"))
+    return Group(table, Text(f"{state}{hint}", style="dim"))
 
 
 def answer_table(board: AnswerBoard, most: int) -> Table:
