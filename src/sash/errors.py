@@ -79,6 +79,10 @@ class CheckpointError(SashError):
     """A checkpoint that belongs to another query or another version."""
 
 
+class QueryFailedError(SashError):
+    """A query that failed while it ran, for the reason that Spark or the sink gave; the exception is its cause."""
+
+
 class SinkError(SashError):
     """A store that is not there, or refuses what it is given; `passing` if another try may help."""
 

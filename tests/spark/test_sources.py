@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sash.errors import CatalogError
+from sash.engine import Engine
+from sash.errors import CatalogError, QueryFailedError
 from sash.spark.sources import static_frame, stream_frame
 from sash.sql.script import read_script
 from sash.sql.statements import CreateRelation, CreateStream, Input
@@ -42,8 +43,12 @@ def test_files_of_any_age_are_read_with_the_declared_columns(spark: SparkSession
 def test_a_header_that_says_otherwise_is_not_read_by_position(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("item,ts\n7,1\n")
     sql = f"CREATE STREAM s (ts BIGINT, item INT) USING csv OPTIONS (path '{tmp_path}', header true)"
-    with pytest.raises(Exception, match="CSV header"):
-        collected(spark, sql, "csv_header")
+    engine = Engine(spark)
+    engine.stream("s", stream_frame(spark, given(sql)))
+    running = engine.sql("SELECT item FROM s [NOW]").start("noop")
+    with pytest.raises(QueryFailedError, match="CSV header does not conform to the schema; Header: item, ts"):
+        running.process_all()
+    running.stop()
 
 
 def test_lines_are_stamped_or_taken_apart(spark: SparkSession, tmp_path: Path) -> None:

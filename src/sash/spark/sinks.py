@@ -17,13 +17,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import sash.errors
-from sash.errors import CatalogError, SashError
+from sash.errors import CatalogError, QueryFailedError, SashError
 from sash.spark.progress import Progress
 
 Sink = str | Callable[[DataFrame, int], None]
 
 _POLL = 0.05
 _REMEMBERED = 1_000
+_EXCEPTION = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 _RAISED = re.compile(r"sash\.errors\.(\w+): (.*)")
 
 
@@ -181,7 +182,7 @@ class Running:
 
 @contextmanager
 def sash_errors() -> Iterator[None]:
-    """Errors that Sash raised in a worker come out of Spark as what they were."""
+    """Errors that Sash raised in a worker come out of Spark as what they were, others with the reason that is innermost."""
     try:
         yield
     except PySparkException as problem:
@@ -189,4 +190,14 @@ def sash_errors() -> Iterator[None]:
         kind = getattr(sash.errors, found[1], None) if found else None
         if found and isinstance(kind, type) and issubclass(kind, SashError):
             raise kind(found[2].strip()) from problem
-        raise
+        raise QueryFailedError(_reason(problem)) from problem
+
+
+def _reason(problem: BaseException) -> str:
+    """What the innermost cause says; of a traceback, its last word."""
+    while (cause := getattr(problem, "_cause", None)) is not None:
+        problem = cause
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    raised = [line for line in lines if _EXCEPTION.match(line)]
+    chosen = raised[-1:] if "Traceback" in str(problem) and raised else lines[:5]
+    return "; ".join(chosen) or type(problem).__name__

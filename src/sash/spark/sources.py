@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -134,8 +135,10 @@ def _spark_errors(spark: SparkSession, what: str, given: Input, known: Mapping[s
     """What Spark says of a source, in a line."""
     try:
         yield
-    except (PySparkException, TypeError) as problem:
+    except (PySparkException, Py4JError, TypeError) as problem:
         text = str(problem).strip().splitlines()[0]
+        if isinstance(problem, Py4JJavaError):
+            text = str(problem.java_exception.getMessage())
         if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find" in text:
             if given.source == "kafka":
                 text = f"Spark's Kafka package is not there: start with --conf spark.jars.packages={KAFKA_PACKAGE}:{spark.version}"

@@ -32,11 +32,12 @@ class KafkaTopic(Store):
         options = {name: str(value) for name, value in self.options.items()}
 
         def write(batch: DataFrame, number: int) -> None:
+            from py4j.protocol import Py4JJavaError
             from pyspark.errors import PySparkException
 
             try:
                 messages(batch, answer).write.format("kafka").options(**options).save()
-            except PySparkException as problem:
+            except (PySparkException, Py4JJavaError) as problem:
                 if "Failed to find" in str(problem) or "DATA_SOURCE_NOT_FOUND" in str(problem):
                     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{batch.sparkSession.version}"
                     raise CatalogError(
