@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from sash.durations import microseconds
 from sash.errors import CatalogError, UnknownNameError, UnsupportedSqlError
-from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.catalog import Catalog, RelationEntry, stream_entry
 from sash.plan.options import Options
 from sash.plan.statistics import declared
-from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.planning import plan_query
 from sash.query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from sash.metrics import MetricsServer
+    from sash.spark.listener import BatchListener
     from sash.spark.plan import Source
-
-_TIMES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
+    from sash.spark.sinks import Running
 
 
 class Engine:
@@ -54,6 +54,10 @@ class Engine:
         self._streams: dict[str, Source] = {}
         self._relations: dict[str, DataFrame] = {}
         self._refused: dict[str, dict[str, str]] = {}
+        self._running: dict[str, Running] = {}
+        self._told: list[Callable[[str, dict[str, Any]], None]] = []
+        self._listener: BatchListener | None = None
+        self._server: MetricsServer | None = None
 
     def stream(
         self,
@@ -84,20 +88,13 @@ class Engine:
         if bad_rows not in ("fail", "drop"):
             raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
         schema, refused = read_schema(df)
-        found = next((field for field in schema if field.name.lower() == time.lower()), None)
-        if found is None:
-            raise CatalogError(f"stream {name} has no column {time!r} to take its time from; say which with time=...")
-        if found.dtype not in _TIMES:
-            raise CatalogError(
-                f"the time column {time!r} of stream {name} is {type_name(found.dtype)}: make it TIMESTAMP, TIMESTAMP_NTZ, "
-                "DATE, or BIGINT microseconds"
-            )
         statistics = declared(name, tuple(field.name for field in schema), rate=rate, distinct=distinct)
+        entry = replace(stream_entry(name, schema, time), statistics=statistics)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = Source(df, microseconds(slack, "slack"), beat, bad_rows == "drop")
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
-        self._catalog.streams[name.lower()] = StreamEntry(name, schema, found.name, statistics)
+        self._catalog.streams[name.lower()] = entry
 
     def relation(
         self,
@@ -132,6 +129,25 @@ class Engine:
         self._relations[name.lower()] = df
         self._catalog.relations[name.lower()] = RelationEntry(name, schema, statistics=statistics)
 
+    def drop(self, name: str) -> None:
+        """Forget a stream or relation; queries that were made over it go on."""
+        known = name.lower()
+        if known not in self._streams and known not in self._relations:
+            raise CatalogError(f"there is no stream or relation {name}")
+        for registered in (
+            self._streams,
+            self._relations,
+            self._refused,
+            self._catalog.streams,
+            self._catalog.relations,
+        ):
+            registered.pop(known, None)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The registered streams and relations, by schema."""
+        return self._catalog
+
     def sql(self, text: str, strategy: str | None = None) -> Query:
         """Plan a standing query over the registered streams and relations; `strategy` is the engine's, if not given."""
         from sash.spark.plan import Inputs
@@ -143,7 +159,59 @@ class Engine:
             self._explain_refused(text, problem)
             raise
         inputs = Inputs(dict(self._streams), dict(self._relations))
-        return Query(planned, self.spark, inputs, self.shards, self.checkpoint)
+        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._keep)
+
+    @property
+    def running(self) -> dict[str, Running]:
+        """The queries that were started, by name; one that has ended makes room for another of its name."""
+        return dict(self._running)
+
+    def on_progress(self, told: Callable[[str, dict[str, Any]], None]) -> None:
+        """Call a function with a query's name and its progress after every batch, from a thread of Spark's."""
+        self._told.append(told)
+        self._listen()
+
+    def metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
+        """Serve the metrics of all queries for Prometheus, and say where; port 0 is any that is free."""
+        from sash.metrics import MetricsServer, exposition
+
+        if self._server is not None:
+            raise CatalogError(f"the metrics are already served at {self._server.url}")
+        try:
+            self._server = MetricsServer(lambda: exposition(self.running), port, host)
+        except OSError as problem:
+            raise CatalogError(f"metrics cannot be served on {host}:{port}: {problem.strerror}") from None
+        self._listen()
+        return self._server.url
+
+    def close(self) -> None:
+        """Stop every query, and serving metrics; the Spark session stays."""
+        for running in self._running.values():
+            running.stop()
+        self._running.clear()
+        if self._listener is not None:
+            self.spark.streams.removeListener(self._listener)
+            self._listener = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _keep(self, name: str, running: Running) -> None:
+        self._running[name] = running
+        running.told = lambda progress: [told(name, progress) for told in self._told]
+
+    def _listen(self) -> None:
+        """Hear of every batch, so that totals are right however seldom they are asked for."""
+        from sash.spark.listener import BatchListener
+
+        if self._listener is None:
+            self._listener = BatchListener(self._heard)
+            self.spark.streams.addListener(self._listener)
+
+    def _heard(self, query: str) -> None:
+        for running in self.running.values():
+            if running.id == query:
+                running.count()
 
     def _claim(self, name: str) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", name):

@@ -11,10 +11,32 @@ class SqlSyntaxError(SashError):
     """The text is not SQL as Sash reads it."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
-        where = f" (line {line}, column {column})" if line is not None else ""
-        super().__init__(message + where)
+        super().__init__(message)
+        self.message = message
         self.line = line
         self.column = column
+
+    def __str__(self) -> str:
+        where = f" (line {self.line}, column {self.column})" if self.line is not None else ""
+        return self.message + where
+
+    def move(self, line: int, column: int) -> None:
+        """The text that the place is in starts here in a longer one."""
+        assert self.line is not None
+        assert self.column is not None
+        self.column += column - 1 if self.line == 1 else 0
+        self.line += line - 1
+
+    def marked(self, text: str) -> str:
+        """The message, and the line that it is about with the place marked."""
+        if self.line is None or self.column is None:
+            return self.message
+        lines = text.splitlines() or [""]
+        shown = lines[min(self.line, len(lines)) - 1]
+        margin = f"  {self.line} | "
+        tabs = "".join("\t" if character == "\t" else " " for character in shown[: self.column - 1])
+        mark = tabs + " " * (self.column - 1 - len(tabs)) + "^"
+        return f"{self.message}\n{margin}{shown}\n{' ' * (len(margin) - 2)}| {mark}"
 
 
 class UnknownNameError(SqlSyntaxError):
@@ -59,3 +81,15 @@ class StrategyError(SashError):
 
 class CheckpointError(SashError):
     """A checkpoint that belongs to another query or another version."""
+
+
+class QueryFailedError(SashError):
+    """A query that failed while it ran, for the reason that Spark or the sink gave; the exception is its cause."""
+
+
+class SinkError(SashError):
+    """A store that is not there, or refuses what it is given; `passing` if another try may help."""
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing

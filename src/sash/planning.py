@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from sash.errors import CatalogError
 from sash.optimizer.optimizer import Optimized, optimize_in_steps
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.catalog import Catalog
+from sash.plan.keys import keys
 from sash.plan.nodes import Node, Stream, walk
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
@@ -52,6 +54,20 @@ class Planned:
     def streams(self) -> tuple[str, ...]:
         """The streams that the query reads, by name."""
         return tuple(dict.fromkeys(node.name for node in walk(self.written) if isinstance(node, Stream)))
+
+    def key(self, names: Sequence[str] | None, *, needed: bool) -> tuple[int, ...] | None:
+        """The columns that tell the answer's rows apart, as the user names them or as the plan knows them."""
+        if names is None or not needed:
+            known = sorted(keys(self.optimized), key=lambda key: (len(key), sorted(key)))
+            if needed and not known:
+                raise CatalogError("upsert needs rows with a key: select all GROUP BY columns, or use mode='net'")
+            return tuple(sorted(known[0])) if known else None
+        columns = [field.name.lower() for field in self.schema]
+        missing = [name for name in names if name.lower() not in columns]
+        if missing:
+            shown = ", ".join(field.name for field in self.schema)
+            raise CatalogError(f"key column {missing[0]!r} is not in the answer; it has {shown}")
+        return tuple(columns.index(name.lower()) for name in names)
 
     def explain(self, *, all: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
         """The plan as text: update patterns, estimates, rules, stages, partition keys, buffers, and what runs straight

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
-from sash.plan.keys import keys
 from sash.plan.tree import tree
 from sash.plan.types import Schema
 from sash.planning import Planned
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from sash.spark.output import Mode
     from sash.spark.plan import Inputs
     from sash.spark.sinks import Running, Sink
+    from sash.spark.stores import Answer
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Query:
     inputs: Inputs
     shards: int
     checkpoint: str | None = None
+    keep: Callable[[str, Running], None] | None = None
 
     @property
     def schema(self) -> Schema:
@@ -55,34 +56,55 @@ class Query:
     def start(
         self,
         sink: Sink = "console",
-        mode: Mode = "changes",
+        mode: Mode | None = None,
         trigger: str | None = None,
         checkpoint: str | None = None,
         key: Sequence[str] | None = None,
         name: str | None = None,
         **options: Any,
     ) -> Running:
-        """Run the query into a sink: a Spark format with its options, or a function of a batch and its number.
+        """Run the query into a sink: a store of Sash's, a Spark format, or a function of a batch and its number.
 
-        A function is called once per batch with a DataFrame that is already computed; after a failure the last batch
-        may come again under the same number. `mode` is `changes`, `net` or `upsert` (by `key`, or by the key that the
-        query has). `trigger` is None, "available_now", "once" or a period such as "500 milliseconds".
+        The stores are "postgres" (`url`, `table`), "changelog" (`path`) and "kafka" (`kafka.bootstrap.servers`,
+        `topic`). A function is called once per batch with a DataFrame that is already computed; after a failure the
+        last batch may come again under the same number. `mode` is `changes`, `net` or `upsert` (by `key`, or by the key
+        that the query has); None is what suits the sink. `trigger` is None, "available_now", "once" or a period such as
+        "500 milliseconds".
         """
+        from sash.spark.counts import operator_names
         from sash.spark.fingerprint import check_fingerprint
         from sash.spark.session import query_settings
-        from sash.spark.sinks import start_query
+        from sash.spark.sinks import check_trigger, start_query
+        from sash.spark.stores import STORES
 
-        beating = [name for name in self.planned.streams if self.inputs.streams[name.lower()].heartbeat is not None]
-        if beating and trigger in ("available_now", "once"):
-            raise CatalogError(
-                f"stream {beating[0]} has a heartbeat, so its input has no end: trigger {trigger!r} cannot be"
-            )
+        streams = self.inputs.streams
+        check_trigger(trigger, [name for name in self.planned.streams if streams[name.lower()].heartbeat is not None])
+        store = STORES[sink](options) if isinstance(sink, str) and sink in STORES else None
+        if store is None:
+            chosen = mode or "changes"
+        else:
+            keyed = key is not None or self.planned.key(None, needed=False) is not None
+            chosen = store.mode(mode, keyed)
+        self._check(chosen, key)
         place, temporary = self._place(checkpoint, name)
-        check_fingerprint(self.spark, place, self._fingerprint())
+        identity = check_fingerprint(self.spark, place, self._fingerprint())
+        if store is not None:
+            sink, options = store.open(self._answer(chosen, key, identity)), {}
         with query_settings(self.spark, self._width, place):
-            changes = self._changes(mode, key)
+            changes = self._changes(chosen, key)
             written = {option: str(value) for option, value in options.items()}
-            return start_query(changes, sink, written, trigger, place, name, temporary)
+            operators = operator_names(self.planned.physical)
+            running = start_query(changes, sink, written, trigger, place, name, temporary, operators)
+        if self.keep is not None:
+            self.keep(name or f"query-{running.id[:8]}", running)
+        return running
+
+    def _answer(self, mode: Mode, key: Sequence[str] | None, identity: str) -> Answer:
+        from sash.spark.plan import time_type
+        from sash.spark.stores import Answer
+
+        chosen = self.planned.key(key, needed=mode == "upsert")
+        return Answer(self.schema, time_type(self.planned.physical), mode, chosen, identity)
 
     @property
     def _width(self) -> int:
@@ -90,26 +112,18 @@ class Query:
         return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
     def _changes(self, mode: Mode, key: Sequence[str] | None) -> DataFrame:
-        from sash.spark.output import MODES
         from sash.spark.plan import change_frame
+
+        positions = self._check(mode, key)
+        return change_frame(self.planned.physical, self.schema, self.inputs, self._width, mode, positions)
+
+    def _check(self, mode: Mode, key: Sequence[str] | None) -> tuple[int, ...] | None:
+        """The key by which the mode reduces changes."""
+        from sash.spark.output import MODES
 
         if mode not in MODES:
             raise CatalogError(f"unknown output mode {mode!r}; use one of {', '.join(MODES)}")
-        positions = self._key(key, needed=mode == "upsert")
-        return change_frame(self.planned.physical, self.schema, self.inputs, self._width, mode, positions)
-
-    def _key(self, names: Sequence[str] | None, *, needed: bool) -> tuple[int, ...] | None:
-        """The columns that tell the answer's rows apart, as the user names them or as the plan knows them."""
-        if names is None or not needed:
-            known = sorted(keys(self.planned.optimized), key=lambda key: (len(key), sorted(key)))
-            if needed and not known:
-                raise CatalogError("upsert needs rows with a key: select all GROUP BY columns, or use mode='net'")
-            return tuple(sorted(known[0])) if known else None
-        columns = [field.name for field in self.schema]
-        missing = [name for name in names if name not in columns]
-        if missing:
-            raise CatalogError(f"key column {missing[0]!r} is not in the answer; it has {', '.join(columns)}")
-        return tuple(columns.index(name) for name in names)
+        return self.planned.key(key, needed=mode == "upsert")
 
     def _place(self, checkpoint: str | None, name: str | None) -> tuple[str, bool]:
         if checkpoint is not None:

@@ -53,7 +53,7 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
         engine.relation("S", spark.range(3))
     with pytest.raises(UnsupportedSqlError, match="not supported yet"):
         engine.relation("r", spark.range(3), retroactive=False)
-    with pytest.raises(StrategyError, match="no strategy"):
+    with pytest.raises(StrategyError, match="there is no strategy"):
         engine.sql("SELECT value FROM s [NOW]", strategy="wild")
 
 

@@ -1,5 +1,6 @@
-"""`python -m sash.cli` is the command `sash`."""
+"""`python -m sash.cli` is the command `sash`; so is this file, for spark-submit."""
 
 from sash.cli.main import run
 
-run()
+if __name__ == "__main__":
+    run()

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable
 
 from sash.errors import CatalogError
-from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
-from sash.plan.types import TIMESTAMP, TIMESTAMP_NTZ, Schema
+from sash.plan.catalog import Catalog, RelationEntry, StreamEntry, time_column
+from sash.plan.types import Schema
 from sash.rows import parse_schema
 
-TIME = "ts"
 _DECLARATION = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 
 
@@ -24,7 +23,7 @@ def declared(streams: Iterable[str], relations: Iterable[str]) -> Catalog:
     catalog = Catalog()
     for text in streams:
         name, schema = _declaration(text)
-        catalog.streams[name.lower()] = StreamEntry(name, schema, _time_column(name, schema))
+        catalog.streams[name.lower()] = StreamEntry(name, schema, time_column(name, schema))
     for text in relations:
         name, schema = _declaration(text)
         catalog.relations[name.lower()] = RelationEntry(name, schema)
@@ -36,13 +35,3 @@ def _declaration(text: str) -> tuple[str, Schema]:
     if found is None:
         raise CatalogError(f"cannot read {text!r}: write it as 'sales(ts TIMESTAMP, item_id INT, price DOUBLE)'")
     return found[1], parse_schema(found[2])
-
-
-def _time_column(name: str, schema: Schema) -> str:
-    """The column called `ts`, or the only timestamp."""
-    if any(field.name.lower() == TIME for field in schema):
-        return next(field.name for field in schema if field.name.lower() == TIME)
-    times = [field.name for field in schema if field.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
-    if len(times) == 1:
-        return times[0]
-    raise CatalogError(f"stream {name} needs a time column: call it {TIME}, or give the stream exactly one TIMESTAMP")

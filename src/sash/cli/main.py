@@ -59,6 +59,91 @@ def explain(
     typer.echo(planned.explain(all=every), nl=False)
 
 
+Master = Annotated[
+    str | None, typer.Option(help="Where Spark runs, such as local[4] or spark://host:7077; default: all cores here.")
+]
+Conf = Annotated[list[str], typer.Option(help="One of Spark's settings, as name=value. May be repeated.")]
+Checkpoint = Annotated[
+    str | None, typer.Option(help="The folder in which every query keeps its state, on any file system of Spark's.")
+]
+
+
+@app.command()
+def sql(
+    command: Annotated[
+        str | None, typer.Option("--command", "-c", help="Statements to execute, instead of asking.")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Print changes as lines instead of a table in place.")] = False,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="End a SELECT after so long; default: at Ctrl-C.")
+    ] = None,
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+    checkpoint: Checkpoint = None,
+    as_json: AsJson = False,
+) -> None:
+    """A shell: declare streams, ask standing queries and watch their answers; or execute what is piped in."""
+    from sash.cli.shell import run_shell
+
+    form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
+    settings = _settings(conf)
+    raise typer.Exit(
+        run_shell(command, form=form, seconds=seconds, master=master, conf=settings, checkpoint=checkpoint)
+    )
+
+
+@app.command("run")
+def run_file(
+    job: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")],
+    checkpoint: Checkpoint = None,
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+    shards: Annotated[int | None, typer.Option(min=1, help="Parallel parts of a query; default: one per core.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve metrics for Prometheus here.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Log in JSON, a line for every event and batch.")] = False,
+) -> None:
+    """Run a file of statements as a job, until its queries end or it is told to stop (SIGTERM, Ctrl-C).
+
+    Without --checkpoint the state is beside the file, in a folder of its name that ends in .checkpoint; run it again, and
+    it goes on where it was. Exit codes: 0 it ended or was stopped, 1 the job is wrong, 2 the command line is, 3 a query
+    failed.
+    """
+    from sash.cli.job import run_job
+
+    raise typer.Exit(
+        run_job(
+            job,
+            checkpoint=checkpoint,
+            master=master,
+            conf=_settings(conf),
+            shards=shards,
+            as_json=as_json,
+            metrics_port=metrics_port,
+        )
+    )
+
+
+@app.command()
+def validate(
+    job: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check a file of statements, columns and types included, without running it."""
+    from sash.cli.job import validate_job
+
+    raise typer.Exit(validate_job(job, as_json=as_json))
+
+
+def _settings(conf: list[str]) -> dict[str, str]:
+    pairs = [entry.partition("=") for entry in conf]
+    for name, equals, _ in pairs:
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"{name!r} is not name=value", param_hint="--conf")
+    return {name.strip(): value for name, _, value in pairs}
+
+
 def _text(query: str) -> str:
     """The contents of the file of that name, or, where there is none, the argument itself."""
     try:

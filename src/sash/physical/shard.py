@@ -20,6 +20,7 @@ from sash.physical.registry import Relations, build
 from sash.physical.strategies.clock_triggered import CLOCK_TRIGGERED
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Window
+from sash.state.buffer import Buffer
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
@@ -34,15 +35,17 @@ BEGINNING = -(2**62)
 
 @dataclass
 class Counts:
-    """Rows, positive and negative, that an operator took in and put out, and the time messages that it heard."""
+    """Rows, positive and negative, that an operator took in and put out, the time messages that it heard, and how many
+    rows expired in its buffers."""
 
     taken: int = 0
     taken_negative: int = 0
     given: int = 0
     given_negative: int = 0
     messages: int = 0
+    expired: int = 0
 
-    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch) -> None:
+    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
         """Count one call of the operator."""
         self.add(
             Counts(
@@ -50,6 +53,7 @@ class Counts:
                 sum(int((batch.sign < 0).sum()) for batch in inputs),
                 len(output),
                 int((output.sign < 0).sum()),
+                expired,
             )
         )
 
@@ -60,6 +64,7 @@ class Counts:
         self.given += other.given
         self.given_negative += other.given_negative
         self.messages += other.messages
+        self.expired += other.expired
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,11 @@ class Shard:
     def state_rows(self) -> int:
         """How many rows the operators remember, and how many wait."""
         return sum(operator.state_rows for operator in self._operators) + self.waiting
+
+    @property
+    def operator_rows(self) -> dict[str, int]:
+        """How many rows each operator remembers."""
+        return {name: operator.state_rows for name, operator in zip(self._names, self._operators, strict=True)}
 
     @property
     def waiting(self) -> int:
@@ -270,9 +280,10 @@ class Shard:
                 inputs, until = self._pacing.admit(number, inputs, everything)
             if self._listening is not None:
                 counted.messages += self._listening.hear(number, inputs, clock)
+            before = Buffer.expired
             output = operator.process(inputs, until)
             results[id(node)] = output
-            counted.note(inputs, output)
+            counted.note(inputs, output, Buffer.expired - before)
         return results[id(self._stage.root)]
 
 

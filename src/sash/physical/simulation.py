@@ -28,6 +28,7 @@ from sash.physical.strategies.base import NEVER, Ear, Settings, must_expire
 from sash.physical.strategies.piggyback import Carried
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Node
+from sash.state.buffer import Buffer
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.memory import HeapMemory, Ints
 
@@ -236,8 +237,9 @@ class _Step(_Server):
         if clock == self.clock and not work:
             return None, now
         self.clock = clock
+        before = Buffer.expired
         output = self._operator.process(batches, clock)
-        self.counts.note(batches, output)
+        self.counts.note(batches, output, Buffer.expired - before)
         due = self.give(output, work, now)
         if messages and self.node.expiry in ("fifo", "calendar") and clock - 1 > self._told:
             last = int(output.ts[-1]) if len(output) else NEVER

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics
-from sash.plan.types import Schema
+from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
 
 NativeTyper = Callable[[str, str], pa.DataType | None]
 """(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it."""
@@ -33,6 +34,31 @@ class RelationEntry:
     retroactive: bool = True
     changes: bool = False
     statistics: Statistics = UNKNOWN
+
+
+_TIMES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
+
+
+def stream_entry(name: str, schema: Schema, time: str) -> StreamEntry:
+    """The entry of a stream whose time is in the column of that name, in any case."""
+    found = next((field for field in schema if field.name.lower() == time.lower()), None)
+    if found is None:
+        raise CatalogError(f"stream {name} has no column {time!r} to take its time from; say which with time=...")
+    if found.dtype not in _TIMES:
+        raise CatalogError(
+            f"the time column {time!r} of stream {name} is {type_name(found.dtype)}: make it TIMESTAMP, TIMESTAMP_NTZ, "
+            "DATE, or BIGINT microseconds"
+        )
+    return StreamEntry(name, schema, found.name)
+
+
+def time_column(name: str, schema: Schema) -> str:
+    """The column that a stream takes its time from where nobody says: the one called `ts`, or the only timestamp."""
+    called = [field.name for field in schema if field.name.lower() == "ts"]
+    times = [field.name for field in schema if field.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
+    if called or len(times) == 1:
+        return (called or times)[0]
+    raise CatalogError(f"stream {name} needs a time column: call it ts, or give the stream exactly one TIMESTAMP")
 
 
 @dataclass

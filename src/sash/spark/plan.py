@@ -22,16 +22,16 @@ from sash.physical.registry import Relations
 from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
+from sash.spark.counts import observed
 from sash.spark.gather import Gather
 from sash.spark.labels import shard_labels
 from sash.spark.legs import leg_frame, relation_table
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import Mode
+from sash.spark.progress import METRICS
 from sash.spark.scatter import TIME, Beat, Scatter, Target
 from sash.spark.stage import Layout, Round
 from sash.sql.render import quoted
-
-METRICS = "sash"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def change_frame(
     columns = ", ".join(
         ["_op STRING", f"_ts {type_name(time)}", *(f"{quoted(f.name)} {_sql_type(f.dtype)}" for f in schema)]
     )
-    return _observed(packed, output).mapInArrow(gather, columns)
+    return _observed(packed, plan).mapInArrow(gather, columns)
 
 
 def rounds_of(plan: PhysicalPlan) -> list[tuple[int, ...]]:
@@ -180,10 +180,11 @@ def _tables(plan: PhysicalPlan, inputs: Inputs) -> Relations:
     return {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
 
 
-def _observed(packed: DataFrame, output: int) -> DataFrame:
+def _observed(packed: DataFrame, plan: PhysicalPlan) -> DataFrame:
     sums = ("rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt")
     return packed.observe(
         METRICS,
-        sf.min(sf.when(sf.col("stage") == output, sf.col("clock"))).alias("clock"),
+        sf.min(sf.when(sf.col("stage") == len(plan.stages), sf.col("clock"))).alias("clock"),
         *(sf.sum(name).alias(name) for name in sums),
+        *observed(plan),
     )

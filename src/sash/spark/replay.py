@@ -23,6 +23,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from sash.physical.shard import Counts
 from sash.plan.types import Schema
 from sash.planning import Planned
+from sash.spark.counts import PARTS, operator_names
 from sash.spark.plan import Inputs, Source, change_frame
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks import start_query
@@ -58,7 +59,7 @@ def replay_on_spark(
     end: int,
     shards: int,
 ) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
-    """The changes in order, the number of late rows, the rows in state at the end (operators are not counted)."""
+    """The changes in order, the number of late rows, the rows in state at the end, what operators did."""
     spark = embedded_session()
     home = Path(tempfile.mkdtemp(prefix="sash-replay-"))
     spark.conf.set(_RECENT, str(len(batches) + 100))
@@ -74,27 +75,29 @@ def replay_on_spark(
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
         with query_settings(spark, shards):
             changes = change_frame(planned.physical, planned.schema, Inputs(streams, tables, control), shards)
-            return _run(changes, planned.schema, str(home / "checkpoint"))
+            return _run(changes, planned, str(home / "checkpoint"))
     finally:
         spark.conf.unset(_RECENT)
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(changes: DataFrame, schema: Schema, checkpoint: str) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
-    dtypes = [field.dtype for field in schema]
+def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
+    dtypes = [field.dtype for field in planned.schema]
+    operators = operator_names(planned.physical)
     collected: dict[int, ChangeBatch] = {}
 
     def collect(batch: DataFrame, number: int) -> None:
         collected[number] = read_changes(batch.toArrow(), dtypes)
 
-    running = start_query(changes, collect, {}, "available_now", checkpoint, None, temporary=False)
+    running = start_query(changes, collect, {}, "available_now", checkpoint, None, False, operators)
     try:
         running.await_termination()
         progress = running.progress()
+        counts = {name: Counts(*(seen[part] for part in PARTS[:-1])) for name, seen in running.operators().items()}
     finally:
         running.stop()
     ordered = [collected[number].sorted() for number in sorted(collected)]
-    return concat([ChangeBatch.empty(dtypes), *ordered]), progress["total_late"], progress.get("state_rows", 0), {}
+    return concat([ChangeBatch.empty(dtypes), *ordered]), progress["total_late"], progress.get("state_rows", 0), counts
 
 
 def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:

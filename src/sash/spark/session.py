@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -48,10 +50,11 @@ def embedded_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     _let_workers_import_us()
     count = cores or os.cpu_count() or 1
+    builder = SparkSession.builder.appName("sash")
+    if master is not None or not submitted():
+        builder = builder.master(master or f"local[{count},4]")
     builder = (
-        SparkSession.builder.master(master or f"local[{count},4]")
-        .appName("sash")
-        .config("spark.ui.enabled", "false")
+        builder.config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.extraJavaOptions", "-Xss16m -XX:+UseParallelGC")
         .config("spark.driver.memory", "2g")
@@ -63,9 +66,30 @@ def embedded_session(
     )
     for name, value in (extra or {}).items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with _out_of_reach_of_signals():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _out_of_reach_of_signals() -> Iterator[None]:
+    """A signal to our group of processes (Ctrl-C, `timeout`, a supervisor) is ours to answer: the JVM is not to end
+    under a batch that we are about to finish. It ends when we do: its standard input does."""
+    import pyspark.java_gateway
+
+    gateway: Any = pyspark.java_gateway
+    launch = gateway.Popen
+    gateway.Popen = partial(launch, start_new_session=True)
+    try:
+        yield
+    finally:
+        gateway.Popen = launch
+
+
+def submitted() -> bool:
+    """Whether spark-submit started us: then the JVM is there, and the master is its to say."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _let_workers_import_us() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,11 +17,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import sash.errors
-from sash.errors import CatalogError, SashError
-from sash.spark.plan import METRICS
+from sash.errors import CatalogError, QueryFailedError, SashError
+from sash.spark.progress import Progress
 
 Sink = str | Callable[[DataFrame, int], None]
 
+_POLL = 0.05
+_REMEMBERED = 1_000
+_EXCEPTION = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 _RAISED = re.compile(r"sash\.errors\.(\w+): (.*)")
 
 
@@ -31,6 +36,7 @@ def start_query(
     checkpoint: str,
     name: str | None,
     temporary: bool,
+    operators: Sequence[str] = (),
 ) -> Running:
     """Start writing the changes to the sink."""
     writer = changes.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
@@ -39,7 +45,7 @@ def start_query(
     writer = _triggered(writer, trigger)
     writer = writer.foreachBatch(_once(sink)) if callable(sink) else writer.format(sink).options(**options)
     with sash_errors():
-        return Running(writer.start(), checkpoint if temporary else None)
+        return Running(writer.start(), checkpoint if temporary else None, operators)
 
 
 def _once(sink: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
@@ -65,26 +71,42 @@ def _triggered(writer: DataStreamWriter, trigger: str | None) -> DataStreamWrite
         case "once":
             return writer.trigger(once=True)
         case _:
-            if not re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
-                raise CatalogError(
-                    f'trigger must be None, "available_now", "once" or a time such as "500 milliseconds", not {trigger!r}'
-                )
             return writer.trigger(processingTime=trigger)
+
+
+def check_trigger(trigger: str | None, beating: Sequence[str]) -> None:
+    """Whether there is such a trigger, and streams with a heartbeat can have it."""
+    if trigger in ("available_now", "once"):
+        if beating:
+            raise CatalogError(
+                f"stream {beating[0]} has a heartbeat, so its input has no end: trigger {trigger!r} cannot be"
+            )
+    elif trigger is not None and not re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
+        raise CatalogError(
+            f'trigger must be None, "available_now", "once" or a time such as "500 milliseconds", not {trigger!r}'
+        )
 
 
 class Running:
     """A query that runs."""
 
-    def __init__(self, query: StreamingQuery, temporary: str | None) -> None:
+    def __init__(self, query: StreamingQuery, temporary: str | None, operators: Sequence[str] = ()) -> None:
         self._query = query
         self._temporary = temporary
-        self._totals = dict.fromkeys(("rows_in", "rows_out", "late", "bad", "rebuilt"), 0)
-        self._counted = -1
+        self._progress = Progress(operators)
+        self.told: Callable[[dict[str, Any]], object] | None = None
+        self._untold: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
 
     @property
     def query(self) -> StreamingQuery:
         """Spark's own handle."""
         return self._query
+
+    @property
+    def id(self) -> str:
+        """The query's id, which its checkpoint keeps."""
+        return str(self._query.id)
 
     @property
     def active(self) -> bool:
@@ -110,34 +132,57 @@ class Running:
         with sash_errors():
             self._query.processAllAvailable()
 
-    def progress(self) -> dict[str, Any]:
-        """The last batch: its number and time, rows in and out, late and bad rows, the clock, the state's size.
+    def finish(self, timeout: float = 60) -> None:
+        """Stop it after the batch that runs now, if that ends in time; a batch that is cut off is run again next time."""
+        begun = self._query.lastProgress
+        until = time.monotonic() + timeout
+        while self._query.isActive and self._query.status["isTriggerActive"] and time.monotonic() < until:
+            last = self._query.lastProgress
+            if last is not None and (begun is None or last["batchId"] > begun["batchId"]):
+                break
+            time.sleep(_POLL)
+        self.stop()
 
-        The `total_...` numbers are of all batches since the start that Spark still remembers.
+    def progress(self) -> dict[str, Any]:
+        """The last batch: its number and time, rows and rates, late and bad rows, the clock, the state's size, the delay
+        of the output, and what each operator did. The `total_...` numbers are of all batches since the start.
         """
-        recent = [entry for entry in self._query.recentProgress if METRICS in entry["observedMetrics"]]
-        for entry in recent:
-            if entry["batchId"] > self._counted:
-                self._counted = entry["batchId"]
-                for part in self._totals:
-                    self._totals[part] += entry["observedMetrics"][METRICS][part] or 0
-        totals = {f"total_{part}": count for part, count in self._totals.items()}
-        if not recent:
-            return {"batch": None, **totals}
-        last = recent[-1]
-        seen = last["observedMetrics"][METRICS]
-        return {
-            "batch": last["batchId"],
-            "batch_ms": last["durationMs"].get("triggerExecution"),
-            "clock": seen["clock"],
-            **{part: seen[part] or 0 for part in (*self._totals, "state_rows", "state_bytes")},
-            **totals,
-        }
+        self.count()
+        with self._lock:
+            return self._progress.last()
+
+    def operators(self) -> dict[str, dict[str, int]]:
+        """What each operator did since the start: rows in and out, negative ones, expirations; its rows in state now."""
+        self.count()
+        with self._lock:
+            return self._progress.operators()
+
+    def delays(self) -> tuple[int, ...]:
+        """The histogram of output delays since the start; its edges are `sash.spark.counts.EDGES`."""
+        self.count()
+        with self._lock:
+            return self._progress.delays
+
+    def news(self) -> list[dict[str, Any]]:
+        """The progress of every batch that ended since this was last asked."""
+        self.count()
+        with self._lock:
+            fresh, self._untold = self._untold, []
+        return fresh
+
+    def count(self) -> None:
+        """Take in what Spark remembers of batches that were not counted yet: the last 100, so ask often, or listen."""
+        with self._lock:
+            fresh = self._progress.take(self._query.recentProgress)
+            self._untold = [*self._untold, *fresh][-_REMEMBERED:]
+        for progress in fresh:
+            if self.told is not None:
+                self.told(progress)
 
 
 @contextmanager
 def sash_errors() -> Iterator[None]:
-    """Errors that Sash raised in a worker come out of Spark as what they were."""
+    """Errors that Sash raised in a worker come out of Spark as what they were, others with the reason that is innermost."""
     try:
         yield
     except PySparkException as problem:
@@ -145,4 +190,14 @@ def sash_errors() -> Iterator[None]:
         kind = getattr(sash.errors, found[1], None) if found else None
         if found and isinstance(kind, type) and issubclass(kind, SashError):
             raise kind(found[2].strip()) from problem
-        raise
+        raise QueryFailedError(_reason(problem)) from problem
+
+
+def _reason(problem: BaseException) -> str:
+    """What the innermost cause says; of a traceback, its last word."""
+    while (cause := getattr(problem, "_cause", None)) is not None:
+        problem = cause
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    raised = [line for line in lines if _EXCEPTION.match(line)]
+    chosen = raised[-1:] if "Traceback" in str(problem) and raised else lines[:5]
+    return "; ".join(chosen) or type(problem).__name__

@@ -31,6 +31,7 @@ from sash.physical.nodes import PhysicalPlan, Stage, StreamLeg
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range, Rows, Unbounded
+from sash.spark.counts import Delays, packed
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
@@ -140,7 +141,7 @@ class Round(StatefulProcessor):
             )
         return header
 
-    def outgoing(self, stage: Stage, number: int, shard: Shard, taken: Taken) -> Iterator[Message]:
+    def outgoing(self, stage: Stage, number: int, shard: Shard, taken: Taken, delays: Delays) -> Iterator[Message]:
         """The changes as messages for the stages that read them, or for the output, part by part as they come."""
         parts = shard.release(taken)
         last = stage.index == len(self._plan.stages) - 1
@@ -154,6 +155,7 @@ class Round(StatefulProcessor):
                 for to, rows in zip(target.labels, shards, strict=True):
                     yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, number, part, clock))
             if last:
+                delays.note(changes)
                 note = Message(label, len(self._plan.stages), 0, ROWS, number, part, clock, rows_out=len(changes))
                 yield from pack_rows(changes, note)
 
@@ -161,6 +163,10 @@ class Round(StatefulProcessor):
         """The operators of the stage on the arena's memory."""
         width = len(self._layout.labels[stage.index])
         return Shard(self._plan, stage, arena.memory, self._relations, number, width)
+
+    def counts(self, stage: Stage, taken: Taken, shard: Shard, delays: Delays) -> list[int]:
+        """What a note says of the operators and of the delays."""
+        return packed(self._plan, stage, taken.counts, shard.operator_rows, delays, shard.switches)
 
     def number(self, stage: Stage, label: int) -> int:
         """Which shard of the stage the label stands for."""
@@ -224,8 +230,10 @@ class _ShardRun:
                 note.rebuilt = 1
             taken = shard.take(arrivals)
             # The changes leave first: they are unpacked while more are made and what must survive is written.
-            yield from self._owner.outgoing(self._stage, self._shard, shard, taken)
+            delays = Delays()
+            yield from self._owner.outgoing(self._stage, self._shard, shard, taken, delays)
             self._write(shard, taken, arena)
+            note.counts = self._owner.counts(self._stage, taken, shard, delays)
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             del shard
             arena.seal(self._state["nonce"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from sash.state.memory import Ints, Memory
 from sash.state.slots import Slots
@@ -11,6 +12,9 @@ from sash.state.slots import Slots
 class Buffer(ABC):
     """The live rows of one stamped input. Operators keep what they need of a row in arrays indexed by its slot."""
 
+    expired: ClassVar[int] = 0
+    """How many rows have expired in all buffers of this process; who wants to know of some takes the difference."""
+
     def __init__(self, memory: Memory) -> None:
         self.slots = Slots(memory)
 
@@ -18,9 +22,15 @@ class Buffer(ABC):
     def add(self, exp: Ints) -> Ints:
         """Slots for new rows with these expiration times."""
 
-    @abstractmethod
     def drain(self, clock: int) -> tuple[Ints, Ints]:
         """The rows with exp < clock, in order of expiry: (slots, exps). The caller releases the slots when done."""
+        slots, exps = self._drain(clock)
+        Buffer.expired += len(slots)
+        return slots, exps
+
+    @abstractmethod
+    def _drain(self, clock: int) -> tuple[Ints, Ints]:
+        """As `drain`, uncounted."""
 
     def release(self, slots: Ints) -> None:
         """Let drained slots be used again."""

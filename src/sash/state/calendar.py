@@ -42,7 +42,7 @@ class CalendarBuffer(Buffer):
             self._marks[_STARTED] = 1
             self._marks[_DRAINED] = first
 
-    def drain(self, clock: int) -> tuple[Ints, Ints]:
+    def _drain(self, clock: int) -> tuple[Ints, Ints]:
         if not self._marks[_STARTED]:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         first = int(self._marks[_DRAINED])

@@ -27,7 +27,7 @@ class FifoBuffer(Buffer):
         self._ends[_TAIL] = tail + len(exp)
         return slots
 
-    def drain(self, clock: int) -> tuple[Ints, Ints]:
+    def _drain(self, clock: int) -> tuple[Ints, Ints]:
         head, tail = int(self._ends[_HEAD]), int(self._ends[_TAIL])
         exps = self._queue["queue.exp"][head:tail]
         count = int(np.searchsorted(exps, clock, side="left"))

@@ -1,0 +1,180 @@
+"""An answer on the screen: folded from its changes, shown in place while it changes, or line by line."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from sash.plan.expressions import Column
+from sash.plan.nodes import Node, Project, SortKey, TopK
+from sash.plan.types import Schema, is_numeric
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from sash.query import Query
+    from sash.spark.sinks import Running
+
+_REFRESH = 0.25
+_MARGIN = 8
+"""Lines of the screen that are not rows of the answer."""
+
+Row = tuple[Any, ...]
+
+
+class AnswerBoard:
+    """The answer of a query, folded batch by batch."""
+
+    def __init__(self, schema: Schema, order: Sequence[SortKey] = ()) -> None:
+        self.schema = schema
+        self.order = order
+        self.rows: Counter[Row] = Counter()
+        self.batches = 0
+        self.changes = 0
+        self.as_of: Any = None
+        self.fresh: list[tuple[str, Any, Row]] = []
+        self.lock = threading.Lock()
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Take in a batch of changes that are netted."""
+        changes = [(row[0], row[1], tuple(row[2:])) for row in batch.collect()]
+        with self.lock:
+            self.apply(changes)
+
+    def apply(self, changes: list[tuple[str, Any, Row]]) -> None:
+        """Fold changes into the answer."""
+        ordered = sorted(changes, key=lambda change: (change[1], change[0] == "+"))
+        for op, _, row in ordered:
+            self.rows[row] += 1 if op == "+" else -1
+            if not self.rows[row]:
+                del self.rows[row]
+        self.fresh += ordered
+        self.batches += 1
+        self.changes += len(changes)
+        if ordered:
+            self.as_of = ordered[-1][1]
+
+    def answer(self) -> list[Row]:
+        """The rows, duplicates as often as they are there, as the query orders them, else by column (NULLs last)."""
+        listed = sorted(self.rows.elements(), key=lambda row: [_comparable(value, nulls_first=False) for value in row])
+        for key in reversed(self.order):
+            first = key.nulls_first != key.descending
+            listed.sort(key=lambda row: _comparable(row[key.column], nulls_first=first), reverse=key.descending)
+        return listed
+
+
+def _comparable(value: Any, *, nulls_first: bool) -> tuple[bool, Any]:
+    return (value is None) != nulls_first, "" if value is None else value
+
+
+def order_of(node: Node) -> tuple[SortKey, ...]:
+    """The order that a query asks for at its top, where the answer's columns tell it."""
+    if isinstance(node, TopK):
+        return node.order
+    if not isinstance(node, Project):
+        return ()
+    places = {e.index: place for place, e in reversed(list(enumerate(node.expressions))) if isinstance(e, Column)}
+    below = order_of(node.child)
+    if any(key.column not in places for key in below):
+        return ()
+    return tuple(replace(key, column=places[key.column]) for key in below)
+
+
+def watch(query: Query, console: Console, stop: threading.Event, trigger: str | None, *, form: str) -> None:
+    """Run a query and show its answer until it ends or `stop` is set; form: `live`, `plain` or `json`."""
+    board = AnswerBoard(query.schema, order_of(query.planned.written))
+    running = query.start(board, mode="net", trigger=trigger)
+    try:
+        if form == "live":
+            _watch_live(board, running, console, stop)
+        else:
+            _watch_lines(board, running, console, stop, _json_line if form == "json" else _plain_line)
+        if not running.active and not stop.is_set():
+            running.await_termination()  # raises what ended it
+        late = running.progress()["total_late"]
+    finally:
+        running.stop()
+    if form != "json":
+        with board.lock:
+            if form == "plain":
+                console.print(answer_table(board, len(board.rows)))
+            late_words = f", {late:,} rows came too late" if late else ""
+            console.print(f"{board.changes:,} changes in {board.batches:,} batches{late_words}", style="dim")
+
+
+def _watch_live(board: AnswerBoard, running: Running, console: Console, stop: threading.Event) -> None:
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while running.active and not stop.wait(_REFRESH):
+            live.update(_picture(board, console, "; Ctrl-C ends it"), refresh=True)
+        live.update(_picture(board, console, ""), refresh=True)
+
+
+def _watch_lines(
+    board: AnswerBoard,
+    running: Running,
+    console: Console,
+    stop: threading.Event,
+    line: Callable[[AnswerBoard, tuple[str, Any, Row]], str],
+) -> None:
+    active = True
+    while active:
+        active = running.active and not stop.wait(_REFRESH)
+        with board.lock:
+            fresh, board.fresh = board.fresh, []
+            for change in fresh:
+                console.out(line(board, change), highlight=False)
+
+
+def _plain_line(board: AnswerBoard, change: tuple[str, Any, Row]) -> str:
+    op, ts, row = change
+    return f"{op} {ts}  " + ", ".join(f"{field.name}={value}" for field, value in zip(board.schema, row, strict=True))
+
+
+def _json_line(board: AnswerBoard, change: tuple[str, Any, Row]) -> str:
+    op, ts, row = change
+    named = {field.name: value for field, value in zip(board.schema, row, strict=True)}
+    return json.dumps({"op": op, "ts": ts, "row": named}, default=str)
+
+
+def _picture(board: AnswerBoard, console: Console, hint: str) -> Group:
+    with board.lock:
+        room = max(3, console.height - _MARGIN)
+        table = answer_table(board, room)
+        hidden = sum(board.rows.values()) - room
+        board.fresh.clear()
+        more = f"and {hidden:,} more rows; " if hidden > 0 else ""
+        if board.batches:
+            state = f"{more}last change at {board.as_of}; {board.changes:,} changes in {board.batches:,} batches"
+        else:
+            state = "waiting for the first batch"
+    return Group(table, Text(f"{state}{hint}", style="dim"))
+
+
+def answer_table(board: AnswerBoard, most: int) -> Table:
+    """The answer as a table, so many rows of it."""
+    table = Table()
+    for field in board.schema:
+        table.add_column(field.name, justify="right" if is_numeric(field.dtype) else "left", overflow="fold")
+    for row in board.answer()[:most]:
+        table.add_row(*map(cell, row))
+    return table
+
+
+def cell(value: Any) -> Text:
+    """A value as it is shown; NULL is not the word "NULL"."""
+    if value is None:
+        return Text("NULL", style="dim")
+    if isinstance(value, float):
+        return Text(f"{value:,.6g}" if value != round(value, 2) else f"{value:,.2f}")
+    if isinstance(value, bytes | bytearray):
+        return Text(f"0x{value.hex()}")
+    return Text(str(value))

@@ -1,0 +1,67 @@
+"""The prompt of the shell: history, completion of keywords and names, and as many lines as a statement needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings
+
+from sash.sql.lexer import is_complete
+
+HISTORY = Path("~/.sash_history")
+
+_WORDS = """
+ALL ANALYZE AND AS BAD BETWEEN BY CASE CHANGES COUNT CREATE DESC DESCRIBE DISTINCT DROP ELSE END EXCEPT EXPLAIN FROM
+FULL GROUP HAVING HEARTBEAT HOUR IN INNER INTERSECT INTO IS JOIN KEY LEFT LIMIT MAX MIN MINUTE MODE NET NOT NOW NULL
+ON OPTIONS OR ORDER QUERIES QUERY RANGE RELATION RELATIONS RIGHT ROWS SECONDS SELECT SET SHOW SLACK SLIDE SNAPSHOT
+STRATEGY STREAM STREAMS SUM THEN TIME TRIGGER UNBOUNDED UNION UPSERT USING WHEN WHERE WINDOW WITH
+"""
+KEYWORDS = _WORDS.split()
+
+
+class Words(Completer):
+    """Completes the word before the cursor to a name that is known now, or to a keyword in the case that was begun."""
+
+    def __init__(self, names: Callable[[], list[str]]) -> None:
+        self._names = names
+
+    def get_completions(self, document: Any, complete_event: Any) -> Iterator[Completion]:
+        """The candidates."""
+        word = document.get_word_before_cursor(WORD=False)
+        if not word.strip():
+            return
+        for candidate in dict.fromkeys([*self._names(), *KEYWORDS]):
+            if candidate.lower().startswith(word.lower()) and candidate.lower() != word.lower():
+                shown = candidate.lower() if candidate in KEYWORDS and word.islower() else candidate
+                yield Completion(shown, start_position=-len(word))
+
+
+def is_finished(text: str) -> bool:
+    """Whether Enter ends what is typed: a whole statement, a command, or nothing at all."""
+    return not text.strip() or text.lstrip().startswith("\\") or is_complete(text)
+
+
+def prompt_session(names: Callable[[], list[str]], **terminal: Any) -> PromptSession[str]:
+    """A prompt that completes these names too."""
+    keys = KeyBindings()
+
+    @keys.add("enter", filter=Condition(lambda: is_finished(prompt.default_buffer.text)))
+    def accept(event: Any) -> None:
+        event.current_buffer.validate_and_handle()
+
+    prompt: PromptSession[str] = PromptSession(
+        history=FileHistory(str(HISTORY.expanduser())),
+        completer=Words(names),
+        complete_while_typing=False,
+        multiline=True,
+        key_bindings=keys,
+        prompt_continuation="   -> ",
+        **terminal,
+    )
+    return prompt

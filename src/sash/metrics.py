@@ -1,0 +1,128 @@
+"""Metrics for Prometheus: the queries of an engine as text, and a small server that gives it to who asks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sash.spark.sinks import Running
+
+CONTENT = "text/plain; version=0.0.4; charset=utf-8"
+
+_TOTALS = {
+    "rows_in": "Rows read from the streams.",
+    "rows_out": "Changes written to the sink.",
+    "late": "Rows that came too late and were dropped.",
+    "bad": "Rows without a time that were dropped.",
+    "rebuilt": "Shards whose working state was built again from the log.",
+}
+_GAUGES = {
+    "batch": "The number of the last batch.",
+    "batch_ms": "How long the last batch took, in milliseconds.",
+    "clock": "The instant up to which the answer is known, in microseconds.",
+    "rows_per_second": "Rows read per second in the last batch.",
+    "state_rows": "Rows in state.",
+    "state_bytes": "Bytes of working state.",
+}
+_OPERATOR_TOTALS = {
+    "rows_in": "Rows that the operator took in.",
+    "rows_in_negative": "Negative rows among them.",
+    "rows_out": "Rows that the operator put out.",
+    "rows_out_negative": "Negative rows among them.",
+    "expired": "Rows that expired in the operator's buffers.",
+}
+
+
+def exposition(running: Mapping[str, Running]) -> str:
+    """The metrics of the queries, in Prometheus' text format."""
+    progress = {name: query.progress() for name, query in running.items()}
+    operators = {name: query.operators() for name, query in running.items()}
+    lines: list[str] = []
+    lines += _family(
+        "up", "gauge", "Whether the query runs.", [({"query": n}, int(q.active)) for n, q in running.items()]
+    )
+    for part, told in _TOTALS.items():
+        values = [({"query": name}, seen.get(f"total_{part}", 0)) for name, seen in progress.items()]
+        lines += _family(f"{part}_total", "counter", told, values)
+    for part, told in _GAUGES.items():
+        known = [({"query": name}, seen[part]) for name, seen in progress.items() if seen.get(part) is not None]
+        lines += _family(part, "gauge", told, known)
+    for part, told in _OPERATOR_TOTALS.items():
+        lines += _family(f"operator_{part}_total", "counter", told, list(_per_operator(operators, part)))
+    lines += _family("operator_state_rows", "gauge", "Rows in state.", list(_per_operator(operators, "state_rows")))
+    lines += _delays(running)
+    return "\n".join(lines) + "\n"
+
+
+Labelled = tuple[dict[str, str], Any]
+
+
+def _family(name: str, kind: str, told: str, values: list[Labelled]) -> list[str]:
+    if not values:
+        return []
+    head = [f"# HELP sash_{name} {told}", f"# TYPE sash_{name} {kind}"]
+    return [*head, *(f"sash_{name}{_labels(labels)} {value}" for labels, value in values)]
+
+
+def _per_operator(operators: Mapping[str, Mapping[str, Mapping[str, int]]], part: str) -> Iterator[Labelled]:
+    for query, counts in operators.items():
+        for operator, seen in counts.items():
+            stage, place, kind = operator.split(".", 2)
+            yield {"query": query, "stage": stage, "place": place, "operator": kind}, seen[part]
+
+
+def _delays(running: Mapping[str, Running]) -> list[str]:
+    from sash.spark.counts import EDGES
+
+    name = "sash_output_delay_seconds"
+    lines = [f"# HELP {name} From a change's instant until it left the last stage.", f"# TYPE {name} histogram"]
+    for query, handle in running.items():
+        reached = 0
+        for edge, count in zip([*map(str, EDGES), "+Inf"], handle.delays(), strict=True):
+            reached += count
+            lines.append(f"{name}_bucket{_labels({'query': query, 'le': edge})} {reached}")
+        lines.append(f"{name}_count{_labels({'query': query})} {reached}")
+    return lines if len(lines) > 2 else []
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    escaped = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+    return "{" + ",".join(f'{name}="{value.translate(escaped)}"' for name, value in labels.items()) + "}"
+
+
+class MetricsServer:
+    """Answers GET /metrics on a port (0: any that is free) until it is closed."""
+
+    def __init__(self, text: Callable[[], str], port: int, host: str) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path.split("?")[0] not in ("/metrics", "/"):
+                    self.send_error(404)
+                    return
+                body = text().encode()
+                self.send_response(200)
+                self.send_header("Content-Type", CONTENT)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *arguments: Any) -> None:
+                """Say nothing: a scrape every few seconds is no news."""
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, name="sash-metrics", daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        host, port = self._server.server_address[:2]
+        return f"http://{host!s}:{port}/metrics"
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()

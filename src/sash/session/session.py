@@ -1,0 +1,223 @@
+"""Statements, executed one after the other: what each has to say is returned, and queries that are started are kept."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sash.errors import CatalogError, UnsupportedSqlError
+from sash.plan.options import Options
+from sash.plan.types import type_name
+from sash.session.ground import Ground, OnEngine
+from sash.sql.source import did_you_mean
+from sash.sql.statements import (
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    Describe,
+    Drop,
+    Explain,
+    Kind,
+    Select,
+    SetOption,
+    Show,
+    Snapshot,
+    Statement,
+)
+
+if TYPE_CHECKING:
+    from sash.engine import Engine
+    from sash.query import Query
+    from sash.spark.sinks import Running
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line or a few, to be shown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Rows, to be shown as a table."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A SELECT: whoever asked decides where its answer is to be shown, and until when."""
+
+    query: Query
+
+
+Reply = Said | Listed | Asked
+
+
+@dataclass
+class Settings:
+    """What SET can set, besides Spark's own settings."""
+
+    strategy: str = "auto"
+    trigger: str | None = None
+
+
+@dataclass
+class Session:
+    """Executes statements on its ground; `queries` are those that were started, by name."""
+
+    ground: Ground
+    queries: dict[str, tuple[CreateQuery, Running | None]] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+
+    @classmethod
+    def on(cls, engine: Engine) -> Session:
+        """A session in which statements have effect."""
+        return cls(OnEngine(engine))
+
+    def execute(self, statement: Statement) -> Reply:
+        """Do what a statement says."""
+        match statement:
+            case CreateStream():
+                self._claim(statement.input.name)
+                self.ground.add_stream(statement)
+                return Said(f"stream {statement.input.name} is there")
+            case CreateRelation():
+                self._claim(statement.input.name)
+                self.ground.add_relation(statement)
+                return Said(f"relation {statement.input.name} is there")
+            case CreateQuery():
+                return self._create_query(statement)
+            case Select():
+                with statement.query.place.of_errors():
+                    return Asked(self.ground.query(statement.query.sql, self.settings.strategy))
+            case Explain():
+                with statement.query.place.of_errors():
+                    return self._explain(statement)
+            case Snapshot():
+                with statement.query.place.of_errors():
+                    return self._snapshot(statement)
+            case Show():
+                return self._show(statement.what)
+            case Describe():
+                return self._describe(statement.name)
+            case Drop():
+                return self._drop(statement)
+            case SetOption():
+                return self._set(statement)
+
+    def _create_query(self, statement: CreateQuery) -> Said:
+        name = statement.name
+        if name.lower() in self.queries:
+            raise CatalogError(f"query {name} is already there: DROP QUERY {name} stops it")
+        self._claim(name)
+        with statement.query.place.of_errors():
+            running = self.ground.start(
+                statement, statement.strategy or self.settings.strategy, statement.trigger or self.settings.trigger
+            )
+        self.queries[name.lower()] = (statement, running)
+        return Said(f"query {name} runs into {statement.sink}")
+
+    def _explain(self, statement: Explain) -> Said:
+        if statement.form == "plan":
+            return Said(self.ground.plan(statement.query.sql, self.settings.strategy).explain().rstrip())
+        query = self.ground.query(statement.query.sql, self.settings.strategy)
+        if statement.form not in inspect.signature(query.explain).parameters:
+            raise UnsupportedSqlError(f"EXPLAIN {statement.form.upper()} is not supported yet")
+        explain: Any = query.explain
+        return Said(str(explain(**{statement.form: True})).rstrip())
+
+    def _snapshot(self, statement: Snapshot) -> Listed:
+        engine: Any = self.ground.engine if isinstance(self.ground, OnEngine) else None
+        snapshot = getattr(engine, "snapshot", None)
+        if snapshot is None:
+            raise UnsupportedSqlError("SNAPSHOT SELECT is not supported yet")
+        rows = [dict(row) for row in snapshot(statement.query.sql).rows]
+        columns = tuple(rows[0]) if rows else ()
+        return Listed(columns, [tuple(row.values()) for row in rows])
+
+    def _show(self, what: Kind) -> Listed:
+        catalog = self.ground.catalog
+        match what:
+            case "STREAM":
+                streams = catalog.streams.values()
+                return Listed(("stream", "time", "columns"), [(s.name, s.time, _columns(s.schema)) for s in streams])
+            case "RELATION":
+                relations = catalog.relations.values()
+                return Listed(("relation", "columns"), [(r.name, _columns(r.schema)) for r in relations])
+            case "QUERY":
+                return Listed(
+                    ("query", "sink", "state", "batch", "rows in", "rows out", "late"),
+                    [_standing(statement, running) for statement, running in self.queries.values()],
+                )
+
+    def _describe(self, name: str) -> Listed:
+        catalog = self.ground.catalog
+        entry = catalog.streams.get(name.lower()) or catalog.relations.get(name.lower())
+        if entry is not None:
+            return Listed(("column", "type"), [(f.name, type_name(f.dtype)) for f in entry.schema])
+        if name.lower() in self.queries:
+            statement, running = self.queries[name.lower()]
+            progress = {} if running is None else running.progress()
+            rows: list[tuple[Any, ...]] = [("query", statement.query.sql), ("sink", statement.sink)]
+            plain = (str, int, float, type(None))
+            return Listed(("what", "value"), rows + [(k, v) for k, v in progress.items() if isinstance(v, plain)])
+        raise self._unknown("stream, relation or query", name, [*catalog.streams, *catalog.relations, *self.queries])
+
+    def _drop(self, statement: Drop) -> Said:
+        catalog, name = self.ground.catalog, statement.name
+        known: dict[Kind, Any] = {"STREAM": catalog.streams, "RELATION": catalog.relations, "QUERY": self.queries}
+        what = statement.what.lower()
+        if name.lower() not in known[statement.what]:
+            if statement.if_exists:
+                return Said(f"there was no {what} {name}")
+            raise self._unknown(what, name, list(known[statement.what]))
+        if statement.what == "QUERY":
+            _, running = self.queries.pop(name.lower())
+            if running is not None:
+                running.stop()
+        else:
+            self.ground.drop(name)
+        return Said(f"{what} {name} is gone")
+
+    def _set(self, statement: SetOption) -> Said:
+        name, value = statement.name.lower(), statement.value
+        if name == "strategy":
+            self.settings.strategy = Options(str(value)).strategy
+        elif name == "trigger":
+            self.settings.trigger = None if str(value).lower() in ("none", "") else str(value)
+        elif name.startswith("spark."):
+            self.ground.configure(statement.name, str(value).lower() if isinstance(value, bool) else str(value))
+        else:
+            known = ("strategy", "trigger")
+            raise CatalogError(
+                f"there is no setting {statement.name}{did_you_mean(name, known)}; there are {', '.join(known)}, and "
+                "Spark's own, which start with spark."
+            )
+        return Said(f"{statement.name} is {value}")
+
+    def _claim(self, name: str) -> None:
+        catalog = self.ground.catalog
+        for what, known in (("stream", catalog.streams), ("relation", catalog.relations), ("query", self.queries)):
+            if name.lower() in known:
+                raise CatalogError(f"there is already a {what} {name}: DROP {what.upper()} {name} first")
+
+    @staticmethod
+    def _unknown(what: str, name: str, known: Sequence[str]) -> CatalogError:
+        there = f"; there are {', '.join(known)}" if known else ""
+        return CatalogError(f"there is no {what} {name}{did_you_mean(name, known)}{there}")
+
+
+def _columns(schema: Any) -> str:
+    return ", ".join(map(str, schema))
+
+
+def _standing(statement: CreateQuery, running: Running | None) -> tuple[Any, ...]:
+    progress: dict[str, Any] = {} if running is None else running.progress()
+    state = "runs" if running is not None and running.active else "has ended"
+    counts = [progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late")]
+    return statement.name, statement.sink, state, progress.get("batch"), *counts

@@ -1,0 +1,143 @@
+"""Counts of operators and of output delays: how they ride in a note, are observed by Spark, and are read again.
+
+A note has one array: seven numbers for every operator of the plan, in the order of its stages; then how long after its
+instant a change left the last stage, by the wall clock: a histogram, the sum and the longest; then how often edges have
+changed the way in which they pass times on (piggybacking).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sash.physical.nodes import Operation, PhysicalPlan, Stage, walk
+from sash.physical.shard import Counts
+from sash.state.changes import ChangeBatch
+from sash.state.memory import Ints
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+PARTS = ("rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "expired", "messages", "state_rows")
+EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+"""The upper ends of the histogram's buckets, in seconds; one more bucket is for what took longer."""
+
+_EDGES = np.array([round(edge * 1e6) for edge in EDGES], np.int64)
+_SAMPLE = 4096
+_LONGEST = 24 * 3600 * 1000
+"""What took longer counts as this, in milliseconds: such rows came from an archive."""
+
+_TAIL = len(EDGES) + 4
+"""Numbers after those of the operators: buckets, sum, longest, switches."""
+
+
+def operator_names(plan: PhysicalPlan) -> list[str]:
+    """The operators of all stages, as stage.place.operator."""
+    return [name for stage in plan.stages for name in stage_operators(stage)]
+
+
+def stage_operators(stage: Stage) -> list[str]:
+    """The operators of a stage, in the order in which a shard runs them."""
+    operations = [node for node in walk(stage.root) if isinstance(node, Operation)]
+    return [f"{stage.index}.{place}.{node.operator}" for place, node in enumerate(operations)]
+
+
+class Delays:
+    """The histogram of one shard and batch."""
+
+    def __init__(self) -> None:
+        self.buckets: Ints = np.zeros(len(EDGES) + 1, np.int64)
+        self.sum = 0
+        self.longest = 0
+
+    def note(self, changes: ChangeBatch) -> None:
+        """Count changes that leave now; of many, every so manieth stands for its neighbours."""
+        step = 1 + len(changes) // _SAMPLE
+        late = time.time_ns() // 1_000 - changes.ts[::step]
+        self.buckets += step * np.bincount(np.searchsorted(_EDGES, late, side="left"), minlength=len(EDGES) + 1)
+        if len(late):
+            millis = np.clip(late // 1000, 0, _LONGEST)
+            self.sum += step * int(millis.sum())
+            self.longest = max(self.longest, int(millis.max()))
+
+    @property
+    def numbers(self) -> list[int]:
+        """As they ride in a note: the sum and the longest in milliseconds."""
+        return [*self.buckets.tolist(), self.sum, self.longest]
+
+
+def packed(
+    plan: PhysicalPlan,
+    stage: Stage,
+    counts: Mapping[str, Counts],
+    state: Mapping[str, int],
+    late: Delays,
+    switches: int,
+) -> list[int]:
+    """The array of a note: what the operators of one stage did, its delays, and the switches of its edges."""
+    mine = {f"{stage.index}.{name}": (seen, state.get(name, 0)) for name, seen in counts.items()}
+    numbers: list[int] = []
+    for name in operator_names(plan):
+        seen, rows = mine.get(name, (Counts(), 0))
+        numbers += [seen.taken, seen.taken_negative, seen.given, seen.given_negative, seen.expired]
+        numbers += [seen.messages, rows]
+    return [*numbers, *late.numbers, switches]
+
+
+def observed(plan: PhysicalPlan) -> list[Column]:
+    """The sums over all notes of a batch (of the longest delay, the largest), for Spark to observe."""
+    from pyspark.sql import functions as sf
+
+    size = len(operator_names(plan)) * len(PARTS) + _TAIL
+    return [
+        (sf.max if place == size - 2 else sf.sum)(sf.col("counts")[place]).alias(_alias(place)) for place in range(size)
+    ]
+
+
+def _alias(place: int) -> str:
+    return f"n{place}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was observed of a batch."""
+
+    operators: dict[str, dict[str, int]]
+    delays: tuple[int, ...]
+    delay_sum: float
+    delay_longest: float
+    switches: int
+
+    @property
+    def delay_average(self) -> float | None:
+        """In seconds; None where nothing left."""
+        count = sum(self.delays)
+        return round(self.delay_sum / count, 6) if count else None
+
+
+def read(names: Sequence[str], seen: Any) -> Reading:
+    """The counts in what Spark observed, as a row or a mapping."""
+    numbers = [int(seen[_alias(place)] or 0) for place in range(len(names) * len(PARTS) + _TAIL)]
+    operators = {
+        name: dict(zip(PARTS, numbers[place * len(PARTS) : (place + 1) * len(PARTS)], strict=True))
+        for place, name in enumerate(names)
+    }
+    *buckets, total, longest, switches = numbers[len(names) * len(PARTS) :]
+    return Reading(operators, tuple(buckets), total / 1000, longest / 1000, switches)
+
+
+def percentile(delays: Sequence[int], share: float) -> float | None:
+    """The delay in seconds that this share of changes did not exceed, by bucket; None if there is none, or over an hour.
+
+    >>> percentile([0, 10] + [0] * 14, 0.5)
+    0.01
+    """
+    total = sum(delays)
+    if not total:
+        return None
+    place = int(np.searchsorted(np.cumsum(delays), share * total, side="left"))
+    return EDGES[place] if place < len(EDGES) else None

@@ -1,0 +1,75 @@
+"""Folders on a local path or on any file system that Spark knows: few small files, written whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Folder:
+    """A folder; it need not be there before something is written."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        parts = urlparse(location)
+        self._spark = spark
+        self._local = Path(parts.path if parts.scheme == "file" else location) if parts.scheme in ("", "file") else None
+        self._location = location
+
+    def read(self, name: str) -> str | None:
+        """The text of a file; None if there is none."""
+        if self._local is not None:
+            path = self._local / name
+            return path.read_text() if path.exists() else None
+        system, path = self._remote(name)
+        if not system.exists(path):
+            return None
+        stream = system.open(path)
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file or folder."""
+        if self._local is not None:
+            return (self._local / name).exists()
+        system, path = self._remote(name)
+        return bool(system.exists(path))
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, whole as soon as it is seen."""
+        if self._local is not None:
+            self._local.mkdir(parents=True, exist_ok=True)
+            draft = self._local / f".{name}.{os.getpid()}"
+            draft.write_text(text)
+            draft.replace(self._local / name)
+            return
+        system, path = self._remote(name)
+        stream = system.create(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a folder in this one another name, in the place of the one that has it."""
+        if self._local is not None:
+            shutil.rmtree(self._local / new, ignore_errors=True)
+            (self._local / old).rename(self._local / new)
+            return
+        system, source = self._remote(old)
+        _, target = self._remote(new)
+        system.delete(target, True)
+        system.rename(source, target)
+
+    def _remote(self, name: str) -> tuple[Any, Any]:
+        jvm: Any = self._spark.sparkContext._jvm  # noqa: SLF001  (Hadoop's file systems have no other door)
+        path = jvm.org.apache.hadoop.fs.Path(self._location, name)
+        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        return path.getFileSystem(configuration), path

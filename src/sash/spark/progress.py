@@ -1,0 +1,74 @@
+"""What is known of a query's batches: read from Spark's reports, the counts that it observed among them, and summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sash.spark.counts import EDGES, PARTS, percentile, read
+
+METRICS = "sash"
+"""The name under which Spark reports what it observed, to its listeners too."""
+
+_SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
+_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+class Progress:
+    """Of one query with these operators, since its start."""
+
+    def __init__(self, operators: Sequence[str]) -> None:
+        self._names = list(operators)
+        self._totals = dict.fromkeys(_SUMMED, 0)
+        self._operators = {name: dict.fromkeys(PARTS, 0) for name in operators}
+        self._counted = -1
+        self._last: dict[str, Any] = {"batch": None}
+        self.delays: tuple[int, ...] = (0,) * (len(EDGES) + 1)
+
+    def take(self, entries: Sequence[Any]) -> list[dict[str, Any]]:
+        """Count the batches of Spark's reports that are new; their progress."""
+        fresh = []
+        for entry in entries:
+            if METRICS in entry["observedMetrics"] and entry["batchId"] > self._counted:
+                self._counted = entry["batchId"]
+                self._count(entry)
+                fresh.append(self.last())
+        return fresh
+
+    def last(self) -> dict[str, Any]:
+        """The last batch, and the totals."""
+        return {**self._last, **{f"total_{part}": count for part, count in self._totals.items()}}
+
+    def operators(self) -> dict[str, dict[str, int]]:
+        """The totals of every operator, and its rows in state now."""
+        return {name: dict(counts) for name, counts in self._operators.items()}
+
+    def _count(self, entry: Any) -> None:
+        seen = entry["observedMetrics"][METRICS]
+        reading = read(self._names, seen) if self._names else None
+        millis = entry["durationMs"].get("triggerExecution") or 0
+        for part in _SUMMED:
+            self._totals[part] += seen[part] or 0
+        rows = seen["rows_in"] or 0
+        self._last = {
+            "batch": entry["batchId"],
+            "batch_ms": millis,
+            "clock": seen["clock"],
+            **{part: seen[part] or 0 for part in (*_SUMMED, "state_rows", "state_bytes")},
+            "rows_per_second": round(1000 * rows / millis, 1) if millis else None,
+        }
+        if reading is None:
+            return
+        self._last["expired"] = sum(counts["expired"] for counts in reading.operators.values())
+        self._last["delay_seconds"] = {
+            "average": reading.delay_average,
+            **{name: percentile(reading.delays, share) for name, share in _PERCENTILES.items()},
+            "max": reading.delay_longest,
+        }
+        self._last["switches"] = reading.switches
+        self._last["operators"] = reading.operators
+        self.delays = tuple(a + b for a, b in zip(self.delays, reading.delays, strict=True))
+        for name, counts in reading.operators.items():
+            known = self._operators[name]
+            for part in PARTS:
+                known[part] = counts[part] if part == "state_rows" else known[part] + counts[part]

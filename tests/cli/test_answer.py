@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from rich.console import Console
+
+from sash.cli.answer import AnswerBoard, answer_table, order_of
+from sash.cli.catalog import declared
+from sash.plan.types import DOUBLE, STRING, Field
+from sash.planning import plan_query
+
+SCHEMA = (Field("k", STRING), Field("total", DOUBLE))
+
+
+def shown(board: AnswerBoard, most: int = 10) -> str:
+    console = Console(width=60, record=True, quiet=True)
+    with console.capture() as capture:
+        console.quiet = False
+        console.print(answer_table(board, most))
+    return capture.get()
+
+
+def test_changes_are_folded_whatever_their_order_in_the_batch() -> None:
+    board = AnswerBoard(SCHEMA)
+    board.apply([("+", 1, ("a", 1.0)), ("+", 1, ("a", 1.0)), ("+", 2, (None, 2.0))])
+    board.apply([("+", 5, ("b", 3.0)), ("-", 4, ("a", 1.0)), ("-", 4, (None, 2.0))])
+    assert board.rows == Counter({("a", 1.0): 1, ("b", 3.0): 1})
+    assert (board.batches, board.changes, board.as_of) == (2, 6, 5)
+
+
+def test_the_answer_is_in_order_with_nulls_last() -> None:
+    board = AnswerBoard(SCHEMA)
+    board.apply([("+", 1, (None, 1.0)), ("+", 1, ("b", None)), ("+", 1, ("a", 2.0)), ("+", 1, ("a", 2.0))])
+    assert board.answer() == [("a", 2.0), ("a", 2.0), ("b", None), (None, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("clause", "names"),
+    [
+        ("n", [None, "a", "c", "b"]),
+        ("n DESC", ["b", "a", "c", None]),
+        ("n DESC NULLS FIRST", [None, "b", "a", "c"]),
+        ("n + 1", ["a", "b", "c", None]),
+    ],
+)
+def test_the_answer_of_a_query_with_an_order_is_in_it(clause: str, names: list[str | None]) -> None:
+    sql = f"SELECT k, n FROM s [NOW] ORDER BY {clause} LIMIT 9"
+    planned = plan_query(sql, declared(["s(ts BIGINT, k STRING, n INT)"], []))
+    board = AnswerBoard(planned.schema, order_of(planned.written))
+    board.apply([("+", 1, row) for row in [("c", 1), (None, None), ("b", 2), ("a", 1)]])
+    assert [row[0] for row in board.answer()] == names
+
+
+def test_a_table_has_as_many_rows_as_there_is_room() -> None:
+    board = AnswerBoard(SCHEMA)
+    board.apply([("+", 1, (name, 1.0)) for name in "abcdef"])
+    board.apply([("+", 1, (None, 1234.5))])
+    text = shown(board)
+    assert "1,234.50" in text
+    assert "NULL" in text
+    assert "f" in text
+    assert "f" not in shown(board, 3)

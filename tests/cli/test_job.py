@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sash.cli.main import app
+from tests.cli.command import python
+
+SALES = "CREATE STREAM sales (ts TIMESTAMP, item INT, price DOUBLE) USING csv OPTIONS (path 'sales');\n"
+GOOD = SALES + "CREATE QUERY q AS SELECT item, SUM(price) AS p FROM sales [RANGE 1 MINUTE] GROUP BY item INTO noop;\n"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    return tmp_path / "job.sql"
+
+
+def validated(job: Path, text: str, *options: str) -> tuple[int, str]:
+    job.write_text(text)
+    result = CliRunner().invoke(app, ["validate", str(job), *options])
+    return result.exit_code, result.output
+
+
+def test_a_job_that_is_right(job: Path) -> None:
+    assert validated(job, GOOD) == (0, f"{job} is right: 2 statements, 1 of them queries\n")
+
+
+def test_all_that_is_wrong_is_told_at_its_place(job: Path) -> None:
+    text = SALES + "CREATE QUERY q AS\n  SELECT prize FROM sales [NOW]\nINTO noop;\nSELECT item FROM sales [NOW];\n"
+    code, output = validated(job, text)
+    assert code == 1
+    assert f"{job}:3:10: there is no column prize; did you mean price?" in output
+    assert "  3 |   SELECT prize FROM sales [NOW]\n    |          ^" in output
+    assert f"{job}:5:1: a job's answers go somewhere" in output
+
+
+def test_problems_as_json(job: Path) -> None:
+    code, output = validated(job, "SHOW STREAM;", "--json")
+    (problem,) = json.loads(output)["problems"]
+    assert (code, problem["line"], problem["column"]) == (1, 1, 6)
+
+
+def test_a_job_without_a_query_has_nothing_to_do(job: Path) -> None:
+    code, output = validated(job, SALES)
+    assert code == 1
+    assert "starts no query" in output
+
+
+def test_checking_starts_no_java(job: Path) -> None:
+    job.write_text(GOOD)
+    program = (
+        "import sys; from pathlib import Path; from sash.cli.job import validate_job; "
+        f"code = validate_job(Path({str(job)!r}), as_json=False); "
+        "from pyspark import SparkContext; sys.exit(code or SparkContext._gateway is not None)"
+    )
+    done = python("-c", program)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["validate", "nowhere.sql"], 2), (["run"], 2), (["run", "nowhere.sql"], 2), (["sql", "--conf", "x"], 2)],
+)
+def test_a_wrong_command_line_is_not_a_wrong_job(arguments: list[str], code: int) -> None:
+    assert CliRunner().invoke(app, arguments).exit_code == code
+
+
+def test_a_wrong_job_ends_before_spark_starts(job: Path) -> None:
+    job.write_text("CREATE STREAM sales;")
+    result = CliRunner().invoke(app, ["run", str(job), "--json"])
+    assert result.exit_code == 1
+    (line,) = [json.loads(line) for line in result.output.splitlines()]
+    assert (line["event"], line["level"], line["line"], line["column"]) == ("error", "error", 1, 20)

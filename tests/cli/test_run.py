@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyspark
+import pytest
+
+import sash.cli.__main__ as command
+from sash.testing import replay
+from tests.cli.command import SOURCE
+from tests.postgres import server
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+QUERY = "SELECT item, COUNT(*) AS n, SUM(price) AS total FROM sales [RANGE 2 SECONDS] GROUP BY item"
+ROWS = 50
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with server() as where:
+        yield where
+
+
+def sales(files: int) -> list[dict[str, Any]]:
+    rnd = random.Random(7)
+    items = [rnd.choice([1, 2, 3, None]) for _ in range(files * ROWS)]
+    return [{"ts": n * 20_000, "item": item, "price": rnd.randint(0, 999)} for n, item in enumerate(items)]
+
+
+def write(folder: Path, rows: list[dict[str, Any]], first: int, last: int) -> None:
+    """Files of sales, each whole as soon as it is seen."""
+    folder.mkdir(exist_ok=True)
+    for number in range(first, last):
+        part = rows[number * ROWS : (number + 1) * ROWS]
+        lines = [f"{row['ts']},{'' if row['item'] is None else row['item']},{row['price']}" for row in part]
+        draft = folder / f".{number}"
+        draft.write_text("ts,item,price\n" + "\n".join(lines) + "\n")
+        os.utime(draft, (10**9 + number, 10**9 + number))
+        draft.rename(folder / f"{number:03d}.csv")
+
+
+def job(home: Path, into: str, query: str = QUERY) -> Path:
+    file = home / "job.sql"
+    file.write_text(
+        "CREATE STREAM sales (ts BIGINT, item INT, price BIGINT)\n"
+        f"USING csv OPTIONS (path '{home / 'sales'}', header true, maxFilesPerTrigger 1);\n"
+        f"CREATE QUERY totals AS {query}\nINTO {into};\n"
+    )
+    return file
+
+
+def started(*arguments: str, prefix: tuple[str, ...] = (sys.executable, "-m", "sash.cli")) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
+    return subprocess.Popen([*prefix, *arguments], stdout=subprocess.PIPE, stderr=None, text=True, env=environment)
+
+
+def events(process: subprocess.Popen[str], until: str, batch: int = -1) -> list[dict[str, Any]]:
+    """What a job logs, up to an event."""
+    found: list[dict[str, Any]] = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("{"):
+            found.append(json.loads(line))
+            if found[-1]["event"] == until and found[-1].get("batch", batch) >= batch:
+                return found
+    raise AssertionError(f"no {until} in {found}")
+
+
+def answer(url: str) -> set[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return set(connection.execute("SELECT item, n, total FROM totals").fetchall())
+
+
+def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres(url: str, tmp_path: Path) -> None:
+    rows = sales(9)
+    write(tmp_path / "sales", rows, 0, 5)
+    file = job(tmp_path, f"postgres (url '{url}', table 'totals')")
+
+    killed = started("run", str(file), "--json", "--shards", "2")
+    events(killed, "batch", 1)
+    killed.kill()
+    assert killed.wait(60) == -signal.SIGKILL
+
+    write(tmp_path / "sales", rows, 5, 9)
+    stopped = started("run", str(file), "--json", "--shards", "2")
+    seen = events(stopped, "batch", 8)
+    assert seen[-1]["total_late"] == 0
+    stopped.send_signal(signal.SIGTERM)
+    assert [entry["event"] for entry in events(stopped, "stopped")][-2:] == [
+        "stopping after the batch that runs",
+        "stopped",
+    ]
+    assert stopped.wait(120) == 0
+
+    last = rows[-1]["ts"] - 1
+    wanted = replay(QUERY, {"sales": rows}, unit="us", until=last).at(last)
+    assert answer(url) == {tuple(row.values()) for row in wanted}
+
+    changed = job(tmp_path, f"postgres (url '{url}', table 'totals')", QUERY.replace("2 SECONDS", "3 SECONDS"))
+    refused = started("run", str(changed), "--json", "--shards", "2")
+    (problem,) = [entry for entry in events(refused, "error") if entry["event"] == "error"]
+    assert "it belongs to another query" in problem["message"]
+    assert problem["line"] == 3
+    assert refused.wait(120) == 1
+
+
+def test_a_job_is_submitted_to_a_cluster(tmp_path: Path) -> None:
+    rows = sales(2)
+    write(tmp_path / "sales", rows, 0, 2)
+    file = job(tmp_path, f"changelog (path '{tmp_path / 'log'}') TRIGGER 'available_now'")
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    script = command.__file__
+    done = started("run", str(file), "--json", prefix=(submit, "--master", "local-cluster[2,1,1024]", script))
+    output, _ = done.communicate(timeout=600)
+    assert done.returncode == 0, output
+    logged = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    assert [entry["total_rows_in"] for entry in logged if entry["event"] == "batch"] == [50, 100]
+    assert logged[-1]["event"] == "ended"
+    assert sorted(path.name for path in (tmp_path / "log").glob("batch=*")) == ["batch=0", "batch=1"]
+
+
+def test_a_query_that_fails_ends_the_job_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "sales").mkdir()
+    (tmp_path / "sales" / "a.csv").write_text("ts,item,price\n,1,1\n")
+    failed = started("run", str(job(tmp_path, "noop")), "--json")
+    (problem,) = [entry for entry in events(failed, "failed") if entry["event"] == "failed"]
+    assert "has a row whose time column is NULL" in problem["reason"]
+    assert failed.wait(120) == 3
+
+
+def test_statements_that_are_piped_into_the_shell(tmp_path: Path) -> None:
+    write(tmp_path / "sales", sales(2), 0, 2)
+    text = (
+        "CREATE STREAM sales (ts BIGINT, item INT, price BIGINT)\n"
+        f"USING csv OPTIONS (path '{tmp_path / 'sales'}', header true);\n"
+        f"SET trigger = 'available_now';\n{QUERY};\nSHOW STREAMS;\nSELECT nothing\nFROM sales [NOW];"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, "-m", "sash.cli", "sql"],
+        input=text, capture_output=True, text=True, env=environment, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "stream sales is there" in done.stdout
+    assert "item=None, n=" in done.stdout
+    assert "ts BIGINT, item INT, price BIGINT" in done.stdout
+    assert "  5 | SELECT nothing\n    |        ^" in done.stderr
+    assert "Traceback" not in done.stderr

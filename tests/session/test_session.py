@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sash.errors import CatalogError, SashError, StrategyError, UnknownNameError
+from sash.session import Listed, Said, Session
+from sash.session.ground import OnPaper
+from sash.sql.script import read_script
+
+SALES = "CREATE STREAM sales (ts TIMESTAMP, item INT, price DOUBLE) USING csv OPTIONS (path 'x');"
+ITEMS = "CREATE RELATION items (item INT, name STRING) USING csv OPTIONS (path 'x') KEY (item);"
+TOTALS = "SELECT item, SUM(price) AS total FROM sales [RANGE 1 MINUTE] GROUP BY item"
+
+
+def unstarted() -> Any:
+    raise AssertionError("Spark is not needed for this")
+
+
+def session(text: str = "") -> Session:
+    made = Session(OnPaper(unstarted))
+    for statement in read_script(text):
+        made.execute(statement)
+    return made
+
+
+def reply(to: Session, text: str) -> Any:
+    (statement,) = read_script(text)
+    return to.execute(statement)
+
+
+def test_what_was_declared_is_shown() -> None:
+    on = session(SALES + ITEMS)
+    assert reply(on, "SHOW STREAMS").rows == [("sales", "ts", "ts TIMESTAMP, item INT, price DOUBLE")]
+    assert reply(on, "SHOW RELATIONS").rows == [("items", "item INT, name STRING")]
+    assert reply(on, "DESCRIBE Items") == Listed(("column", "type"), [("item", "INT"), ("name", "STRING")])
+    assert reply(on, "SHOW QUERIES").rows == []
+
+
+def test_queries_are_kept_by_name_until_they_are_dropped() -> None:
+    on = session(f"{SALES} CREATE QUERY q AS {TOTALS} INTO console;")
+    assert [row[:3] for row in reply(on, "SHOW QUERIES").rows] == [("q", "console", "has ended")]
+    assert ("query", TOTALS) in reply(on, "DESCRIBE q").rows
+    with pytest.raises(CatalogError, match="query Q is already there"):
+        reply(on, f"CREATE QUERY Q AS {TOTALS} INTO console")
+    assert reply(on, "DROP QUERY q") == Said("query q is gone")
+    with pytest.raises(CatalogError, match="there is no query q"):
+        reply(on, "DROP QUERY q")
+    assert reply(on, "DROP QUERY IF EXISTS q") == Said("there was no query q")
+
+
+def test_a_name_means_one_thing_until_it_is_dropped() -> None:
+    on = session(SALES)
+    with pytest.raises(CatalogError, match="already a stream Sales"):
+        reply(on, "CREATE RELATION Sales (a INT) USING csv OPTIONS (path 'x')")
+    reply(on, "DROP STREAM sales")
+    reply(on, "CREATE RELATION Sales (a INT) USING csv OPTIONS (path 'x')")
+    with pytest.raises(CatalogError, match="no stream sales"):
+        reply(on, "DROP STREAM sales")
+
+
+def test_explain_needs_no_spark() -> None:
+    text = reply(session(SALES), f"EXPLAIN {TOTALS}").text
+    assert "Aggregate sum(price) BY item [fifo]" in text
+
+
+def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
+    on = session(SALES)
+    with pytest.raises(UnknownNameError) as caught:
+        reply(on, "CREATE QUERY q AS\n  SELECT prize\n  FROM sales [NOW] INTO console")
+    assert (caught.value.line, caught.value.column) == (2, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE STREAM s USING csv OPTIONS (path 'x')", "stream s needs its columns"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING csv", "csv needs the option path"),
+        ("CREATE STREAM s (a INT) USING csv OPTIONS (path 'x')", "needs a time column"),
+        ("CREATE STREAM s (a INT, ts TIMESTAMP) USING csv OPTIONS (path 'x') TIME b", "has no column 'b'"),
+        ("CREATE STREAM s (ts STRING) USING csv OPTIONS (path 'x')", "is STRING: make it TIMESTAMP"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING rate", "has columns of its own: timestamp TIMESTAMP, value BIGINT"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING socket OPTIONS (host 'h', port 1)", "say how its columns are written"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'x') SLACK 'long'", "slack must be a length of time"),
+        ("CREATE RELATION r (a INT) USING csv OPTIONS (path 'x') KEY (b)", "no column 'b' to be its key"),
+        ("DESCRIBE sale", "did you mean sales"),
+        ("SET strategie = auto", "did you mean strategy"),
+        (f"CREATE QUERY q AS {TOTALS} INTO postgres (url 'x')", "needs the option table"),
+        (f"CREATE QUERY q AS {TOTALS} INTO console (mode upsert)", "write MODE after the options"),
+        (f"CREATE QUERY q AS {TOTALS} INTO kafka (kafka.bootstrap.servers 'x', topic 't') MODE net", "not net"),
+        (f"CREATE QUERY q AS {TOTALS} INTO console KEY (zzz)", "'zzz' is not in the answer"),
+        (f"CREATE QUERY q AS {TOTALS} INTO console TRIGGER 'soon'", "trigger must be"),
+        ("CREATE QUERY q AS SELECT item FROM sales [NOW] INTO console MODE upsert", "upsert needs rows with a key"),
+        ("CREATE QUERY q AS SELECT item FROM beating [NOW] INTO console TRIGGER 'once'", "has a heartbeat"),
+    ],
+)
+def test_what_cannot_be_is_told(text: str, message: str) -> None:
+    beating = "CREATE STREAM beating (ts TIMESTAMP, item INT) USING csv OPTIONS (path 'x') HEARTBEAT '1 second';"
+    with pytest.raises(SashError, match=message):
+        reply(session(SALES + beating), text)
+
+
+def test_settings_hold_for_what_follows() -> None:
+    on = session(SALES)
+    assert reply(on, "SET trigger = '1 second'") == Said("trigger is 1 second")
+    assert on.settings.trigger == "1 second"
+    reply(on, "SET trigger = none")
+    assert on.settings.trigger is None
+    with pytest.raises(StrategyError):
+        reply(on, "SET strategy = wild")
+    reply(on, "SET spark.sql.ansi.enabled = true")
+
+
+@pytest.mark.parametrize(
+    ("source", "columns"),
+    [
+        ("rate", "timestamp TIMESTAMP, value BIGINT"),
+        ("generator", "ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE, quantity INT"),
+        ("socket OPTIONS (host 'h', port 1)", "ts TIMESTAMP, value STRING"),
+    ],
+)
+def test_sources_have_columns_of_their_own(source: str, columns: str) -> None:
+    on = session(f"CREATE STREAM s USING {source}")
+    assert reply(on, "SHOW STREAMS").rows[0][2] == columns

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import sash
+from sash.testing import replay
+from tests.spark.files import SQL, TWO_STAGES, batches_of, file_engine, made_up_rows, write_batch
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("sql", [SQL, TWO_STAGES])
+def test_differential_operators_are_counted_as_they_are_locally(spark: SparkSession, sql: str) -> None:
+    rows = made_up_rows(2)
+    local = replay(sql, {"s": rows}, unit="us", batch=40, shards=2)
+    on_spark = replay(sql, {"s": rows}, unit="us", batch=40, shards=2, runtime="spark")
+    assert on_spark.counts == local.counts
+    assert sum(counts.expired for counts in on_spark.counts.values()) > 0
+
+
+def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(3)
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    engine = file_engine(spark, tmp_path / "in")
+    told: list[tuple[str, dict[str, Any]]] = []
+    engine.on_progress(lambda name, progress: told.append((name, progress)))
+    url = engine.metrics()
+    try:
+        with pytest.raises(sash.SashError, match="already served"):
+            engine.metrics()
+        running = engine.sql(SQL).start("noop", trigger="available_now", name="totals")
+        running.await_termination()
+        progress = running.progress()
+        assert progress["total_rows_in"] == len(rows)
+        assert progress["state_rows"] >= sum(counts["state_rows"] for counts in running.operators().values()) > 0
+        (aggregate,) = [name for name in progress["operators"] if name.endswith("Aggregate")]
+        assert 0 < progress["operators"][aggregate]["rows_in"] <= 40
+        assert running.operators()[aggregate]["rows_in"] <= len(rows)
+        assert set(progress["delay_seconds"]) == {"p50", "p95", "p99"}
+        assert progress["delay_seconds"]["p50"] is None, "these rows are from 1970"
+        assert sum(running.delays()) == progress["total_rows_out"]
+        assert [entry["batch"] for entry in running.news()] == [0, 1, 2]
+        assert running.news() == []
+        text = urllib.request.urlopen(url).read().decode()
+        assert f'sash_rows_in_total{{query="totals"}} {len(rows)}' in text
+        assert f'sash_operator_rows_in_total{{query="totals",stage="0",place="{aggregate.split(".")[1]}"' in text
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        assert [name for name, _ in told] == ["totals"] * 3
+        assert [progress["batch"] for _, progress in told] == [0, 1, 2]
+    finally:
+        engine.close()
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(url)

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sash.engine import Engine
+from sash.errors import CatalogError, QueryFailedError
+from sash.spark.sources import static_frame, stream_frame
+from sash.sql.script import read_script
+from sash.sql.statements import CreateRelation, CreateStream, Input
+
+pytestmark = pytest.mark.spark
+
+
+def given(text: str) -> Input:
+    (statement,) = read_script(text)
+    assert isinstance(statement, CreateStream | CreateRelation)
+    return statement.input
+
+
+def collected(spark: SparkSession, text: str, name: str) -> list[tuple[object, ...]]:
+    """The rows of a stream that are there now."""
+    query = stream_frame(spark, given(text)).writeStream.format("memory").queryName(name).start()
+    try:
+        query.processAllAvailable()
+        return [tuple(row) for row in spark.table(name).collect()]
+    finally:
+        query.stop()
+
+
+def test_files_of_any_age_are_read_with_the_declared_columns(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,item\n1,7\n2,\n")
+    sql = f"CREATE STREAM s (ts BIGINT, item INT) USING csv OPTIONS (path '{tmp_path}', header true)"
+    assert sorted(collected(spark, sql, "csv_rows"), key=str) == [(1, 7), (2, None)]
+    static = f"CREATE RELATION r USING csv OPTIONS (path '{tmp_path}', header true, inferSchema true)"
+    assert static_frame(spark, given(static)).columns == ["ts", "item"]
+
+
+def test_a_header_that_says_otherwise_is_not_read_by_position(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("item,ts\n7,1\n")
+    sql = f"CREATE STREAM s (ts BIGINT, item INT) USING csv OPTIONS (path '{tmp_path}', header true)"
+    engine = Engine(spark)
+    engine.stream("s", stream_frame(spark, given(sql)))
+    running = engine.sql("SELECT item FROM s [NOW]").start("noop")
+    with pytest.raises(QueryFailedError, match="CSV header does not conform to the schema; Header: item, ts"):
+        running.process_all()
+    running.stop()
+
+
+def test_lines_are_stamped_or_taken_apart(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text('{"ts": 1, "k": "a"}\n')
+    path = f"OPTIONS (path '{tmp_path}'"
+    ((ts, value),) = collected(spark, f"CREATE STREAM s USING text {path})", "lines")
+    assert ts is not None
+    assert value == '{"ts": 1, "k": "a"}'
+    sql = f"CREATE STREAM s (ts BIGINT, k STRING) USING text {path}, format 'json')"
+    assert collected(spark, sql, "parsed") == [(1, "a")]
+
+
+def test_a_socket_is_read(spark: SparkSession) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            connection.sendall(b"1,a\n2,b\n")
+            closed.wait(60)
+            connection.close()
+
+        closed = threading.Event()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        options = f"host '127.0.0.1', port {server.getsockname()[1]}, format 'csv'"
+        frame = stream_frame(spark, given(f"CREATE STREAM s (ts BIGINT, k STRING) USING socket OPTIONS ({options})"))
+        query = frame.writeStream.format("memory").queryName("socket_rows").start()
+        try:
+            for _ in range(600):
+                query.processAllAvailable()
+                if spark.table("socket_rows").count() == 2:
+                    break
+                closed.wait(0.1)
+            assert {tuple(row) for row in spark.table("socket_rows").collect()} == {(1, "a"), (2, "b")}
+        finally:
+            query.stop()
+            closed.set()
+            thread.join()
+
+
+def test_the_generator_makes_sales_and_items(spark: SparkSession) -> None:
+    sales = stream_frame(spark, given("CREATE STREAM s USING generator OPTIONS (rate 500, items 5)"))
+    assert sales.isStreaming
+    assert sales.columns == ["ts", "store_id", "item_id", "price", "quantity"]
+    items = static_frame(spark, given("CREATE RELATION i USING generator OPTIONS (items 20)"))
+    assert [row["item_id"] for row in items.where("favourite = 1").collect()] == [0, 10]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE STREAM s (ts BIGINT) USING csv OPTIONS (path '/nowhere/at/all')", "there is no /nowhere/at/all"),
+        ("CREATE STREAM s (ts BIGINT) USING cvs OPTIONS (path '/tmp')", "did you mean csv"),
+        ("CREATE STREAM s USING generator OPTIONS (rat 5)", "did you mean rate"),
+        ("CREATE STREAM s USING generator OPTIONS (rate 0)", "a whole number from 1"),
+    ],
+)
+def test_what_cannot_be_read_is_told(spark: SparkSession, text: str, message: str) -> None:
+    with pytest.raises(CatalogError, match=message):
+        stream_frame(spark, given(text))
+
+
+def test_kafka_without_its_package_says_which_one(spark: SparkSession) -> None:
+    sql = "CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:1', subscribe 't')"
+    with pytest.raises(CatalogError, match=r"spark\.jars\.packages=org\.apache\.spark:spark-sql-kafka"):
+        stream_frame(spark, given(sql))

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import pytest
+
+from sash.errors import SqlSyntaxError, UnknownNameError
+from sash.sql.lexer import is_complete
+from sash.sql.script import read_script
+from sash.sql.statements import (
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    Describe,
+    Drop,
+    Explain,
+    Place,
+    Select,
+    SetOption,
+    Show,
+    Snapshot,
+)
+
+JOB = """
+-- sales, as they come; in files
+CREATE STREAM sales (ts TIMESTAMP, `item id` INT, price DECIMAL(10, 2))
+USING csv OPTIONS (path '/data/it''s; here/', header true, maxFilesPerTrigger = 5, "x.y" -1.5, a.b 'c')
+TIME ts SLACK '5 seconds' HEARTBEAT '1 second' BAD ROWS DROP;
+
+CREATE QUERY totals AS
+  SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item
+INTO postgres (url "postgresql://localhost/db", table 'totals')
+MODE upsert KEY (item) TRIGGER '1 second' STRATEGY update-pattern-aware;
+"""
+
+
+def test_a_job_is_read() -> None:
+    stream, query = read_script(JOB)
+    assert isinstance(stream, CreateStream)
+    assert stream.place == Place(3, 1)
+    assert [str(field) for field in stream.input.columns or ()] == [
+        "ts TIMESTAMP",
+        "item id INT",
+        "price DECIMAL(10,2)",
+    ]
+    assert dict(stream.input.options) == {
+        "path": "/data/it's; here/",
+        "header": True,
+        "maxFilesPerTrigger": 5,
+        "x.y": -1.5,
+        "a.b": "c",
+    }
+    assert (stream.time, stream.slack, stream.heartbeat, stream.bad_rows) == ("ts", "5 seconds", "1 second", "drop")
+    assert isinstance(query, CreateQuery)
+    assert query.query.sql == ("SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item")
+    assert query.query.place == Place(8, 3)
+    assert (query.sink, dict(query.options)) == (
+        "postgres",
+        {"url": "postgresql://localhost/db", "table": "totals"},
+    )
+    assert (query.mode, query.key, query.trigger) == ("upsert", ("item",), "1 second")
+    assert query.strategy == "update-pattern-aware"
+
+
+def test_the_smaller_statements_are_read() -> None:
+    text = (
+        "show streams; SHOW relations; SHOW QUERIES; DESCRIBE s; DESC STREAM s; DROP QUERY IF EXISTS q; DROP STREAM s;"
+        "SET spark.a.b = 'c'; SET strategy = negative-tuple; SELECT 1 FROM s; EXPLAIN SELECT 1; EXPLAIN ALL SELECT 1;"
+        "EXPLAIN ANALYZE WITH a AS (SELECT 1) SELECT 1; SNAPSHOT SELECT 1"
+    )
+    found = read_script(text)
+    assert [s.what for s in found if isinstance(s, Show)] == ["STREAM", "RELATION", "QUERY"]
+    assert [s.name for s in found if isinstance(s, Describe)] == ["s", "s"]
+    assert [(s.what, s.if_exists) for s in found if isinstance(s, Drop)] == [("QUERY", True), ("STREAM", False)]
+    settings = [(s.name, s.value) for s in found if isinstance(s, SetOption)]
+    assert settings == [("spark.a.b", "c"), ("strategy", "negative-tuple")]
+    assert [s.form for s in found if isinstance(s, Explain)] == ["plan", "all", "analyze"]
+    assert [s.query.sql for s in found if isinstance(s, Select)] == ["SELECT 1 FROM s"]
+    assert [s.query.sql for s in found if isinstance(s, Snapshot)] == ["SELECT 1"]
+
+
+def test_relations_say_how_they_change() -> None:
+    (plain, changing) = read_script(
+        "CREATE RELATION items (id INT) USING csv OPTIONS (path 'x') KEY (id);"
+        "CREATE RELATION prices (id INT) USING csv OPTIONS (path 'x') NON RETROACTIVE CHANGES"
+    )
+    assert isinstance(plain, CreateRelation)
+    assert isinstance(changing, CreateRelation)
+    assert (plain.key, plain.retroactive, plain.changes) == (("id",), True, False)
+    assert (changing.key, changing.retroactive, changing.changes) == (None, False, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line", "column"),
+    [
+        ("CREAT STREAM x", "did you mean create?", 1, 1),
+        ("SHOW STREAMS;\n CREATE TABLE x", "expected STREAM or RELATION or QUERY; found TABLE", 2, 9),
+        ("CREATE STREAM s (a MONEY) USING csv", "no type MONEY", 1, 20),
+        ("CREATE STREAM s (a INT, A INT) USING csv", "two columns are called A", 1, 25),
+        ("CREATE STREAM s USING csv OPTIONS (path 'x'", "expected ); the text ends", 1, 44),
+        ("CREATE STREAM s USING csv OPTIONS (a 1, A 2)", "option A is given twice", 1, 41),
+        ("CREATE STREAM s USING rate TIMES ts", "did you mean time?", 1, 28),
+        ("CREATE STREAM s USING rate SLACK 5", "a time such as '5 seconds'; found 5", 1, 34),
+        ("CREATE STREAM s USING rate TIME a TIME b", "TIME is given twice", 1, 35),
+        ("SELECT a,\n  'open FROM s", "this string has no end", 2, 3),
+        ("CREATE QUERY q AS SELECT 1 FROM s;", "INTO and a sink", 1, 34),
+        ("CREATE QUERY q AS SELECT 1 INTO console MODE all", "CHANGES or NET or UPSERT", 1, 46),
+        ("SET a 1", "expected =; found 1", 1, 7),
+    ],
+)
+def test_mistakes_have_a_place(text: str, message: str, line: int, column: int) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        read_script(text)
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_places_in_a_query_become_places_in_the_script() -> None:
+    place = Place(3, 7)
+    with pytest.raises(UnknownNameError) as first, place.of_errors():
+        raise UnknownNameError("no x", 1, 2)
+    with pytest.raises(UnknownNameError) as second, place.of_errors():
+        raise UnknownNameError("no x", 2, 2)
+    assert (first.value.line, first.value.column) == (3, 8)
+    assert str(second.value) == "no x (line 4, column 2)"
+
+
+def test_the_place_is_marked_in_the_text() -> None:
+    text = "SELECT a,\n\tb FROM s"
+    assert UnknownNameError("no b", 2, 2).marked(text) == "no b\n  2 | \tb FROM s\n    | \t^"
+    assert UnknownNameError("no b").marked(text) == "no b"
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("SHOW STREAMS", False),
+        ("SHOW STREAMS;", True),
+        ("SHOW STREAMS; -- done", True),
+        ("SELECT ';", False),
+        ("SELECT ';' /* ;", False),
+        ("SELECT 1 -- ;", False),
+        ("", False),
+    ],
+)
+def test_a_statement_is_complete_at_its_semicolon(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from sash.metrics import CONTENT, MetricsServer, exposition
+from sash.spark.counts import EDGES, percentile
+
+
+class Query:
+    """A query as the metrics see it."""
+
+    def __init__(self, active: bool = True) -> None:
+        self.active = active
+
+    def progress(self) -> dict[str, Any]:
+        return {"batch": 3, "clock": 17, "state_rows": 5, "rows_per_second": None, "total_rows_in": 40, "total_late": 2}
+
+    def operators(self) -> dict[str, dict[str, int]]:
+        parts = ("rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "expired", "state_rows")
+        return {"0.1.Aggregate": dict(zip(parts, range(1, 7), strict=True))}
+
+    def delays(self) -> tuple[int, ...]:
+        return (1, 2, *([0] * (len(EDGES) - 2)), 4)
+
+
+def text(**queries: Query) -> list[str]:
+    return exposition(queries).splitlines()  # type: ignore[arg-type]
+
+
+def test_queries_and_operators_are_told_apart() -> None:
+    lines = text(q=Query(), other=Query(active=False))
+    assert 'sash_up{query="q"} 1' in lines
+    assert 'sash_up{query="other"} 0' in lines
+    assert 'sash_rows_in_total{query="q"} 40' in lines
+    assert 'sash_late_total{query="q"} 2' in lines
+    assert 'sash_clock{query="q"} 17' in lines
+    assert 'sash_operator_expired_total{query="q",stage="0",place="1",operator="Aggregate"} 5' in lines
+    assert 'sash_operator_state_rows{query="q",stage="0",place="1",operator="Aggregate"} 6' in lines
+    assert not any(line.startswith("sash_rows_per_second{") for line in lines), "not known yet"
+
+
+def test_every_family_is_declared_once() -> None:
+    lines = text(q=Query(), other=Query())
+    declared = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(declared) == len(set(declared))
+    for line in lines:
+        if not line.startswith("#"):
+            family = line.split("{")[0].removesuffix("_bucket").removesuffix("_count")
+            assert family in declared
+
+
+def test_delays_are_a_cumulative_histogram() -> None:
+    lines = [line for line in text(q=Query()) if line.startswith("sash_output_delay_seconds_bucket")]
+    assert [int(line.split()[-1]) for line in lines] == [1, *([3] * (len(EDGES) - 1)), 7]
+    assert 'le="+Inf"' in lines[-1]
+
+
+def test_an_engine_without_queries_has_no_metrics() -> None:
+    assert exposition({}).strip() == ""
+
+
+def test_names_are_escaped() -> None:
+    assert 'sash_up{query="a\\"b\\\\c"} 1' in exposition({'a"b\\c': Query()})  # type: ignore[dict-item]
+
+
+def test_percentiles_are_of_buckets() -> None:
+    none = [0] * (len(EDGES) + 1)
+    assert percentile(none, 0.5) is None
+    assert percentile([98, 1, *none[2:-1], 1], 0.5) == EDGES[0]
+    assert percentile([98, 1, *none[2:-1], 1], 0.99) == EDGES[1]
+    assert percentile([98, 1, *none[2:-1], 1], 1.0) is None, "longer than the last edge"
+
+
+def test_a_real_server_answers() -> None:
+    server = MetricsServer(lambda: "sash_up 1\n", 0, "127.0.0.1")
+    try:
+        with urllib.request.urlopen(server.url) as answer:
+            assert answer.headers["Content-Type"] == CONTENT
+            assert answer.read() == b"sash_up 1\n"
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(server.url + "/other")
+    finally:
+        server.close()
