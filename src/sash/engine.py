@@ -125,11 +125,15 @@ class Engine:
         self._relations[name.lower()] = df
         self._catalog.relations[name.lower()] = RelationEntry(name, schema, statistics=statistics)
 
-    def sql(self, text: str, strategy: str = "auto") -> Query:
-        """Plan a standing query over the registered streams and relations."""
+    def sql(self, text: str, strategy: str = "auto", join: str = "auto", tau: str | None = None) -> Query:
+        """Plan a standing query over the registered streams and relations.
+
+        `join` is how inner joins of streams are run: `auto`, `binary`, or a form of the multi-way join. With `tau`, a
+        time such as "5 seconds", changes are released at its multiples only, all since the last at once.
+        """
         from sash.spark.plan import Inputs
 
-        options = Options(strategy)
+        options = Options(strategy, join, None if tau is None else microseconds(tau, "tau"))
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         except UnknownNameError as problem:

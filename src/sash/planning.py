@@ -62,4 +62,4 @@ def plan_query(
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimized, rules = optimize(written, disable=disable)
-    return Planned(sql, written, optimized, rules, plan_stages(optimized, shards), options)
+    return Planned(sql, written, optimized, rules, plan_stages(optimized, shards, options), options)

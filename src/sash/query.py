@@ -128,6 +128,8 @@ class Query:
             "format": FORMAT,
             "sql": self.planned.sql.strip(),
             "plan": tree(self.planned.optimized),
+            "join": self.planned.options.join,
+            "tau": self.planned.options.tau,
             "shards": self.shards,
             "streams": list(streams),
             "heartbeats": [name for name in streams if self.inputs.streams[name.lower()].heartbeat is not None],

@@ -24,7 +24,7 @@ import pyarrow as pa
 from sash.errors import BadRowError, CatalogError, StrategyError, UnsupportedSqlError
 from sash.local import LocalRun
 from sash.physical.legs import static_tables
-from sash.physical.shard import Counts
+from sash.physical.shard import Counts, released_by
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options
 from sash.plan.types import BIGINT, Field, Schema
@@ -109,17 +109,20 @@ def replay(
     schemas: Mapping[str, str] | None = None,
     slack: float | Mapping[str, float] = 0,
     shards: int = 2,
+    join: str = "auto",
+    tau: float | None = None,
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
     `ts` of a row is its time in `unit`; rows of one micro-batch may come in any order, later ones only within `slack`.
     `batch` is the number of rows per micro-batch, or a list of such numbers; None takes all rows at once. The clock ends
     at `until`, or, without it, after the last expiry. `schemas` gives columns and types, as in DDL, where the rows alone
-    do not tell.
+    do not tell. `join` is how inner joins of streams are run, `tau` the interval of lazy re-executions in `unit`: changes
+    are released at its multiples.
     """
     if unit not in UNITS:
         raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
-    options = Options(strategy)
+    options = Options(strategy, join, None if tau is None else int(tau * UNITS[unit]))
     if delays or probe is not None:
         raise StrategyError("delays and probe apply to strategies that are simulated operator by operator")
     if nrrs:
@@ -139,23 +142,30 @@ def replay(
     )
     planned = plan_query(sql, catalog, shards=shards, options=options)
     end = FOREVER if until is None else int(until * scale) + 1
+    last = end if until is None else released_by(options.tau, int(end) - 1) + 1
     batches = _micro_batches(feeds, batch)
     contents = {name: table for name, (_, table) in tables.items()}
     if runtime == "spark":
         from sash.spark.replay import replay_on_spark
 
-        changes, late, state_rows, counts = replay_on_spark(planned, feeds, contents, batches, int(end), shards)
+        changes, late, state_rows, counts = replay_on_spark(planned, feeds, contents, batches, int(last), shards)
     elif runtime == "local":
-        changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(end), shards)
+        changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(last), shards)
     else:
         raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
     changes = changes.take(np.flatnonzero(changes.ts < end))
     rows = to_dicts(planned.schema, changes.columns)
     listed = [
-        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _in_unit(ts, scale))
+        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _released(ts, options.tau, int(end), scale))
         for ts, sign, row in zip(changes.ts.tolist(), changes.sign.tolist(), rows, strict=True)
     ]
     return Result(listed, counts, late, state_rows, planned.schema)
+
+
+def _released(ts: int, tau: int | None, end: int, scale: int) -> int | float | None:
+    """When a change is released: at once, or at the next re-execution, if there is one before the end."""
+    released = released_by(tau, ts)
+    return _in_unit(released, scale) if released < end else None
 
 
 def _in_unit(micros: int, scale: int) -> int | float:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
+from sash.physical.multi_join import lower_chain
 from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
 from sash.plan.expressions import Call, Cast, Column, Expression, Literal
 from sash.plan.nodes import (
@@ -30,6 +31,7 @@ from sash.plan.nodes import (
     mirrored,
     walk,
 )
+from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, is_table, pattern
 from sash.plan.types import Schema
 
@@ -42,17 +44,27 @@ class Lowering:
     `spoken` are the DISTINCTs whose ends must be said because another stage hears them; `distincts` notes the others.
     """
 
-    def __init__(self, spoken: frozenset[Distinct] = frozenset()) -> None:
+    def __init__(
+        self, spoken: frozenset[Distinct] = frozenset(), options: Options = DEFAULT, shards: int | None = None
+    ) -> None:
         self.legs: list[Leg] = []
         self.distincts: list[tuple[Distinct, Operation]] = []
         self._spoken = spoken
+        self._options = options
+        self._shards = shards
         self._done: dict[Node, Physical] = {}
 
     def lower(self, node: Node) -> Physical:
         """The operator tree that computes the node, its legs noted on the way."""
         if node not in self._done:
-            self._done[node] = self._leg(node) if is_leg(node) else self._operation(node)
+            self._done[node] = self._leg(node) if is_leg(node) else self._chain(node) or self._operation(node)
         return self._done[node]
+
+    def _chain(self, node: Node) -> Physical | None:
+        """The node as multi-way joins, where it is a chain of inner joins that these are for."""
+        if not isinstance(node, Filter | Project | Join):
+            return None
+        return lower_chain(node, self.lower, self._options, self._shards)
 
     def _leg(self, node: Node) -> Leaf:
         source = leg_source(node)

@@ -117,10 +117,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes."""
+    """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes.
+
+    With `tau` they come at its multiples only (microseconds), each with all changes since the last.
+    """
 
     legs: tuple[Leg, ...]
     stages: tuple[Stage, ...]
+    tau: int | None = None
 
     @property
     def schema(self) -> Schema:

@@ -96,6 +96,7 @@ class Shard:
         self, plan: PhysicalPlan, stage: Stage, memory: Memory, relations: Relations, shard: int = 0, shards: int = 1
     ) -> None:
         self._stage = stage
+        self._tau = plan.tau
         self._windows: list[Window | None] = []
         self._constant: dict[int, ChangeBatch] = {}
         for index, given in enumerate(stage.inputs):
@@ -171,7 +172,7 @@ class Shard:
                 self._clocks[index] = FOREVER
             elif clock is not None:
                 self._clocks[index] = max(int(self._clocks[index]), clock)
-        clock = int(self._clocks[:-1].min())
+        clock = self._reached(int(self._clocks[:-1].min()))
         ready = []
         for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
@@ -195,6 +196,12 @@ class Shard:
             begun = ends
             yield self._evaluate(slices, clock, taken.counts)
 
+    def _reached(self, clock: int) -> int:
+        """The clock, or with tau the clock of the last re-execution: what is after it waits for the next."""
+        if self._tau is None or clock in (BEGINNING, FOREVER):
+            return clock
+        return (clock - 1) // self._tau * self._tau + 1
+
     @staticmethod
     def _release(spool: Spool, rows: ChangeBatch, clock: int) -> ChangeBatch:
         """The rows before the clock, in order; the others wait."""
@@ -213,6 +220,11 @@ class Shard:
             results[id(node)] = output
             counts.setdefault(name, Counts()).note(inputs, output)
         return results[id(self._stage.root)]
+
+
+def released_by(tau: int | None, ts: int) -> int:
+    """The instant at which a change is released: its own, or with tau the next multiple, at which it is seen first."""
+    return ts if tau is None else -(-ts // tau) * tau
 
 
 def _relation_rows(
