@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, joins, papers, sets, windows
+from tests.oracle.fixed import aggregates, chains, joins, multi_joins, papers, sets, windows
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
     *aggregates.CASES,
     *joins.CASES,
+    *multi_joins.CASES,
     *sets.CASES,
     *chains.CASES,
     *papers.CASES,

@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
-from sash.operators.join_program import Graph, Operand, compile_program, indexes_of
+from sash.operators.join_program import Graph, Index, Operand, compile_program, indexes_of
 from sash.operators.kernels import multi_join as loop
 from sash.operators.live_rows import Events, LiveRows, own, rows_at
 from sash.operators.netting import net
+from sash.operators.reordering import Chooser, Figures, Orders, Reordering
 from sash.operators.scalar import evaluate
-from sash.state.changes import ChangeBatch
+from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Array, Ints, Memory
@@ -44,9 +45,11 @@ class MultiJoin(Operator):
         inputs: tuple[Edge, ...],
         graph: Graph,
         columns: tuple[tuple[int, int], ...],
-        orders: tuple[tuple[int, ...], ...],
+        orders: Orders,
         tau: int | None = None,
         buckets: tuple[int, ...] | None = None,
+        figures: Figures | None = None,
+        chooser: Chooser | None = None,
     ) -> None:
         self._explicit = not all(edge.stamped for edge in inputs)
         self._tau = 0 if tau is None or self._explicit else tau
@@ -70,7 +73,9 @@ class MultiJoin(Operator):
         self._lists = Regions(memory.scope("lists"), len(graph.attributes) + len(scans))
         self._stats = memory.array("stats", np.int64, loop.STATS + len(self._indexes))
         self._index, self._inputs, self._regions = self._layout(buckets, scans)
-        self._follow(orders)
+        self._shares = () if figures is None else figures.shares
+        self._reordering = Reordering(memory.scope("reordering"), orders, figures, chooser)
+        self._follow()
 
     def _layout(self, buckets: tuple[int, ...] | None, scans: Sequence[int]) -> tuple[Ints, Ints, list[int]]:
         """What kernels know of indexes and inputs, but for the places that move, and the region of each index's lists."""
@@ -96,8 +101,26 @@ class MultiJoin(Operator):
             given[mine, loop.WORDS] = loop.HEADER + len(own_indexes) + len(details.operands)
         return index, given, regions
 
-    def _follow(self, orders: Sequence[Sequence[int]]) -> None:
-        self._program = compile_program(self._graph, self._indexes, orders, [side.operands for side in self._sides])
+    def _follow(self) -> None:
+        """Go by the orders in force."""
+        operands = [side.operands for side in self._sides]
+        self._program = compile_program(self._graph, self._indexes, self._reordering.orders, operands)
+
+    def _adapt(self, arrived: Sequence[int], clock: int) -> None:
+        """Let the orders follow what has been observed."""
+        seconds = self._reordering.count(arrived, self.state_rows, clock)
+        if seconds is None:
+            return
+        counts = {index: float(self._stats[loop.STATS + x]) for x, index in enumerate(self._indexes)}
+        numbers = range(len(self._sides))
+        figures = Figures(
+            self._reordering.rates(seconds),
+            tuple(float(side.live.live) for side in self._sides),
+            tuple(tuple(counts.get(Index(j, a)) for j in numbers) for a in range(len(self._graph.attributes))),
+            self._shares,
+        )
+        if self._reordering.adapt(figures, clock):
+            self._follow()
 
     @property
     def probes(self) -> int:
@@ -125,6 +148,8 @@ class MultiJoin(Operator):
         for side, given in zip(self._sides, events, strict=True):
             side.drop(given.items[given.sign < 0])
         self._forget(dead)
+        if clock != FOREVER:
+            self._adapt([int((given.sign > 0).sum()) for given in events], clock)
         if not self._explicit:
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign.copy(), columns))
@@ -180,6 +205,11 @@ class MultiJoin(Operator):
                 x = next(x for x, index in enumerate(self._indexes) if index.attribute == number)
                 uses = self._lists.data[self._index[x, loop.LISTS] + self._index[x, loop.STEP] * codes]
                 keys.forget(codes[uses == 0])
+
+    @property
+    def remark(self) -> str:
+        orders = " ".join("(" + ", ".join(str(j + 1) for j in order) + ")" for order in self._reordering.orders)
+        return f"orders {orders} {self._reordering.reason}"
 
     @property
     def state_rows(self) -> int:

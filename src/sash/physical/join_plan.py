@@ -7,28 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sash.operators.join_program import Graph
+from sash.operators.reordering import Choice, Figures, Orders
 from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.optimizer.join_order import choose_order, choose_orders
 from sash.plan.describe import COMPARISONS, describe
 from sash.plan.types import Schema
-
-Orders = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What orders are chosen by: per input rows a second and rows in the window; per attribute the keys of its inputs;
-    per comparison the share of pairs that pass it."""
-
-    rates: tuple[float, ...]
-    rows: tuple[float, ...]
-    keys: tuple[tuple[float | None, ...], ...]
-    shares: tuple[float, ...]
-
-    @property
-    def windows(self) -> tuple[float, ...]:
-        """How many seconds of its stream a window holds."""
-        return tuple(rows / rate if rate > 0 else 0.0 for rate, rows in zip(self.rates, self.rows, strict=True))
 
 
 @dataclass(frozen=True)
@@ -70,6 +53,8 @@ class JoinPlan:
             "orders": self.orders,
             "tau": self.tau,
             "buckets": self.buckets,
+            "figures": self.figures,
+            "chooser": self,
         }
 
     def ordered(self, figures: Figures) -> JoinPlan:
@@ -89,9 +74,10 @@ class JoinPlan:
         cost = costs.any_order(_from_one(orders))
         return replace(self, figures=figures, order=order, orders=orders, cost=cost, considered=chosen.considered)
 
-    def cost_of(self, orders: Orders, figures: Figures) -> float:
-        """What other orders would cost by these figures, in rows looked at per second."""
-        return self._costs(figures).any_order(_from_one(orders))
+    def choose(self, orders: Orders, figures: Figures) -> Choice:
+        """The orders that are good by these figures, beside those in force."""
+        best = self.ordered(figures)
+        return Choice(best.orders, best.cost, self._costs(figures).any_order(_from_one(orders)), best.considered)
 
     def _orders(self, order: tuple[int, ...]) -> Orders:
         origins = range(self.graph.inputs)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from sash.operators.join_program import Attribute, Graph
 from sash.operators.multi_join import MOST_INPUTS
+from sash.operators.reordering import Figures
 from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
-from sash.physical.join_plan import Figures, JoinPlan
+from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Operation, OutputExpiry, Physical
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, remap
 from sash.plan.nodes import Node, Stream

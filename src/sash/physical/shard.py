@@ -31,12 +31,15 @@ BEGINNING = -(2**62)
 
 @dataclass
 class Counts:
-    """Rows, positive and negative, that an operator took in and put out."""
+    """Rows, positive and negative, that an operator took in and put out, those it looked at to find matches (a
+    multi-way join counts them), and what it says about how it runs."""
 
     taken: int = 0
     taken_negative: int = 0
     given: int = 0
     given_negative: int = 0
+    probes: int = 0
+    remark: str = ""
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch) -> None:
         """Count one call of the operator."""
@@ -55,6 +58,8 @@ class Counts:
         self.taken_negative += other.taken_negative
         self.given += other.given
         self.given_negative += other.given_negative
+        self.probes += other.probes
+        self.remark = other.remark or self.remark
 
 
 @dataclass(frozen=True)
@@ -216,9 +221,11 @@ class Shard:
         }
         for node, operator, name in zip(self._order, self._operators, self._names, strict=True):
             inputs = [results[id(child)] for child in node.inputs]
+            probes = operator.probes
             output = operator.process(inputs, clock)
             results[id(node)] = output
             counts.setdefault(name, Counts()).note(inputs, output)
+            counts[name].add(Counts(probes=operator.probes - probes, remark=operator.remark))
         return results[id(self._stage.root)]
 
 

@@ -39,10 +39,11 @@ _FIELDS: dict[str, pa.DataType] = {
     "state_rows": pa.int64(),
     "state_bytes": pa.int64(),
     "rebuilt": pa.int64(),
+    "remark": pa.string(),
     "blob": pa.binary(),
 }
 SCHEMA = pa.schema(list(_FIELDS.items()))
-_TYPES: dict[pa.DataType, str] = {pa.int64(): "long", pa.int32(): "int", pa.binary(): "binary"}
+_TYPES: dict[pa.DataType, str] = {pa.int64(): "long", pa.int32(): "int", pa.string(): "string", pa.binary(): "binary"}
 DDL = ", ".join(f"{name} {_TYPES[dtype]}" for name, dtype in _FIELDS.items())
 
 
@@ -64,6 +65,7 @@ class Message:
     state_rows: int = 0
     state_bytes: int = 0
     rebuilt: int = 0
+    remark: str | None = None
     blob: Any = None
 
 
@@ -85,9 +87,9 @@ def to_frames(messages: Iterable[Message]) -> Iterator[pd.DataFrame]:
 def from_frame(frame: pd.DataFrame) -> Iterator[Message]:
     """The messages of a pandas frame."""
     for values in zip(*(frame[name] for name in _FIELDS), strict=True):
-        *numbers, blob = values
+        *numbers, remark, blob = values
         named = dict(zip(_FIELDS, map(int, numbers), strict=False))
-        yield Message(**named, blob=blob)
+        yield Message(**named, remark=remark, blob=blob)
 
 
 def _groups(messages: Iterable[Message]) -> Iterator[list[Message]]:

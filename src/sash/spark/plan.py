@@ -185,5 +185,6 @@ def _observed(packed: DataFrame, output: int) -> DataFrame:
     return packed.observe(
         METRICS,
         sf.min(sf.when(sf.col("stage") == output, sf.col("clock"))).alias("clock"),
+        sf.max("remark").alias("remark"),
         *(sf.sum(name).alias(name) for name in sums),
     )

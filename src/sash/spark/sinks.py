@@ -111,7 +111,8 @@ class Running:
             self._query.processAllAvailable()
 
     def progress(self) -> dict[str, Any]:
-        """The last batch: its number and time, rows in and out, late and bad rows, the clock, the state's size.
+        """The last batch: its number and time, rows in and out, late and bad rows, the clock, the state's size, and of
+        multi-way joins the orders in force (of one shard) and why.
 
         The `total_...` numbers are of all batches since the start that Spark still remembers.
         """
@@ -130,6 +131,7 @@ class Running:
             "batch": last["batchId"],
             "batch_ms": last["durationMs"].get("triggerExecution"),
             "clock": seen["clock"],
+            **({"joins": seen["remark"]} if seen["remark"] else {}),
             **{part: seen[part] or 0 for part in (*self._totals, "state_rows", "state_bytes")},
             **totals,
         }

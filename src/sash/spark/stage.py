@@ -219,6 +219,8 @@ class _ShardRun:
             # The changes leave first: they are unpacked while more are made and what must survive is written.
             yield from self._owner.outgoing(self._stage, self._shard, taken.clock, shard.release(taken))
             self._write(shard, taken, arena)
+            remarks = [counted.remark for counted in taken.counts.values() if counted.remark]
+            note.remark = "; ".join(remarks) or None
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             del shard
             arena.seal(self._state["nonce"])
