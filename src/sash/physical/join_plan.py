@@ -16,7 +16,10 @@ from sash.plan.types import Schema
 
 @dataclass(frozen=True)
 class JoinPlan:
-    """Inputs are numbered from 0. `order` is the one that `orders`, one per origin, come from where they have one."""
+    """Inputs are numbered from 0. `order` is the one that `orders`, one per origin, come from where they have one.
+
+    `sizes` are the sizes of hash tables, where they are not to have one list per key; `pinned` orders never change.
+    """
 
     form: str
     names: tuple[str, ...]
@@ -28,11 +31,13 @@ class JoinPlan:
     orders: Orders = ()
     cost: float = 0.0
     considered: int = 0
+    sizes: tuple[int, ...] | None = None
+    pinned: bool = False
 
     @property
     def buckets(self) -> tuple[int, ...] | None:
         """Hash tables have one list per key; a nested-loop join has one list."""
-        return (1,) * self.graph.inputs if "nlj" in self.form or self.form == "naive" else None
+        return (1,) * self.graph.inputs if "nlj" in self.form or self.form == "naive" else self.sizes
 
     @property
     def common_keys(self) -> list[tuple[int, ...]]:
@@ -54,7 +59,7 @@ class JoinPlan:
             "tau": self.tau,
             "buckets": self.buckets,
             "figures": self.figures,
-            "chooser": self,
+            "chooser": None if self.pinned else self,
         }
 
     def ordered(self, figures: Figures) -> JoinPlan:
@@ -73,6 +78,10 @@ class JoinPlan:
         orders = self._orders(order)
         cost = costs.any_order(_from_one(orders))
         return replace(self, figures=figures, order=order, orders=orders, cost=cost, considered=chosen.considered)
+
+    def pinned_to(self, order: tuple[int, ...], sizes: tuple[int, ...] | None = None) -> JoinPlan:
+        """The plan with a given order, for good, and hash tables of given sizes."""
+        return replace(self, order=order, orders=self._orders(order), sizes=sizes, pinned=True)
 
     def choose(self, orders: Orders, figures: Figures) -> Choice:
         """The orders that are good by these figures, beside those in force."""
@@ -93,7 +102,7 @@ class JoinPlan:
             pair = (theta.left.input + 1, theta.right.input + 1)
             thetas[pair] = thetas.get(pair, 1.0) * share
         tau = None if self.tau is None else self.tau / 1e6
-        buckets = None if self.buckets else [max(1, int(self._lists(figures, j))) for j in range(self.graph.inputs)]
+        buckets = self.buckets or [max(1, int(self._lists(figures, j))) for j in range(self.graph.inputs)]
         return JoinCosts(figures.rates, figures.windows, JoinGraph(equalities, thetas), tau, buckets)
 
     def _lists(self, figures: Figures, mine: int) -> float:

@@ -33,58 +33,6 @@ _OPERATION, _MINE, _LEVEL, _THEIRS = range(4)
 
 
 @inlined
-def _link(j: int, slot: int, inputs: Ints, index: Ints, links: Ints, rows: Ints, lists: Ints, stats: Ints) -> None:
-    """Put a row of input j in front of its lists."""
-    base, words = inputs[j, ROWS], inputs[j, WORDS]
-    for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
-        at = index[x, LINKS] + 2 * slot
-        code, buckets, place = links[at + 1], index[x, BUCKETS], index[x, PREVIOUS]
-        record = index[x, LISTS] + index[x, STEP] * code
-        lists[record] += 1
-        lists[record + index[x, MEMBER]] += 1
-        if lists[record + index[x, MEMBER]] == 1:
-            stats[STATS + x] += 1
-        head = record if buckets == 0 else index[x, LISTS] + index[x, STEP] * (code % buckets)
-        head += index[x, MEMBER] + 1
-        first = lists[head]
-        links[at] = first
-        rows[base + words * slot + place] = 0
-        if first > 0:
-            rows[base + words * (first - 1) + place] = slot + 1
-        lists[head] = slot + 1
-
-
-@inlined
-def _unlink(
-    j: int, slot: int, inputs: Ints, index: Ints, links: Ints, rows: Ints, lists: Ints, stats: Ints, dead: Ints,
-    done: Ints,
-) -> None:  # fmt: skip
-    """Take a row of input j out of its lists, and note the keys that have no rows left."""
-    base, words = inputs[j, ROWS], inputs[j, WORDS]
-    for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
-        at = index[x, LINKS] + 2 * slot
-        code, buckets, place = links[at + 1], index[x, BUCKETS], index[x, PREVIOUS]
-        record = index[x, LISTS] + index[x, STEP] * code
-        lists[record] -= 1
-        lists[record + index[x, MEMBER]] -= 1
-        if lists[record + index[x, MEMBER]] == 0:
-            stats[STATS + x] -= 1
-        if lists[record] == 0 and index[x, ATTRIBUTE] >= 0:
-            dead[0, done[_DEAD]] = index[x, ATTRIBUTE]
-            dead[1, done[_DEAD]] = code
-            done[_DEAD] += 1
-        head = record if buckets == 0 else index[x, LISTS] + index[x, STEP] * (code % buckets)
-        head += index[x, MEMBER] + 1
-        following, previous = links[at], rows[base + words * slot + place]
-        if previous > 0:
-            links[index[x, LINKS] + 2 * (previous - 1)] = following
-        else:
-            lists[head] = following
-        if following > 0:
-            rows[base + words * (following - 1) + place] = previous
-
-
-@inlined
 def _holds(operation: int, mine: int, theirs: int) -> bool:
     result = mine == theirs
     if operation == 2:
@@ -136,142 +84,6 @@ def _valid_together(
     return True
 
 
-@inlined
-def _repeat(
-    begun: int, count: int, now: np.int64, sign: int, origin: int, bottom: int, programs: Array, bound: Ints, emitted: Ints,
-    out_ts: Ints, out_sign: Signs, out_slots: Array,
-) -> None:  # fmt: skip
-    """Write what the results of one innermost loop have in common."""
-    for place in range(begun, count):
-        out_ts[place] = now
-    if len(out_sign) > 0:
-        for place in range(begun, count):
-            out_sign[place] = sign
-    for level in range(bottom):
-        row = emitted[programs[origin, level, _INPUT]]
-        if row >= 0:
-            slot = bound[level]
-            for place in range(begun, count):
-                out_slots[row, place] = slot
-
-
-@inlined
-def _nest(
-    origin: int, first: int, last: int, sign: int, timed: bool,
-    event_ts: Ints, event_sign: Signs, event_slots: Ints,
-    programs: Array, checks: Ints, inputs: Ints, index: Ints, links: Ints, rows: Ints, lists: Ints, stats: Ints,
-    cursor: Ints, wanted: Ints, bound: Ints, least: Ints, done: Ints, emitted: Ints,
-    out_ts: Ints, out_exp: Ints, out_sign: Signs, out_slots: Array,
-) -> int:  # fmt: skip
-    """Join the events of one origin, those of one sign in [first, last), with all other inputs.
-
-    If `timed`, lists may hold rows that are not valid at the new row's time: they are passed over. Of rows of one
-    instant the one of the last input counts as the new one. Returns the number of results so far; more than there is
-    room for means that the output is full, and what was written of these events is to be written again.
-    """
-    room, bottom = len(out_ts), len(inputs) - 1
-    count: int = done[_DONE]
-    probes = 0
-    depth = 0
-    entering = True
-    now = np.int64(0)
-    at_origin = -1
-    while depth >= 0:
-        mine = programs[origin, depth, _INPUT]
-        x = programs[origin, depth, _INDEX]
-        source = programs[origin, depth, _SOURCE]
-        if entering:
-            key = np.int64(0)
-            if source >= 0:
-                key = links[index[programs[origin, depth, _SOURCE_INDEX], LINKS] + 2 * bound[source] + 1]
-            wanted[depth] = key
-            if mine == origin:
-                cursor[depth] = first
-                at_origin = depth
-            else:
-                buckets = index[x, BUCKETS]
-                place = key if buckets == 0 else key % buckets
-                cursor[depth] = lists[index[x, LISTS] + index[x, STEP] * place + index[x, MEMBER] + 1]
-            entering = False
-        from_check, to_check = programs[origin, depth, _FIRST_CHECK], programs[origin, depth, _LAST_CHECK]
-        key = wanted[depth]
-        base = index[x, LINKS]
-        base_row, words = inputs[mine, ROWS], inputs[mine, WORDS]
-        above = least[depth - 1] if depth > 0 else np.int64(2**63 - 1)
-        column, begun, found = emitted[mine], count, -1
-        if mine == origin:
-            event = cursor[depth]
-            while event < last:
-                slot = event_slots[event]
-                matches = event_sign[event] == sign and (source < 0 or links[base + 2 * slot + 1] == key)
-                if matches and from_check < to_check:
-                    matches = _checked(
-                        from_check, to_check, checks, slot, mine, origin, programs, bound, inputs, index, links, rows
-                    )
-                if matches and depth > 0 and timed:
-                    matches = _valid_together(origin, slot, depth, programs, bound, inputs, rows)
-                probes += 1 if depth > 0 else 0
-                event += 1
-                if matches:
-                    found = slot
-                    now = event_ts[event - 1]
-                    break
-            cursor[depth] = event
-            if found >= 0 and depth == bottom:
-                count += 1
-                if count > room:
-                    break
-                out_exp[begun] = min(above, rows[base_row + words * found + EXP])
-                if column >= 0:
-                    out_slots[column, begun] = found
-                _repeat(begun, count, now, sign, origin, bottom, programs, bound, emitted, out_ts, out_sign, out_slots)
-                continue
-        else:
-            node = cursor[depth]
-            past = timed and depth > at_origin and at_origin >= 0
-            while node > 0:
-                slot = node - 1
-                at = np.uint64(base + 2 * slot)  # unsigned: numba asks of signed positions whether they are negative
-                node = links[at]
-                probes += 1
-                if links[at + np.uint64(1)] != key:
-                    continue
-                if past:
-                    ts = rows[base_row + words * slot + TS]
-                    expired = rows[base_row + words * slot + EXP] <= now
-                    if expired or ts > now or (ts == now and mine > origin):
-                        continue
-                if from_check < to_check and not _checked(
-                    from_check, to_check, checks, slot, mine, origin, programs, bound, inputs, index, links, rows
-                ):
-                    continue
-                if depth < bottom:
-                    found = slot
-                    break
-                if count < room:
-                    out_exp[count] = min(above, rows[base_row + words * slot + EXP])
-                    if column >= 0:
-                        out_slots[column, count] = slot
-                count += 1
-            cursor[depth] = node
-            if count > room:
-                break
-            if depth == bottom:
-                _repeat(begun, count, now, sign, origin, bottom, programs, bound, emitted, out_ts, out_sign, out_slots)
-        if found < 0:
-            depth -= 1
-            if depth < at_origin:
-                at_origin = -1
-        else:
-            bound[depth] = found
-            least[depth] = min(above, rows[base_row + words * found + EXP])
-            depth += 1
-            entering = True
-    if count <= room:
-        stats[PROBES] += probes
-    return count
-
-
 @kernel
 def advance(
     explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
@@ -292,6 +104,7 @@ def advance(
         events += stops[j] - starts[j]
     dead = np.empty((2, events * len(index) + 1), np.int64)
     done = np.zeros(4, np.int64)
+    work = np.empty((5, len(inputs)), np.int64)
     while _left(starts, stops):
         # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
         if done[_WANTED] > len(ts):
@@ -302,16 +115,10 @@ def advance(
             wider = np.empty((len(slots), size), np.int64)
             wider[:, : done[_DONE]] = slots[:, : done[_DONE]]
             slots = wider
-        if tau > 0:
-            _run_lazily(
-                tau, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index, links,
-                rows, lists, stats, done, dead, ts, exp, sign, slots,
-            )  # fmt: skip
-        else:
-            _run_eagerly(
-                explicit, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index,
-                links, rows, lists, stats, done, dead, ts, exp, sign, slots,
-            )  # fmt: skip
+        _run(
+            explicit, tau, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index,
+            links, rows, lists, stats, work[0], work[1], work[2], work[3], work[4], done, dead, ts, exp, sign, slots,
+        )  # fmt: skip
     return done[_DONE], dead[:, : done[_DEAD]], ts, exp, sign, slots
 
 
@@ -324,95 +131,233 @@ def _left(starts: Ints, stops: Ints) -> bool:
 
 
 @kernel
-def _run_eagerly(
-    explicit: bool, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
+def _run(
+    explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
     programs: Array, checks: Ints, emitted: Ints,
     inputs: Ints, index: Ints, links: Ints, rows: Ints, lists: Ints, stats: Ints,
-    done: Ints, dead: Array, out_ts: Ints, out_exp: Ints, out_sign: Signs, out_slots: Array,
+    ends: Ints, cursor: Ints, wanted: Ints, bound: Ints, least: Ints, done: Ints, dead: Array,
+    out_ts: Ints, out_exp: Ints, out_sign: Signs, out_slots: Array,
 ) -> None:  # fmt: skip
-    """Event by event, until they end or the output is full."""
+    """Go on until the events end or the output is full; a turn that does not fit in is joined again with more room.
+
+    All in one function: each call of another one from here would count references to all of these arrays.
+    """
     n = len(inputs)
-    work = np.empty((4, n), np.int64)
-    cursor, wanted, bound, least = work[0], work[1], work[2], work[3]
+    bottom, room = n - 1, len(out_ts)
+    timed = tau > 0
     done[_WANTED] = 0
     while True:
-        j = -1
-        for other in range(n):
-            if starts[other] == stops[other]:
-                continue
-            if j >= 0:
-                mine, theirs = event_ts[starts[j]], event_ts[starts[other]]
-                if mine < theirs or (mine == theirs and event_sign[starts[j]] <= event_sign[starts[other]]):
+        # The turn: one event, or all up to the next re-execution. Those of input j are in [starts[j], ends[j]).
+        lowest, highest = 0, n
+        if not timed:
+            chosen = -1
+            for j in range(n):
+                if starts[j] == stops[j]:
                     continue
-            j = other
-        if j < 0:
-            break
-        event = starts[j]
-        sign, slot = event_sign[event], event_slots[event]
-        if done[_LINKED] == 0:
-            if sign > 0:
-                _link(j, slot, inputs, index, links, rows, lists, stats)
-            else:
-                _unlink(j, slot, inputs, index, links, rows, lists, stats, dead, done)
-        if sign > 0 or explicit:
-            count = _nest(
-                j, event, event + 1, sign, False, event_ts, event_sign, event_slots,
-                programs, checks, inputs, index, links, rows, lists, stats, cursor, wanted, bound, least, done, emitted,
-                out_ts, out_exp, out_sign, out_slots,
-            )  # fmt: skip
-            if count > len(out_ts):
-                done[_LINKED] = 1
-                done[_WANTED] = count
-                break
-            done[_DONE] = count
-        done[_LINKED] = 0
-        starts[j] += 1
+                if chosen >= 0:
+                    mine, theirs = event_ts[starts[chosen]], event_ts[starts[j]]
+                    if mine < theirs or (mine == theirs and event_sign[starts[chosen]] <= event_sign[starts[j]]):
+                        continue
+                chosen = j
+            if chosen < 0:
+                return
+            ends[chosen] = starts[chosen] + 1
+            lowest, highest = chosen, chosen + 1
+        else:
+            turn = np.int64(2**63 - 1)
+            for j in range(n):
+                if starts[j] < stops[j]:
+                    turn = min(turn, (event_ts[starts[j]] - 1) // tau)
+            if turn == np.int64(2**63 - 1):
+                return
+            for j in range(n):
+                ends[j] = starts[j]
+                while ends[j] < stops[j] and (event_ts[ends[j]] - 1) // tau == turn:
+                    ends[j] += 1
 
-
-@kernel
-def _run_lazily(
-    tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
-    programs: Array, checks: Ints, emitted: Ints,
-    inputs: Ints, index: Ints, links: Ints, rows: Ints, lists: Ints, stats: Ints,
-    done: Ints, dead: Array, out_ts: Ints, out_exp: Ints, out_sign: Signs, out_slots: Array,
-) -> None:  # fmt: skip
-    """One re-execution after the other, until the events end or the output is full."""
-    n = len(inputs)
-    work = np.empty((5, n), np.int64)
-    cursor, wanted, bound, least, ends = work[0], work[1], work[2], work[3], work[4]
-    done[_WANTED] = 0
-    while True:
-        turn = np.int64(2**63 - 1)
-        for j in range(n):
-            if starts[j] < stops[j]:
-                turn = min(turn, (event_ts[starts[j]] - 1) // tau)
-        if turn == np.int64(2**63 - 1):
-            break
-        for j in range(n):
-            ends[j] = starts[j]
-            while ends[j] < stops[j] and (event_ts[ends[j]] - 1) // tau == turn:
-                if event_sign[ends[j]] > 0 and done[_LINKED] == 0:
-                    _link(j, event_slots[ends[j]], inputs, index, links, rows, lists, stats)
-                ends[j] += 1
+        # New rows go in front of their lists.
+        for j in range(lowest, highest if done[_LINKED] == 0 else lowest):
+            base, words = inputs[j, ROWS], inputs[j, WORDS]
+            for event in range(starts[j], ends[j]):
+                if event_sign[event] < 0:
+                    continue
+                slot = event_slots[event]
+                for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
+                    at = index[x, LINKS] + 2 * slot
+                    code, buckets, place = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
+                    record = index[x, LISTS] + index[x, STEP] * code
+                    lists[record] += 1
+                    lists[record + index[x, MEMBER]] += 1
+                    if lists[record + index[x, MEMBER]] == 1:
+                        stats[STATS + x] += 1
+                    head = record if buckets == 0 else index[x, LISTS] + index[x, STEP] * (code % buckets)
+                    head += index[x, MEMBER] + 1
+                    following = lists[head]
+                    links[at] = following
+                    rows[base + words * slot + place] = 0
+                    if following > 0:
+                        rows[base + words * (following - 1) + place] = slot + 1
+                    lists[head] = slot + 1
         done[_LINKED] = 1
-        before, seen, full = done[_DONE], stats[PROBES], False
-        for j in range(n):
-            count = _nest(
-                j, starts[j], ends[j], 1, True, event_ts, event_sign, event_slots,
-                programs, checks, inputs, index, links, rows, lists, stats, cursor, wanted, bound, least, done, emitted,
-                out_ts, out_exp, out_sign, out_slots,
-            )  # fmt: skip
-            if count > len(out_ts):
+
+        # They are joined, origin by origin, with all other inputs; so are ends, where results are taken back.
+        count, probes = done[_DONE], 0
+        for origin in range(lowest, highest):
+            sign = 1 if timed else event_sign[starts[origin]]
+            if sign < 0 and not explicit:
+                continue
+            depth, at_origin, entering, now = 0, -1, True, np.int64(0)
+            while depth >= 0:
+                mine, x, source = (
+                    programs[origin, depth, _INPUT], programs[origin, depth, _INDEX], programs[origin, depth, _SOURCE]
+                )  # fmt: skip
+                if entering:
+                    entering = False
+                    key = np.int64(0)
+                    if source >= 0:
+                        key = np.int64(
+                            links[index[programs[origin, depth, _SOURCE_INDEX], LINKS] + 2 * bound[source] + 1]
+                        )
+                    wanted[depth] = key
+                    if mine == origin:
+                        cursor[depth] = starts[origin]
+                        at_origin = depth
+                    else:
+                        buckets = index[x, BUCKETS]
+                        head = index[x, LISTS] + index[x, STEP] * (key if buckets == 0 else key % buckets)
+                        cursor[depth] = lists[head + index[x, MEMBER] + 1]
+                first_check, last_check = programs[origin, depth, _FIRST_CHECK], programs[origin, depth, _LAST_CHECK]
+                key = wanted[depth]
+                base, base_row, words = index[x, LINKS], inputs[mine, ROWS], inputs[mine, WORDS]
+                above = least[depth - 1] if depth > 0 else np.int64(2**63 - 1)
+                column, begun, found = emitted[mine], count, -1
+                past = timed and depth > at_origin >= 0
+                if mine == origin:
+                    event = cursor[depth]
+                    while event < ends[origin] and found < 0:
+                        slot = event_slots[event]
+                        matches = event_sign[event] == sign and (source < 0 or links[base + 2 * slot + 1] == key)
+                        if matches and first_check < last_check:
+                            matches = _checked(
+                                first_check, last_check, checks, slot, mine, origin, programs, bound, inputs, index,
+                                links, rows,
+                            )  # fmt: skip
+                        if matches and timed and depth > 0:
+                            matches = _valid_together(origin, slot, depth, programs, bound, inputs, rows)
+                        probes += 1 if depth > 0 else 0
+                        if matches:
+                            found = slot
+                            now = event_ts[event]
+                        event += 1
+                    cursor[depth] = event
+                    if found >= 0 and depth == bottom:
+                        if count < room:
+                            out_exp[count] = min(above, rows[base_row + words * found + EXP])
+                            if column >= 0:
+                                out_slots[column, count] = found
+                        count += 1
+                elif depth == bottom and not past and first_check == last_check:
+                    # The innermost loop with nothing to check but keys, as most are: by itself, so that it is tight.
+                    # Unsigned, because numba asks of signed positions whether they are negative.
+                    node = cursor[depth]
+                    while node > 0:
+                        slot = node - 1
+                        place = np.uint64(base + 2 * slot)
+                        node = np.int64(links[place])
+                        probes += 1
+                        if links[place + np.uint64(1)] == key:
+                            if count < room:
+                                out_exp[count] = min(above, rows[np.uint64(base_row + words * slot + EXP)])
+                                if column >= 0:
+                                    out_slots[column, count] = slot
+                            count += 1
+                else:
+                    node = cursor[depth]
+                    while node > 0:
+                        slot = node - 1
+                        place = np.uint64(base + 2 * slot)
+                        node = np.int64(links[place])
+                        probes += 1
+                        if links[place + np.uint64(1)] != key:
+                            continue
+                        if past:
+                            ts = rows[base_row + words * slot + TS]
+                            expired = rows[base_row + words * slot + EXP] <= now
+                            if expired or ts > now or (ts == now and mine > origin):
+                                continue
+                        if first_check < last_check and not _checked(
+                            first_check, last_check, checks, slot, mine, origin, programs, bound, inputs, index, links,
+                            rows,
+                        ):  # fmt: skip
+                            continue
+                        if depth < bottom:
+                            found = slot
+                            break
+                        if count < room:
+                            out_exp[count] = min(above, rows[base_row + words * slot + EXP])
+                            if column >= 0:
+                                out_slots[column, count] = slot
+                        count += 1
+                    cursor[depth] = node
+                if count > room:
+                    break
+                if depth < bottom and found >= 0:
+                    bound[depth] = found
+                    least[depth] = min(above, rows[base_row + words * found + EXP])
+                    depth += 1
+                    entering = True
+                    continue
+                if depth == bottom:
+                    # What the results of this loop have in common.
+                    for result in range(begun, count):
+                        out_ts[result] = now
+                    if explicit:
+                        for result in range(begun, count):
+                            out_sign[result] = sign
+                    for level in range(bottom):
+                        column = emitted[programs[origin, level, _INPUT]]
+                        if column >= 0:
+                            slot = bound[level]
+                            for result in range(begun, count):
+                                out_slots[column, result] = slot
+                    if found >= 0:
+                        continue
+                depth -= 1
+                if depth < at_origin:
+                    at_origin = -1
+            if count > room:
                 done[_WANTED] = count
-                full = True
-                break
-            done[_DONE] = count
-        if full:
-            done[_DONE], stats[PROBES] = before, seen
-            break
-        for j in range(n):
-            while starts[j] < ends[j]:
-                if event_sign[starts[j]] < 0:
-                    _unlink(j, event_slots[starts[j]], inputs, index, links, rows, lists, stats, dead, done)
-                starts[j] += 1
+                return
+        done[_DONE] = count
         done[_LINKED] = 0
+        stats[PROBES] += probes
+
+        # What has ended leaves its lists; keys that have no rows left are noted.
+        for j in range(lowest, highest):
+            base, words = inputs[j, ROWS], inputs[j, WORDS]
+            for event in range(starts[j], ends[j]):
+                if event_sign[event] > 0:
+                    continue
+                slot = event_slots[event]
+                for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
+                    at = index[x, LINKS] + 2 * slot
+                    code, buckets, place = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
+                    record = index[x, LISTS] + index[x, STEP] * code
+                    lists[record] -= 1
+                    lists[record + index[x, MEMBER]] -= 1
+                    if lists[record + index[x, MEMBER]] == 0:
+                        stats[STATS + x] -= 1
+                    if lists[record] == 0 and index[x, ATTRIBUTE] >= 0:
+                        dead[0, done[_DEAD]] = index[x, ATTRIBUTE]
+                        dead[1, done[_DEAD]] = code
+                        done[_DEAD] += 1
+                    head = record if buckets == 0 else index[x, LISTS] + index[x, STEP] * (code % buckets)
+                    head += index[x, MEMBER] + 1
+                    following, previous = np.int64(links[at]), rows[base + words * slot + place]
+                    if previous > 0:
+                        links[index[x, LINKS] + 2 * (previous - 1)] = following
+                    else:
+                        lists[head] = following
+                    if following > 0:
+                        rows[base + words * (following - 1) + place] = previous
+            starts[j] = ends[j]
