@@ -67,12 +67,14 @@ class MultiJoin(Operator):
             np.empty(_ROOM, np.int64), np.empty(_ROOM, np.int64), np.empty(_ROOM if self._explicit else 0, np.int8),
             np.empty((len(emitting), _ROOM), np.int64),
         ]  # fmt: skip
-        self._links = Regions(memory.scope("links"), len(self._indexes), np.int32)
         self._rows = Regions(memory.scope("rows"), len(inputs))
         scans = [x for x, index in enumerate(self._indexes) if index.attribute is None]
         self._lists = Regions(memory.scope("lists"), len(graph.attributes) + len(scans))
         self._stats = memory.array("stats", np.int64, loop.STATS + len(self._indexes))
         self._index, self._inputs, self._regions = self._layout(buckets, scans)
+        packs = int(self._index[:, loop.BUCKETS].sum())
+        self._links = Regions(memory.scope("links"), len(self._indexes) + packs, np.int32)
+        self._packed = memory.array("packed", np.int64, packs)
         self._shares = () if figures is None else figures.shares
         self._reordering = Reordering(memory.scope("reordering"), orders, figures, chooser)
         self._follow()
@@ -91,6 +93,7 @@ class MultiJoin(Operator):
             index[x, loop.MEMBER] = 1 if number is None else 1 + 2 * same.index(x)
             index[x, loop.BUCKETS] = 1 if number is None else 0 if buckets is None else buckets[mine]
             index[x, loop.PREVIOUS] = loop.HEADER + side.index(x)
+            index[x, loop.PACKS] = index[:x, loop.BUCKETS].sum()
             index[x, loop.ATTRIBUTE] = -1 if number is None else number
             regions.append(len(self._graph.attributes) + scans.index(x) if number is None else number)
         for mine, details in enumerate(self._sides):
@@ -136,7 +139,7 @@ class MultiJoin(Operator):
             np.concatenate([given.ts for given in events]), np.concatenate([given.sign for given in events]),
             np.concatenate([given.items for given in events]), stops - [len(given.ts) for given in events], stops,
             self._program.levels, self._program.checks, self._emitted, self._inputs, self._index,
-            self._links.data, self._rows.data, self._lists.data, self._stats, *self._scratch,
+            self._links.data, self._links.starts[len(self._indexes) :], self._packed, self._rows.data, self._lists.data, self._stats, *self._scratch,
         )  # fmt: skip
         ts, exp, sign, slots = (made[..., :count] for made in self._scratch)
         if self._tau:
@@ -170,23 +173,34 @@ class MultiJoin(Operator):
             if index.input != side.number:
                 continue
             self._links.reserve(x, 2 * side.live.capacity)
+            codes = np.zeros(len(slots), np.int64)
             if index.attribute is not None:
                 key = self._graph.attributes[index.attribute][side.number]
                 assert key is not None
                 hashes = hash_rows([columns[column] for column in key], len(arrived))
                 codes, _ = self._keys[index.attribute].intern(*hashes)
                 self._links.data[self._links.starts[x] + 2 * slots + 1] = codes
+            self._make_room(x, codes)
         side.rows.put(slots, [columns[column] for column in side.columns])
         return events
+
+    def _make_room(self, x: int, codes: Ints) -> None:
+        """Let the buckets of an index hold new rows with these codes."""
+        buckets, first = int(self._index[x, loop.BUCKETS]), int(self._index[x, loop.PACKS])
+        if not buckets:
+            return
+        sizes = self._packed[first : first + buckets] + np.bincount(codes % buckets, minlength=buckets)
+        for bucket, size in enumerate(sizes.tolist(), len(self._indexes) + first):
+            self._links.reserve(bucket, 2 * size)
 
     def _place(self) -> None:
         """Make room for the lists of new keys, and tell the kernel where everything stands."""
         for x, region in enumerate(self._regions):
             index = self._index[x]
             attribute = self._indexes[x].attribute
-            keys = 1 if attribute is None else max(self._keys[attribute].capacity, int(index[loop.BUCKETS]))
+            keys = 1 if attribute is None else self._keys[attribute].capacity
             self._lists.reserve(region, int(index[loop.STEP]) * keys)
-        self._index[:, loop.LINKS] = self._links.starts
+        self._index[:, loop.LINKS] = self._links.starts[: len(self._indexes)]
         self._index[:, loop.LISTS] = self._lists.starts[self._regions]
         self._inputs[:, loop.ROWS] = self._rows.starts
 

@@ -1,10 +1,13 @@
 """The loop nest of the multi-way window join: new rows, and per level the rows of one more input that match (paper 4).
 
-An index x of an input keeps its rows in lists by key: `links` has two words per slot, next slot + 1 and key code. An
-index may have fewer lists than keys (`BUCKETS`): keys then share a list by remainder, and one list is a plain window.
-`lists` has a record per key and list: how many rows have the key, then per index of the attribute how many of them are
-its own, and the head (slot + 1) of its list. `rows` has per slot the row's time and expiry, for each index the slot
-before it in its list, and the values that are compared.
+An index x of an input has a linked list for every key: `links` has two words per slot, next slot + 1 and key code.
+Or it has a number of buckets: keys then share them by remainder, and a single one is a plain window. Buckets are
+scanned, so they are packed: pairs of key code and slot, one after the other, of which the last takes the place of one
+that goes; bucket p stands at `pack_at[p]` in `links`, with `packed[p]` pairs.
+
+`lists` has a record per key: how many rows have the key, then per index of the attribute how many of them are its own,
+and the head (slot + 1) of its list. `rows` has per slot the row's time and expiry, for each index the slot before it in
+its list, or its place in its bucket, and the values that are compared.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from sash.state.changes import Signs
 from sash.state.jit import inlined, kernel
 from sash.state.memory import Array, Ints
 
-INDEX_FIELDS = 7
-LINKS, LISTS, STEP, MEMBER, BUCKETS, PREVIOUS, ATTRIBUTE = range(INDEX_FIELDS)
+INDEX_FIELDS = 8
+LINKS, LISTS, STEP, MEMBER, BUCKETS, PREVIOUS, ATTRIBUTE, PACKS = range(INDEX_FIELDS)
 INPUT_FIELDS = 5
 ROWS, WORDS, FIRST_INDEX, LAST_INDEX, VALUES = range(INPUT_FIELDS)
 TS, EXP, HEADER = range(3)
@@ -88,7 +91,7 @@ def _valid_together(
 def advance(
     explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
     programs: Array, checks: Ints, emitted: Ints,
-    inputs: Ints, index: Ints, links: Ints, rows: Ints, lists: Ints, stats: Ints,
+    inputs: Ints, index: Ints, links: Ints, pack_at: Ints, packed: Ints, rows: Ints, lists: Ints, stats: Ints,
     ts: Ints, exp: Ints, sign: Signs, slots: Array,
 ) -> tuple[int, Array, Ints, Ints, Signs, Array]:  # fmt: skip
     """Apply the events of all inputs; those of input j stand in [starts[j], stops[j]), which is used up.
@@ -104,7 +107,7 @@ def advance(
         events += stops[j] - starts[j]
     dead = np.empty((2, events * len(index) + 1), np.int64)
     done = np.zeros(4, np.int64)
-    work = np.empty((5, len(inputs)), np.int64)
+    work = np.empty((6, len(inputs)), np.int64)
     while _left(starts, stops):
         # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
         if done[_WANTED] > len(ts):
@@ -117,7 +120,8 @@ def advance(
             slots = wider
         _run(
             explicit, tau, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index,
-            links, rows, lists, stats, work[0], work[1], work[2], work[3], work[4], done, dead, ts, exp, sign, slots,
+            links, pack_at, packed, rows, lists, stats, work[0], work[1], work[2], work[3], work[4], work[5], done,
+            dead, ts, exp, sign, slots,
         )  # fmt: skip
     return done[_DONE], dead[:, : done[_DEAD]], ts, exp, sign, slots
 
@@ -134,8 +138,8 @@ def _left(starts: Ints, stops: Ints) -> bool:
 def _run(
     explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
     programs: Array, checks: Ints, emitted: Ints,
-    inputs: Ints, index: Ints, links: Ints, rows: Ints, lists: Ints, stats: Ints,
-    ends: Ints, cursor: Ints, wanted: Ints, bound: Ints, least: Ints, done: Ints, dead: Array,
+    inputs: Ints, index: Ints, links: Ints, pack_at: Ints, packed: Ints, rows: Ints, lists: Ints, stats: Ints,
+    ends: Ints, cursor: Ints, pairs: Ints, wanted: Ints, bound: Ints, least: Ints, done: Ints, dead: Array,
     out_ts: Ints, out_exp: Ints, out_sign: Signs, out_slots: Array,
 ) -> None:  # fmt: skip
     """Go on until the events end or the output is full; a turn that does not fit in is joined again with more room.
@@ -190,8 +194,14 @@ def _run(
                     lists[record + index[x, MEMBER]] += 1
                     if lists[record + index[x, MEMBER]] == 1:
                         stats[STATS + x] += 1
-                    head = record if buckets == 0 else index[x, LISTS] + index[x, STEP] * (code % buckets)
-                    head += index[x, MEMBER] + 1
+                    if buckets > 0:
+                        bucket = index[x, PACKS] + code % buckets
+                        last = pack_at[bucket] + 2 * packed[bucket]
+                        links[last], links[last + 1] = code, slot
+                        rows[base + words * slot + place] = packed[bucket]
+                        packed[bucket] += 1
+                        continue
+                    head = record + index[x, MEMBER] + 1
                     following = lists[head]
                     links[at] = following
                     rows[base + words * slot + place] = 0
@@ -222,10 +232,11 @@ def _run(
                     if mine == origin:
                         cursor[depth] = starts[origin]
                         at_origin = depth
+                    elif index[x, BUCKETS] > 0:
+                        bucket = index[x, PACKS] + key % index[x, BUCKETS]
+                        cursor[depth], pairs[depth] = packed[bucket], pack_at[bucket]
                     else:
-                        buckets = index[x, BUCKETS]
-                        head = index[x, LISTS] + index[x, STEP] * (key if buckets == 0 else key % buckets)
-                        cursor[depth] = lists[head + index[x, MEMBER] + 1]
+                        cursor[depth] = lists[index[x, LISTS] + index[x, STEP] * key + index[x, MEMBER] + 1]
                 first_check, last_check = programs[origin, depth, _FIRST_CHECK], programs[origin, depth, _LAST_CHECK]
                 key = wanted[depth]
                 base, base_row, words = index[x, LINKS], inputs[mine, ROWS], inputs[mine, WORDS]
@@ -260,6 +271,20 @@ def _run(
                     # The innermost loop with nothing to check but keys, as most are: by itself, so that it is tight.
                     # Unsigned, because numba asks of signed positions whether they are negative.
                     node = cursor[depth]
+                    if index[x, BUCKETS] > 0:
+                        place = np.uint64(pairs[depth])
+                        stop = place + np.uint64(2 * node)
+                        probes += node
+                        node = 0
+                        while place < stop:
+                            if links[place] == key:
+                                slot = np.int64(links[place + np.uint64(1)])
+                                if count < room:
+                                    out_exp[count] = min(above, rows[np.uint64(base_row + words * slot + EXP)])
+                                    if column >= 0:
+                                        out_slots[column, count] = slot
+                                count += 1
+                            place += np.uint64(2)
                     while node > 0:
                         slot = node - 1
                         place = np.uint64(base + 2 * slot)
@@ -273,13 +298,21 @@ def _run(
                             count += 1
                 else:
                     node = cursor[depth]
+                    scanned, pair = index[x, BUCKETS] > 0, pairs[depth]
                     while node > 0:
-                        slot = node - 1
-                        place = np.uint64(base + 2 * slot)
-                        node = np.int64(links[place])
                         probes += 1
-                        if links[place + np.uint64(1)] != key:
-                            continue
+                        if scanned:
+                            node -= 1
+                            place = np.uint64(pair + 2 * node)
+                            if links[place] != key:
+                                continue
+                            slot = np.int64(links[place + np.uint64(1)])
+                        else:
+                            slot = node - 1
+                            place = np.uint64(base + 2 * slot)
+                            node = np.int64(links[place])
+                            if links[place + np.uint64(1)] != key:
+                                continue
                         if past:
                             ts = rows[base_row + words * slot + TS]
                             expired = rows[base_row + words * slot + EXP] <= now
@@ -351,8 +384,15 @@ def _run(
                         dead[0, done[_DEAD]] = index[x, ATTRIBUTE]
                         dead[1, done[_DEAD]] = code
                         done[_DEAD] += 1
-                    head = record if buckets == 0 else index[x, LISTS] + index[x, STEP] * (code % buckets)
-                    head += index[x, MEMBER] + 1
+                    if buckets > 0:
+                        bucket = index[x, PACKS] + code % buckets
+                        packed[bucket] -= 1
+                        gap = rows[base + words * slot + place]
+                        at, last = pack_at[bucket] + 2 * gap, pack_at[bucket] + 2 * packed[bucket]
+                        links[at], links[at + 1] = links[last], links[last + 1]
+                        rows[base + words * np.int64(links[at + 1]) + place] = gap
+                        continue
+                    head = record + index[x, MEMBER] + 1
                     following, previous = np.int64(links[at]), rows[base + words * slot + place]
                     if previous > 0:
                         links[index[x, LINKS] + 2 * (previous - 1)] = following
