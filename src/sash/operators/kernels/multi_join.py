@@ -27,7 +27,8 @@ TS, EXP, HEADER = range(3)
 """Of a row's record: its time, its expiry, and how many words stand before the rest."""
 
 PROBES, STATS = range(2)
-"""Of the statistics: rows looked at so far, and where the number of keys of each index begins."""
+"""Of the statistics: rows looked at so far (in all loops but the outermost, as the paper counts), and where the number
+of keys of each index begins."""
 
 _DONE, _DEAD, _WANTED, _LINKED = range(4)
 
@@ -300,7 +301,7 @@ def _run(
                     node = cursor[depth]
                     scanned, pair = index[x, BUCKETS] > 0, pairs[depth]
                     while node > 0:
-                        probes += 1
+                        probes += 1 if depth > 0 else 0
                         if scanned:
                             node -= 1
                             place = np.uint64(pair + 2 * node)

@@ -8,7 +8,7 @@ from typing import Any
 from sash.cli.bench.figures import Figure
 from sash.cli.bench.paper4.operator import Setting, Speed, first, measure, plans
 from sash.cli.bench.paper4.streams import TABLE_5, alike
-from sash.optimizer.cost import eager_cost, naive_cost
+from sash.optimizer.cost import eager_cost, lazy_cost, naive_cost
 from sash.optimizer.join_order import choose_orders
 
 Tell = Callable[[str], None]
@@ -93,16 +93,20 @@ def figure_2(rows: int, most: int, tell: Tell) -> Figure:
 def figure_3(rows: int, fast: int, tell: Tell) -> Figure:
     """Rows looked at per unit of time by the lazy joins, each in its best orders, by tau."""
     streams = alike(4, fast)
-    lines: dict[str, list[tuple[float, float]]] = {"naive": [], "lazy": [], "general": []}
+    names = ("naive", "lazy", "general")
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in (*names, *(f"{name}, model" for name in names))}
     for tau in _TAUS:
         tell(f"Fig 3, last stream {fast} times as fast: tau {tau}")
-        naive = tuple(number - 1 for number in plans(streams, tau, naive=True)[0])
-        general = tuple(
-            tuple(number - 1 for number in order) for order in choose_orders(*streams.figures, tau=tau).orders
-        )
+        fixed, shared = plans(streams, tau, naive=True)[0], plans(streams, tau)[0]
+        own = choose_orders(*streams.figures, tau=tau)
+        naive = tuple(number - 1 for number in fixed)
+        general = tuple(tuple(number - 1 for number in order) for order in own.orders)
+        lines["naive, model"].append((tau, round(naive_cost(fixed, *streams.figures, tau=tau))))
+        lines["lazy, model"].append((tau, round(lazy_cost(shared, *streams.figures, tau))))
+        lines["general, model"].append((tau, round(own.cost)))
         for name, orders in (
             ("naive", (naive,) * 4),
-            ("lazy", first(plans(streams, tau)[0], 4)),
+            ("lazy", first(shared, 4)),
             ("general", general),
         ):
             speed = measure(streams, Setting(orders, (1,) * 4, tau), rows)
