@@ -148,11 +148,20 @@ class Engine:
         """The registered streams and relations, by schema."""
         return self._catalog
 
-    def sql(self, text: str, strategy: str | None = None) -> Query:
-        """Plan a standing query over the registered streams and relations; `strategy` is the engine's, if not given."""
+    def sql(self, text: str, strategy: str | None = None, join: str | None = None, tau: str | None = None) -> Query:
+        """Plan a standing query over the registered streams and relations.
+
+        `strategy` (the engine's, if not given) is how operators learn that rows have expired, `join` how inner joins of
+        streams are run: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds", changes
+        are released at its multiples only, all since the last at once.
+        """
         from sash.spark.plan import Inputs
 
-        options = self.options if strategy is None else replace(self.options, strategy=strategy)
+        options = Options(
+            strategy or self.options.strategy,
+            join or self.options.join,
+            self.options.tau if tau is None else microseconds(tau, "tau"),
+        )
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         except UnknownNameError as problem:

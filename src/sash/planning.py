@@ -10,7 +10,6 @@ from sash.optimizer.optimizer import Optimized, optimize_in_steps
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
-from sash.physical.strategies.registry import strategy_of
 from sash.plan.catalog import Catalog
 from sash.plan.keys import keys
 from sash.plan.nodes import Node, Stream, walk
@@ -89,5 +88,5 @@ def plan_query(
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimization = optimize_in_steps(written, disable=disable)
-    physical = plan_stages(optimization.plan, shards, strategy_of(options.strategy))
+    physical = plan_stages(optimization.plan, shards, options)
     return Planned(sql, written, optimization, physical, options)

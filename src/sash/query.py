@@ -141,6 +141,8 @@ class Query:
             "format": FORMAT,
             "sql": self.planned.sql.strip(),
             "plan": tree(self.planned.optimized),
+            "join": self.planned.options.join,
+            "tau": self.planned.options.tau,
             "shards": self.shards,
             "strategy": self.planned.physical.strategy,
             "streams": list(streams),

@@ -25,7 +25,7 @@ import pyarrow as pa
 from sash.errors import BadRowError, CatalogError, StrategyError, UnsupportedSqlError
 from sash.local import LocalRun
 from sash.physical.legs import static_tables
-from sash.physical.shard import Counts
+from sash.physical.shard import Counts, released_by
 from sash.physical.simulation import Feed as SimulatedFeed
 from sash.physical.simulation import Pace, Simulated, Simulation
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
@@ -122,6 +122,8 @@ def replay(
     schemas: Mapping[str, str] | None = None,
     slack: float | Mapping[str, float] = 0,
     shards: int = 2,
+    join: str = "auto",
+    tau: float | None = None,
     patience: float | None = None,
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
@@ -129,7 +131,8 @@ def replay(
     `ts` of a row is its time in `unit`; rows of one micro-batch may come in any order, later ones only within `slack`.
     `batch` is the number of rows per micro-batch, or a list of such numbers; None takes all rows at once. The clock ends
     at `until`, or, without it, after the last expiry. `schemas` gives columns and types, as in DDL, where the rows alone
-    do not tell.
+    do not tell. `join` is how inner joins of streams are run, `tau` the interval of lazy re-executions in `unit`: changes
+    are released at its multiples.
 
     `released` is simulated, event by event and whatever `batch` says. `delays` makes operators slow, by name (`Filter`,
     `Aggregate`, a stream's name, or a name from `counts`); `probe` is the period of time probing (None: always);
@@ -137,7 +140,7 @@ def replay(
     """
     if unit not in UNITS:
         raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
-    options = Options(strategy)
+    options = Options(strategy, join, None if tau is None else int(tau * UNITS[unit]))
     if runtime == "spark" and delays:
         raise StrategyError("delays are simulated: use runtime='local'")
     if probe is not None and probe <= 0:
@@ -159,6 +162,7 @@ def replay(
     )
     planned = plan_query(sql, catalog, shards=shards, options=options)
     end = FOREVER if until is None else int(until * scale) + 1
+    last = end if until is None else released_by(options.tau, int(end) - 1) + 1
     batches = _micro_batches(feeds, batch)
     contents = {name: table for name, (_, table) in tables.items()}
     simulated: Simulated | None = None
@@ -172,9 +176,9 @@ def replay(
     if runtime == "spark":
         from sash.spark.replay import replay_on_spark
 
-        changes, late, state_rows, counts = replay_on_spark(planned, feeds, contents, batches, int(end), shards)
+        changes, late, state_rows, counts = replay_on_spark(planned, feeds, contents, batches, int(last), shards)
     elif runtime == "local":
-        changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(end), shards)
+        changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(last), shards)
     else:
         raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
     held = max((feed.slack for feed in feeds.values()), default=0)
@@ -191,7 +195,7 @@ def replay(
     changes, released = changes.take(kept), released[kept]
     rows = to_dicts(planned.schema, changes.columns)
     listed = [
-        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, None if at >= FOREVER else _in_unit(at, scale))
+        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _released(at, options.tau, int(end), scale))
         for ts, sign, row, at in zip(changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), strict=True)
     ]
     return Result(listed, counts, late, state_rows, planned.schema, switches)
@@ -239,6 +243,13 @@ def _matched(changes: ChangeBatch, simulated: Simulated) -> np.ndarray[Any, np.d
 def _keys(changes: ChangeBatch) -> list[tuple[int, int, int, int]]:
     low, high = hash_rows(changes.columns, len(changes))
     return list(zip(changes.ts.tolist(), changes.sign.tolist(), low.tolist(), high.tolist(), strict=True))
+
+
+def _released(at: int, tau: int | None, end: int, scale: int) -> int | float | None:
+    """When a change that is there at an instant is released: at once, or at the next re-execution, if one comes."""
+    if at >= FOREVER or (tau is not None and released_by(tau, at) >= end):
+        return None
+    return _in_unit(released_by(tau, at), scale)
 
 
 def _in_unit(micros: int, scale: int) -> int | float:

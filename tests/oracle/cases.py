@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, counts, joins, papers, sets, windows
+from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, sets, windows
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
     *counts.CASES,
     *aggregates.CASES,
     *joins.CASES,
+    *multi_joins.CASES,
     *sets.CASES,
     *chains.CASES,
     *papers.CASES,

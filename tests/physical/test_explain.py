@@ -44,6 +44,19 @@ QUERIES = {
         "ON a.item_id = b.item_id WHERE a.price > 2 AND b.price > 3"
     ),
     "count_window_by_group": "SELECT item_id, AVG(price) AS mean FROM sales [PARTITION BY item_id ROWS 5] GROUP BY item_id",
+    "multi_join": (
+        "SELECT a.item_id, a.price, b.price AS back, c.price AS price_then FROM sales [RANGE 1 MINUTE] AS a "
+        "JOIN returns [RANGE 1 HOUR] AS b ON a.item_id = b.item_id JOIN orders [RANGE 5 SECONDS] AS c "
+        "ON c.item_id = b.item_id"
+    ),
+    "hybrid_join": (
+        "SELECT a.item_id FROM sales AS a, returns AS b, orders AS c WHERE a.item_id = b.item_id AND b.price < c.price "
+        "WINDOW 1 MINUTE"
+    ),
+    "joins_on_two_attributes": (
+        "SELECT a.price FROM sales AS a, returns AS b, orders AS c, sales AS d WHERE a.item_id = b.item_id "
+        "AND b.item_id = c.item_id AND a.store_id = d.store_id WINDOW 1 MINUTE"
+    ),
     "unbounded": "SELECT item_id, MAX(price) AS top FROM sales [RANGE UNBOUNDED] GROUP BY item_id",
 }
 
@@ -62,7 +75,7 @@ EVERYTHING = {
 
 
 def planned(name: str) -> Planned:
-    streams = {stream: StreamEntry(stream, SALES, "ts") for stream in ("sales", "returns")}
+    streams = {stream: StreamEntry(stream, SALES, "ts") for stream in ("sales", "returns", "orders")}
     relations = {"favorite_items": RelationEntry("favorite_items", parse_schema("item_id INT"))}
     return plan_query({**QUERIES, **EVERYTHING}[name], Catalog(streams, relations))
 

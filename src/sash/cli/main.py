@@ -193,6 +193,27 @@ def growth(
     publish("growth", measure(windows, operators, rows_per_batch, batches), table, as_json=as_json, save=save)
 
 
+@bench.command()
+def paper4(
+    experiments: Annotated[
+        str, typer.Option(help="Which, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
+    ] = "all",
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower ones take fewer.")] = 200_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 3,
+    draw: Annotated[bool, typer.Option("--draw", help="Draw the figures into docs/experiments/figures.")] = False,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Multi-way joins: Table 8 and Figures 2, 3 and 4 of paper 4, and the rate of the whole engine."""
+    from sash.cli.bench.paper4.command import measure, table
+    from sash.cli.bench.report import publish
+
+    made, drawn = measure(experiments, rows, repeats)
+    publish("paper4", made, lambda figures: table(figures, drawn), as_json=as_json, save=save)
+    for figure in drawn if draw else ():
+        figure.draw()
+
+
 def run() -> None:
     """The entry point: errors that a user can put right are told in one line."""
     try:

@@ -57,6 +57,16 @@ class Operator(ABC):
         """The changes of the output between the last clock and this one."""
 
     @property
+    def probes(self) -> int:
+        """How many rows it has looked at to find matches, where it counts them."""
+        return 0
+
+    @property
+    def remark(self) -> str:
+        """What there is to say about how it runs at present."""
+        return ""
+
+    @property
     def state_rows(self) -> int:
         """How many rows the operator remembers."""
         return 0

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
+from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
@@ -83,7 +84,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 def _columns(lines: Sequence[Line]) -> list[str]:
     """The left parts, and what is said of the edges in a column of its own."""
-    width = max(len(left) for left, _ in lines)
+    width = max(len(left) for left, right in lines if right)
     return [f"{left:<{width}}  {_ARROW} {right}" if right else left for left, right in lines]
 
 
@@ -116,11 +117,17 @@ def _operators(
         by = f" by {_names(node.schema, keys[id(node)])}" if keys[id(node)] else ""
         return [(f"{indent}{_origin(node, plan)}{by}", _edge(node))]
     text = f"{indent}{_operation(node)}{_state(node)}"
+    reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in _reasons(node)]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
     seen.add(id(node))
     below = [line for child in node.inputs for line in _operators(child, depth + 1, keys, plan, seen)]
-    return [(text, _edge(node)), *below]
+    return [(text, _edge(node)), *reasons, *below]
+
+
+def _reasons(node: Operation) -> list[str]:
+    """What is to be said of why the operator runs as it does."""
+    return [f"order {describe_order(node.arguments['plan'])}"] if node.operator == "MultiJoin" else []
 
 
 def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
@@ -151,7 +158,7 @@ def _buffer(operator: str, child: Physical) -> str:
         case "fifo" | "calendar":
             return child.expiry
         case "mono":
-            return "fifo" if operator == "Join" else "hash"
+            return "fifo" if operator in ("Join", "MultiJoin") else "hash"
         case "explicit":
             return "hash"
 
@@ -176,6 +183,8 @@ def _operation(node: Operation) -> str:
         case "Join" | "SemiJoin":
             name = "AntiJoin" if arguments.get("anti") else node.operator
             return f"{name}{_on(arguments['keys'], schema, node.inputs[1].schema)}"
+        case "MultiJoin":
+            return describe_join(arguments["plan"], [child.schema for child in node.inputs])
         case "Lookup":
             relation: Node = arguments["relation"]
             on = _on(arguments["keys"], schema, relation.schema)

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
+from sash.physical.multi_join import lower_chain
 from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
-from sash.physical.strategies.base import Placement, Strategy
-from sash.physical.strategies.registry import AUTO
+from sash.physical.strategies.base import Placement
+from sash.physical.strategies.registry import strategy_of
 from sash.physical.times import with_time
 from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal, Native
 from sash.plan.expressions import walk as walk_expression
@@ -34,6 +35,7 @@ from sash.plan.nodes import (
     mirrored,
     walk,
 )
+from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, is_table, pattern
 from sash.plan.types import Schema
 
@@ -47,21 +49,36 @@ class Lowering:
     """
 
     def __init__(
-        self, strategy: Strategy = AUTO, expire: Placement = "top", spoken: frozenset[Distinct] = frozenset()
+        self,
+        options: Options = DEFAULT,
+        shards: int | None = None,
+        expire: Placement = "top",
+        spoken: frozenset[Distinct] = frozenset(),
     ) -> None:
-        self._by_pattern = strategy.by_pattern
+        self._by_pattern = strategy_of(options.strategy).by_pattern
         self._expire = expire
         self._below_join = False
         self.legs: list[Leg] = []
         self.distincts: list[tuple[Distinct, Operation]] = []
         self._spoken = spoken
+        self._options = options
+        self._shards = shards
         self._done: dict[Node, Physical] = {}
 
     def lower(self, node: Node) -> Physical:
         """The operator tree that computes the node, its legs noted on the way."""
         if node not in self._done:
-            self._done[node] = self._leg(node) if self._is_leg(node) else self._operation(node)
+            self._done[node] = self._leg(node) if self._is_leg(node) else self._chain(node) or self._operation(node)
         return self._done[node]
+
+    def _chain(self, node: Node) -> Physical | None:
+        """The node as multi-way joins, where it is a chain of inner joins that these are for."""
+        if not isinstance(node, Filter | Project | Join):
+            return None
+        below, self._below_join = self._below_join, True
+        chain = lower_chain(node, self.lower, self._options, self._shards)
+        self._below_join = below
+        return chain
 
     def _is_leg(self, node: Node) -> bool:
         """With Expire at the bottom a leg scans, and computes nothing but what only Spark can."""

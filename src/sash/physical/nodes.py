@@ -119,12 +119,14 @@ class Stage:
 class PhysicalPlan:
     """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes.
 
-    `strategy` is the name of the strategy that it was made for.
+    `strategy` is the name of the strategy that it was made for. With `tau` changes come at its multiples only
+    (microseconds), each with all changes since the last.
     """
 
     legs: tuple[Leg, ...]
     stages: tuple[Stage, ...]
     strategy: str = "update-pattern-aware"
+    tau: int | None = None
 
     @property
     def schema(self) -> Schema:

@@ -16,6 +16,7 @@ from sash.operators.expire import Expire
 from sash.operators.filter import Filter
 from sash.operators.join import Join
 from sash.operators.lookup import Lookup
+from sash.operators.multi_join import MultiJoin
 from sash.operators.project import Project
 from sash.operators.semi_join import SemiJoin
 from sash.operators.set_operation import SetOperation
@@ -34,6 +35,7 @@ OPERATORS: Mapping[str, Any] = {
     "Filter": Filter,
     "Join": Join,
     "Lookup": Lookup,
+    "MultiJoin": MultiJoin,
     "Project": Project,
     "SemiJoin": SemiJoin,
     "SetOperation": SetOperation,
@@ -41,7 +43,13 @@ OPERATORS: Mapping[str, Any] = {
     "Union": Union,
 }
 
-_NEVER: Mapping[str, Expiry] = {"Distinct": "fifo", "Expire": "fifo", "Join": "fifo", "Union": "calendar"}
+_NEVER: Mapping[str, Expiry] = {
+    "Distinct": "fifo",
+    "Expire": "fifo",
+    "Join": "fifo",
+    "MultiJoin": "fifo",
+    "Union": "calendar",
+}
 """How an operator takes rows that never expire, where not as an explicit edge that says no `-`."""
 
 Relations = Mapping[Node, pa.Table]
@@ -51,7 +59,7 @@ Relations = Mapping[Node, pa.Table]
 def build(node: Operation, memory: Memory, relations: Relations) -> Operator:
     """The operator, attached to its state."""
     inputs: tuple[Edge, ...] = tuple(edge(child, _NEVER.get(node.operator, "explicit")) for child in node.inputs)
-    arguments = dict(node.arguments)
+    arguments = dict(node.arguments["plan"].arguments if node.operator == "MultiJoin" else node.arguments)
     if node.operator == "Lookup":
         arguments["table"] = relations[arguments.pop("relation")]
     operator: Operator = OPERATORS[node.operator](memory, inputs, **arguments)

@@ -35,8 +35,9 @@ BEGINNING = -(2**62)
 
 @dataclass
 class Counts:
-    """Rows, positive and negative, that an operator took in and put out, the time messages that it heard, and how many
-    rows expired in its buffers."""
+    """Rows, positive and negative, that an operator took in and put out; the time messages that it heard, and how many rows
+    expired in its buffers; the rows it looked at to find matches (a multi-way join counts them), and what it says about
+    how it runs."""
 
     taken: int = 0
     taken_negative: int = 0
@@ -44,6 +45,8 @@ class Counts:
     given_negative: int = 0
     messages: int = 0
     expired: int = 0
+    probes: int = 0
+    remark: str = ""
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
         """Count one call of the operator."""
@@ -65,6 +68,8 @@ class Counts:
         self.given_negative += other.given_negative
         self.messages += other.messages
         self.expired += other.expired
+        self.probes += other.probes
+        self.remark = other.remark or self.remark
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ class Shard:
         self, plan: PhysicalPlan, stage: Stage, memory: Memory, relations: Relations, shard: int = 0, shards: int = 1
     ) -> None:
         self._stage = stage
+        self._tau = plan.tau
         self._windows: list[Window | None] = []
         self._constant: dict[int, ChangeBatch] = {}
         for index, given in enumerate(stage.inputs):
@@ -219,7 +225,7 @@ class Shard:
                 self._clocks[index] = FOREVER
             elif clock is not None:
                 self._clocks[index] = max(int(self._clocks[index]), clock)
-        clock = self._shard_clock()
+        clock = self._reached(self._shard_clock())
         ready = []
         for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
@@ -258,6 +264,12 @@ class Shard:
             begun = ends
             yield self._evaluate(slices, clock, taken.counts)
 
+    def _reached(self, clock: int) -> int:
+        """The clock, or with tau the clock of the last re-execution: what is after it waits for the next."""
+        if self._tau is None or clock in (BEGINNING, FOREVER):
+            return clock
+        return (clock - 1) // self._tau * self._tau + 1
+
     @staticmethod
     def _release(spool: Spool, rows: ChangeBatch, clock: int) -> ChangeBatch:
         """The rows before the clock, in order; the others wait."""
@@ -280,11 +292,17 @@ class Shard:
                 inputs, until = self._pacing.admit(number, inputs, everything)
             if self._listening is not None:
                 counted.messages += self._listening.hear(number, inputs, clock)
-            before = Buffer.expired
+            before, probes = Buffer.expired, operator.probes
             output = operator.process(inputs, until)
             results[id(node)] = output
             counted.note(inputs, output, Buffer.expired - before)
+            counted.add(Counts(probes=operator.probes - probes, remark=operator.remark))
         return results[id(self._stage.root)]
+
+
+def released_by(tau: int | None, ts: int) -> int:
+    """The instant at which a change is released: its own, or with tau the next multiple, at which it is seen first."""
+    return ts if tau is None else -(-ts // tau) * tau
 
 
 def relation_rows(

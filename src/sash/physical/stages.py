@@ -7,16 +7,18 @@ operator keeps the attributes that its own rows agree on; where none is left, it
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sash.physical.join_plan import JoinPlan
 from sash.physical.lower import Lowering, explicit
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, walk
-from sash.physical.strategies.base import Strategy
-from sash.physical.strategies.registry import AUTO
+from sash.physical.strategies.registry import strategy_of
 from sash.plan.expressions import Column
 from sash.plan.nodes import Distinct, Join, Node, Rows
 from sash.plan.nodes import walk as walk_logical
+from sash.plan.options import DEFAULT, Options
 
 _MOST_KEYS = 4
 
@@ -96,6 +98,13 @@ class _Cutter:
             case "CountWindow":
                 window: Rows = node.arguments["window"]
                 return self._keyed(node, parts, [(n,) for n in window.partition], [{n} for n in window.partition])
+            case "MultiJoin":
+                plan: JoinPlan = node.arguments["plan"]
+                keys_of_all = plan.common_keys
+                carried = [
+                    {place for place, (j, column) in enumerate(plan.columns) if key[j] == column} for key in keys_of_all
+                ]
+                return self._keyed(node, parts, keys_of_all, carried)
             case "TopK":
                 return self._keyed(node, parts, [], [])
             case other:
@@ -121,7 +130,7 @@ class _Cutter:
             ready = [part if part.loose or part.single or self._goes_along(part) else self.cut(part) for part in parts]
             return _Part(_over(node, ready), [], loose=False, single=True)
         ready = [self.cut(part) if part.single else part for part in parts]
-        for attempt in _attempts(ready):
+        for attempt in _attempts(ready, keys):
             trial = [self.cut(part) if cut else part for part, cut in zip(ready, attempt, strict=True)]
             attributes = _meeting([part.attributes for part in trial], keys, outputs)
             if attributes:
@@ -217,41 +226,52 @@ def _meeting(sides: Sequence[_Attributes], keys: Sequence[tuple[int, ...]], outp
     """The attributes on which the rows that meet in an operator agree: one per key column that all sides carry."""
     result: _Attributes = []
     for columns, positions in zip(keys, outputs, strict=True):
-        found: _Attribute | None = None
-        for attribute in sides[0]:
-            if columns[0] not in attribute.outputs:
-                continue
-            if len(sides) == 1:
-                found = attribute
-            for other in sides[1] if len(sides) > 1 else ():
-                if columns[1] in other.outputs and found is None:
-                    found = attribute.joined(other, frozenset())
-        if found is not None:
-            result.append(replace(found, outputs=frozenset(positions)))
+        found: _Attributes = [attribute for attribute in sides[0] if columns[0] in attribute.outputs]
+        for column, attributes in zip(columns[1:], sides[1:], strict=True):
+            carrying = [attribute for attribute in attributes if column in attribute.outputs]
+            pairs = [one.joined(other, frozenset()) for one in found for other in carrying]
+            found = [pair for pair in pairs if pair is not None]
+        if found:
+            result.append(replace(found[0], outputs=frozenset(positions)))
     return result
 
 
-def _attempts(parts: Sequence[_Part]) -> list[tuple[bool, ...]]:
-    """Which inputs to cut, the least first."""
-    if len(parts) == 1:
-        return [(False,), (True,)]
-    return [(False, False), (False, True), (True, False), (True, True)]
+def _attempts(parts: Sequence[_Part], keys: Sequence[tuple[int, ...]]) -> list[tuple[bool, ...]]:
+    """Which inputs to cut, the least first.
+
+    Of many inputs, those that do not carry the key that most of them do; then leaves too, which costs no stage; then all.
+    """
+    size = len(parts)
+    if size <= 2:
+        return list(itertools.product((False, True), repeat=size))
+    carriers = [
+        {n for n, part in enumerate(parts) if any(key[n] in attribute.outputs for attribute in part.attributes)}
+        for key in keys
+    ]
+    cut = set(range(size)) - max(carriers, key=len)
+    attempts = [set(cut)]
+    for number in reversed(range(size)):
+        if isinstance(parts[number].node, Leaf):
+            attempts.append({*attempts[-1], number})
+    attempts.append(set(range(size)))
+    return [tuple(number in cut for number in range(size)) for cut in attempts]
 
 
-def plan_stages(node: Node, shards: int | None = None, strategy: Strategy = AUTO) -> PhysicalPlan:
+def plan_stages(node: Node, shards: int | None = None, options: Options = DEFAULT) -> PhysicalPlan:
     """The physical plan of an optimized logical plan: its changes come out of the last stage, every end said.
 
     `shards` is how many it will run on, where that is known.
     """
+    strategy = strategy_of(options.strategy)
     expire = strategy.expire
     if expire == "above joins" and not any(isinstance(below, Join) for below in walk_logical(node)):
         expire = "bottom"
     spoken: frozenset[Distinct] = frozenset()
     while True:
-        lowering = Lowering(strategy, expire, spoken)
+        lowering = Lowering(options, shards, expire, spoken)
         root = explicit(lowering.lower(node))
         cutter = _Cutter(shards)
         cutter.close(cutter.part(root))
         if not cutter.forgetful:
-            return PhysicalPlan(tuple(lowering.legs), tuple(cutter.stages), strategy.name)
+            return PhysicalPlan(tuple(lowering.legs), tuple(cutter.stages), strategy.name, options.tau)
         spoken |= {logical for logical, operator in lowering.distincts if id(operator) in cutter.forgetful}

@@ -33,6 +33,9 @@ _INFIX = {
 }
 """Operator -> how tightly it binds, and its sign."""
 
+COMPARISONS = {name: sign for name, (binding, sign) in _INFIX.items() if binding == 4}
+"""The signs of comparisons."""
+
 _NOT = 3
 _TEST = 4
 _SIGN = 10

@@ -19,16 +19,35 @@ STRATEGIES = (
     "clock-triggered",
 )
 
+JOINS = (
+    "auto", "binary", "naive", "eager-nlj", "lazy-nlj", "general-lazy-nlj", "eager-hash", "lazy-hash", "hybrid"
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Options:
-    """`strategy` says how operators learn that rows have expired."""
+    """`strategy` says how operators learn that rows have expired.
+
+    `join` says how inner joins of streams are run: by `auto`, three or more in one operator and two in another, by
+    `binary` two at a time, else in one operator of the given form. `tau` is the interval, in microseconds, at whose
+    multiples the answer is brought up to date; None is at every instant.
+    """
 
     strategy: str = "auto"
+    join: str = "auto"
+    tau: int | None = None
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
             raise StrategyError(f"there is no strategy {self.strategy!r}; use one of {', '.join(STRATEGIES)}")
+        if self.join not in JOINS:
+            raise StrategyError(f"there is no join {self.join!r}; use one of {', '.join(JOINS)}")
+        if self.tau is not None and self.tau < 1:
+            raise StrategyError("tau must be longer than nothing: leave it out to have every change at once")
+        if self.tau is None and "lazy" in self.join:
+            raise StrategyError(f"join {self.join!r} needs the interval of its re-executions: give tau")
+        if self.tau is not None and self.join.startswith("eager"):
+            raise StrategyError(f"join {self.join!r} gives every change at once: leave out tau, or take a lazy join")
 
 
 DEFAULT = Options()

@@ -1,6 +1,6 @@
 """Counts of operators and of output delays: how they ride in a note, are observed by Spark, and are read again.
 
-A note has one array: seven numbers for every operator of the plan, in the order of its stages; then how long after its
+A note has one array: eight numbers for every operator of the plan, in the order of its stages; then how long after its
 instant a change left the last stage, by the wall clock: a histogram, the sum and the longest; then how often edges have
 changed the way in which they pass times on (piggybacking).
 """
@@ -22,7 +22,7 @@ from sash.state.memory import Ints
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-PARTS = ("rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "expired", "messages", "state_rows")
+PARTS = ("rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "messages", "expired", "probes", "state_rows")
 EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 """The upper ends of the histogram's buckets, in seconds; one more bucket is for what took longer."""
 
@@ -83,8 +83,8 @@ def packed(
     numbers: list[int] = []
     for name in operator_names(plan):
         seen, rows = mine.get(name, (Counts(), 0))
-        numbers += [seen.taken, seen.taken_negative, seen.given, seen.given_negative, seen.expired]
-        numbers += [seen.messages, rows]
+        numbers += [seen.taken, seen.taken_negative, seen.given, seen.given_negative]
+        numbers += [seen.messages, seen.expired, seen.probes, rows]
     return [*numbers, *late.numbers, switches]
 
 
@@ -128,6 +128,19 @@ def read(names: Sequence[str], seen: Any) -> Reading:
     }
     *buckets, total, longest, switches = numbers[len(names) * len(PARTS) :]
     return Reading(operators, tuple(buckets), total / 1000, longest / 1000, switches)
+
+
+def counts_of(seen: Mapping[str, int]) -> Counts:
+    """The counts of an operator, by their parts."""
+    return Counts(
+        taken=seen["rows_in"],
+        taken_negative=seen["rows_in_negative"],
+        given=seen["rows_out"],
+        given_negative=seen["rows_out_negative"],
+        messages=seen["messages"],
+        expired=seen["expired"],
+        probes=seen["probes"],
+    )
 
 
 def percentile(delays: Sequence[int], share: float) -> float | None:

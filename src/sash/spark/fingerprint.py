@@ -21,6 +21,8 @@ _REASONS = {
     "sql": "it belongs to another query",
     "plan": "the query is now planned differently, over other columns or by other rules",
     "strategy": "it was run with another strategy",
+    "join": "joins were run in another way",
+    "tau": "changes were released at another interval",
     "shards": "it was written with another number of shards",
     "streams": "the streams are others, or in another order",
     "heartbeats": "other streams had a heartbeat",

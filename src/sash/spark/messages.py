@@ -39,6 +39,7 @@ _FIELDS: dict[str, pa.DataType] = {
     "state_rows": pa.int64(),
     "state_bytes": pa.int64(),
     "rebuilt": pa.int64(),
+    "remark": pa.string(),
     "counts": pa.list_(pa.int64()),
     "blob": pa.binary(),
 }
@@ -46,6 +47,7 @@ SCHEMA = pa.schema(list(_FIELDS.items()))
 _TYPES: dict[pa.DataType, str] = {
     pa.int64(): "long",
     pa.int32(): "int",
+    pa.string(): "string",
     pa.list_(pa.int64()): "array<long>",
     pa.binary(): "binary",
 }
@@ -70,6 +72,7 @@ class Message:
     state_rows: int = 0
     state_bytes: int = 0
     rebuilt: int = 0
+    remark: str | None = None
     counts: Any = None
     blob: Any = None
 
@@ -92,9 +95,9 @@ def to_frames(messages: Iterable[Message]) -> Iterator[pd.DataFrame]:
 def from_frame(frame: pd.DataFrame) -> Iterator[Message]:
     """The messages of a pandas frame."""
     for values in zip(*(frame[name] for name in _FIELDS), strict=True):
-        *numbers, counts, blob = values
+        *numbers, remark, counts, blob = values
         named = dict(zip(_FIELDS, map(int, numbers), strict=False))
-        yield Message(**named, counts=counts, blob=blob)
+        yield Message(**named, remark=remark, counts=counts, blob=blob)
 
 
 def _groups(messages: Iterable[Message]) -> Iterator[list[Message]]:

@@ -23,7 +23,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from sash.physical.shard import Counts
 from sash.plan.types import Schema
 from sash.planning import Planned
-from sash.spark.counts import PARTS, operator_names
+from sash.spark.counts import counts_of, operator_names
 from sash.spark.plan import Inputs, Source, change_frame
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks import start_query
@@ -93,7 +93,7 @@ def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeB
     try:
         running.await_termination()
         progress = running.progress()
-        counts = {name: Counts(*(seen[part] for part in PARTS[:-1])) for name, seen in running.operators().items()}
+        counts = {name: counts_of(seen) for name, seen in running.operators().items()}
     finally:
         running.stop()
     ordered = [collected[number].sorted() for number in sorted(collected)]

@@ -234,6 +234,8 @@ class _ShardRun:
             yield from self._owner.outgoing(self._stage, self._shard, shard, taken, delays)
             self._write(shard, taken, arena)
             note.counts = self._owner.counts(self._stage, taken, shard, delays)
+            remarks = [counted.remark for counted in taken.counts.values() if counted.remark]
+            note.remark = "; ".join(remarks) or None
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             del shard
             arena.seal(self._state["nonce"])

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from sash.cli.bench.machine import machine
 
@@ -17,7 +16,9 @@ Figures = dict[str, Any]
 RESULTS = Path("bench") / "results"
 
 
-def publish(name: str, figures: Figures, table: Callable[[Figures], Table], *, as_json: bool, save: bool) -> None:
+def publish(
+    name: str, figures: Figures, table: Callable[[Figures], RenderableType], *, as_json: bool, save: bool
+) -> None:
     """Show the figures, and keep them if asked."""
     if as_json:
         print(json.dumps(figures, indent=2))

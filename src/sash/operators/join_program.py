@@ -1,0 +1,160 @@
+"""What the loop nest of a multi-way join does at each level, for the rows of each origin (paper 4, 3.2 to 3.5).
+
+A level takes one input. Its rows are found in the list of a key that a level above has bound, or, where nothing above
+it is bound by equality, among all rows of the input; what else must hold is checked there and then. The level of the
+origin, first in all forms but the naive and the general ones, takes the new rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sash.plan.expressions import Expression
+from sash.state.memory import Ints
+
+FIELDS = 6
+INPUT, INDEX, SOURCE, SOURCE_INDEX, FIRST_CHECK, LAST_CHECK = range(FIELDS)
+CHECK_FIELDS = 4
+OPERATION, MINE, LEVEL, THEIRS = range(CHECK_FIELDS)
+COMPARISONS = ("same", "eq", "ne", "lt", "le", "gt", "ge")
+"""The checks by number: equal keys, then comparisons of values."""
+
+MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+Attribute = tuple[tuple[int, ...] | None, ...]
+"""What inputs are equal on: the key columns of each input, None for one that has no part in it."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a comparison: a value of a row of one input."""
+
+    input: int
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Theta:
+    """A comparison, one of COMPARISONS but the first, between rows of two inputs."""
+
+    comparison: str
+    left: Operand
+    right: Operand
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Which inputs are equal on what, and which comparisons hold between them."""
+
+    inputs: int
+    attributes: tuple[Attribute, ...]
+    thetas: tuple[Theta, ...] = ()
+
+    @property
+    def connected(self) -> bool:
+        """Whether equalities link every input with every other."""
+        return len(self._reached({0})) == self.inputs
+
+    def _reached(self, bound: set[int]) -> set[int]:
+        while True:
+            more = {j for j in range(self.inputs) if j not in bound and self.shared(j, bound)}
+            if not more:
+                return bound
+            bound = bound | more
+
+    def shared(self, mine: int, bound: set[int]) -> list[tuple[int, int]]:
+        """The attributes that an input has in common with inputs that are bound: (attribute, one such input)."""
+        return [
+            (number, next(other for other in sorted(bound) if attribute[other] is not None))
+            for number, attribute in enumerate(self.attributes)
+            if attribute[mine] is not None and any(attribute[other] is not None for other in bound)
+        ]
+
+    def compared(self, mine: int, bound: set[int]) -> list[Theta]:
+        """The comparisons of an input with inputs that are bound, its own side on the left."""
+        found = []
+        for theta in self.thetas:
+            if theta.left.input == mine and theta.right.input in bound:
+                found.append(theta)
+            elif theta.right.input == mine and theta.left.input in bound:
+                found.append(Theta(MIRRORED[theta.comparison], theta.right, theta.left))
+        return found
+
+    @property
+    def scans(self) -> bool:
+        """Whether an input may come up in an order before anything it is equal on is bound."""
+        common = any(None not in attribute for attribute in self.attributes)
+        return not common and (not self.connected or bool(self.thetas))
+
+    def follow(self, order: Sequence[int], origin: int) -> tuple[int, ...]:
+        """The order for rows of one origin: it goes first, the others as they stand, but along the join graph."""
+        result, left = [origin], [j for j in order if j != origin]
+        while left:
+            bound = set(result)
+            chosen = next((j for j in left if self.shared(j, bound) or self.compared(j, bound)), left[0])
+            result.append(chosen)
+            left.remove(chosen)
+        return tuple(result)
+
+
+@dataclass(frozen=True)
+class Index:
+    """The lists of one input by its keys of one attribute; without an attribute, one list of all its rows."""
+
+    input: int
+    attribute: int | None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Per origin and level the FIELDS of the level; the checks that levels refer to."""
+
+    levels: Ints
+    checks: Ints
+
+
+def indexes_of(graph: Graph, scanned: bool) -> tuple[Index, ...]:
+    """The indexes that a join needs: one per input and attribute, and if inputs may be scanned one more each."""
+    found = []
+    for mine in range(graph.inputs):
+        found += [Index(mine, number) for number, columns in enumerate(graph.attributes) if columns[mine] is not None]
+        if scanned:
+            found.append(Index(mine, None))
+    return tuple(found)
+
+
+def compile_program(
+    graph: Graph, indexes: Sequence[Index], orders: Sequence[Sequence[int]], operands: Sequence[Sequence[Operand]]
+) -> Program:
+    """The loop nest of every origin. `operands` says where the values of each input's rows stand."""
+    place = {index: number for number, index in enumerate(indexes)}
+    levels = np.zeros((graph.inputs, graph.inputs, FIELDS), np.int64)
+    checks: list[tuple[int, int, int, int]] = []
+    for origin, order in enumerate(orders):
+        for depth, mine in enumerate(order):
+            bound = set(order[:depth])
+            above = {other: level for level, other in enumerate(order[:depth])}
+            level = levels[origin, depth]
+            level[INPUT], level[FIRST_CHECK] = mine, len(checks)
+            shared = graph.shared(mine, bound)
+            if shared:
+                number, other = shared[0]
+                level[INDEX], level[SOURCE] = place[Index(mine, number)], above[other]
+                level[SOURCE_INDEX] = place[Index(other, number)]
+            else:
+                level[INDEX], level[SOURCE] = place.get(Index(mine, None), 0), -1
+            for number, other in shared[1:]:
+                check = (0, place[Index(mine, number)], above[other], place[Index(other, number)])
+                checks.append(check)
+            for theta in graph.compared(mine, bound):
+                other = theta.right.input
+                check = (
+                    COMPARISONS.index(theta.comparison), operands[mine].index(theta.left),
+                    above[other], operands[other].index(theta.right),
+                )  # fmt: skip
+                checks.append(check)
+            level[LAST_CHECK] = len(checks)
+    return Program(levels, np.array(checks, np.int64).reshape(-1, CHECK_FIELDS))

@@ -1,0 +1,404 @@
+"""The loop nest of the multi-way window join: new rows, and per level the rows of one more input that match (paper 4).
+
+An index x of an input has a linked list for every key: `links` has two words per slot, next slot + 1 and key code.
+Or it has a number of buckets: keys then share them by remainder, and a single one is a plain window. Buckets are
+scanned, so they are packed: pairs of key code and slot, one after the other, of which the last takes the place of one
+that goes; bucket p stands at `pack_at[p]` in `links`, with `packed[p]` pairs.
+
+`lists` has a record per key: how many rows have the key, then per index of the attribute how many of them are its own,
+and the head (slot + 1) of its list. `rows` has per slot the row's time and expiry, for each index the slot before it in
+its list, or its place in its bucket, and the values that are compared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.operators.kernels.growth import grown
+from sash.state.changes import Signs
+from sash.state.jit import inlined, kernel
+from sash.state.memory import Array, Ints
+
+INDEX_FIELDS = 8
+LINKS, LISTS, STEP, MEMBER, BUCKETS, PREVIOUS, ATTRIBUTE, PACKS = range(INDEX_FIELDS)
+INPUT_FIELDS = 5
+ROWS, WORDS, FIRST_INDEX, LAST_INDEX, VALUES = range(INPUT_FIELDS)
+TS, EXP, HEADER = range(3)
+"""Of a row's record: its time, its expiry, and how many words stand before the rest."""
+
+PROBES, STATS = range(2)
+"""Of the statistics: rows looked at so far (in all loops but the outermost, as the paper counts), and where the number
+of keys of each index begins."""
+
+_DONE, _DEAD, _WANTED, _LINKED = range(4)
+
+_INPUT, _INDEX, _SOURCE, _SOURCE_INDEX, _FIRST_CHECK, _LAST_CHECK = range(6)
+_OPERATION, _MINE, _LEVEL, _THEIRS = range(4)
+
+
+@inlined
+def _holds(operation: int, mine: int, theirs: int) -> bool:
+    result = mine == theirs
+    if operation == 2:
+        result = mine != theirs
+    elif operation == 3:
+        result = mine < theirs
+    elif operation == 4:
+        result = mine <= theirs
+    elif operation == 5:
+        result = mine > theirs
+    elif operation == 6:
+        result = mine >= theirs
+    return result
+
+
+@kernel
+def _checked(
+    first: int, last: int, checks: Ints, slot: int, mine: int, origin: int, programs: Array, bound: Ints,
+    inputs: Ints, index: Ints, links: Ints, rows: Ints,
+) -> bool:  # fmt: skip
+    """Whether everything else holds between a row and those bound above it."""
+    for c in range(first, last):
+        level = checks[c, _LEVEL]
+        other, theirs = programs[origin, level, _INPUT], bound[level]
+        if checks[c, _OPERATION] == 0:
+            code = links[index[checks[c, _MINE], LINKS] + 2 * slot + 1]
+            if code != links[index[checks[c, _THEIRS], LINKS] + 2 * theirs + 1]:
+                return False
+        else:
+            one = rows[inputs[mine, ROWS] + inputs[mine, WORDS] * slot + inputs[mine, VALUES] + checks[c, _MINE]]
+            two = rows[inputs[other, ROWS] + inputs[other, WORDS] * theirs + inputs[other, VALUES] + checks[c, _THEIRS]]
+            if not _holds(checks[c, _OPERATION], one, two):
+                return False
+    return True
+
+
+@kernel
+def _valid_together(
+    origin: int, new: int, depth: int, programs: Array, bound: Ints, inputs: Ints, rows: Ints
+) -> bool:  # fmt: skip
+    """Whether the rows bound above the origin were there when its new row came."""
+    now = rows[inputs[origin, ROWS] + inputs[origin, WORDS] * new + TS]
+    for level in range(depth):
+        j = programs[origin, level, _INPUT]
+        at = inputs[j, ROWS] + inputs[j, WORDS] * bound[level]
+        ts = rows[at + TS]
+        if rows[at + EXP] <= now or ts > now or (ts == now and j > origin):
+            return False
+    return True
+
+
+@kernel
+def advance(
+    explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
+    programs: Array, checks: Ints, emitted: Ints,
+    inputs: Ints, index: Ints, links: Ints, pack_at: Ints, packed: Ints, rows: Ints, lists: Ints, stats: Ints,
+    ts: Ints, exp: Ints, sign: Signs, slots: Array,
+) -> tuple[int, Array, Ints, Ints, Signs, Array]:  # fmt: skip
+    """Apply the events of all inputs; those of input j stand in [starts[j], stops[j]), which is used up.
+
+    With `tau` 0 they are taken one by one in order of (time, ends first, input). Else those of ((k-1) tau, k tau] are
+    taken together: rows come into their lists, then are joined, then what has expired goes (lazy re-evaluation and
+    expiration, paper 4, 3.3). Results are written to `ts`, `exp`, `sign` (if the output is explicit) and, for input j,
+    to row `emitted[j]` of `slots` (if not negative); with `tau` 0 they are in order of time. Returns their number, the
+    (attribute, key) pairs that had no row at some instant, and the four arrays, longer ones if need was.
+    """
+    events = 0
+    for j in range(len(inputs)):
+        events += stops[j] - starts[j]
+    dead = np.empty((2, events * len(index) + 1), np.int64)
+    done = np.zeros(4, np.int64)
+    work = np.empty((6, len(inputs)), np.int64)
+    while _left(starts, stops):
+        # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
+        if done[_WANTED] > len(ts):
+            size = max(2 * len(ts), done[_WANTED])
+            ts, exp = grown(ts, size), grown(exp, size)
+            if explicit:
+                sign = grown(sign, size)
+            wider = np.empty((len(slots), size), np.int64)
+            wider[:, : done[_DONE]] = slots[:, : done[_DONE]]
+            slots = wider
+        _run(
+            explicit, tau, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index,
+            links, pack_at, packed, rows, lists, stats, work[0], work[1], work[2], work[3], work[4], work[5], done,
+            dead, ts, exp, sign, slots,
+        )  # fmt: skip
+    return done[_DONE], dead[:, : done[_DEAD]], ts, exp, sign, slots
+
+
+@kernel
+def _left(starts: Ints, stops: Ints) -> bool:
+    events = 0
+    for j in range(len(starts)):
+        events += stops[j] - starts[j]
+    return events > 0
+
+
+@kernel
+def _run(
+    explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
+    programs: Array, checks: Ints, emitted: Ints,
+    inputs: Ints, index: Ints, links: Ints, pack_at: Ints, packed: Ints, rows: Ints, lists: Ints, stats: Ints,
+    ends: Ints, cursor: Ints, pairs: Ints, wanted: Ints, bound: Ints, least: Ints, done: Ints, dead: Array,
+    out_ts: Ints, out_exp: Ints, out_sign: Signs, out_slots: Array,
+) -> None:  # fmt: skip
+    """Go on until the events end or the output is full; a turn that does not fit in is joined again with more room.
+
+    All in one function: each call of another one from here would count references to all of these arrays.
+    """
+    n = len(inputs)
+    bottom, room = n - 1, len(out_ts)
+    timed = tau > 0
+    done[_WANTED] = 0
+    while True:
+        # The turn: one event, or all up to the next re-execution. Those of input j are in [starts[j], ends[j]).
+        lowest, highest = 0, n
+        if not timed:
+            chosen = -1
+            for j in range(n):
+                if starts[j] == stops[j]:
+                    continue
+                if chosen >= 0:
+                    mine, theirs = event_ts[starts[chosen]], event_ts[starts[j]]
+                    if mine < theirs or (mine == theirs and event_sign[starts[chosen]] <= event_sign[starts[j]]):
+                        continue
+                chosen = j
+            if chosen < 0:
+                return
+            ends[chosen] = starts[chosen] + 1
+            lowest, highest = chosen, chosen + 1
+        else:
+            turn = np.int64(2**63 - 1)
+            for j in range(n):
+                if starts[j] < stops[j]:
+                    turn = min(turn, (event_ts[starts[j]] - 1) // tau)
+            if turn == np.int64(2**63 - 1):
+                return
+            for j in range(n):
+                ends[j] = starts[j]
+                while ends[j] < stops[j] and (event_ts[ends[j]] - 1) // tau == turn:
+                    ends[j] += 1
+
+        # New rows go in front of their lists.
+        for j in range(lowest, highest if done[_LINKED] == 0 else lowest):
+            base, words = inputs[j, ROWS], inputs[j, WORDS]
+            for event in range(starts[j], ends[j]):
+                if event_sign[event] < 0:
+                    continue
+                slot = event_slots[event]
+                for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
+                    at = index[x, LINKS] + 2 * slot
+                    code, buckets, place = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
+                    record = index[x, LISTS] + index[x, STEP] * code
+                    lists[record] += 1
+                    lists[record + index[x, MEMBER]] += 1
+                    if lists[record + index[x, MEMBER]] == 1:
+                        stats[STATS + x] += 1
+                    if buckets > 0:
+                        bucket = index[x, PACKS] + code % buckets
+                        last = pack_at[bucket] + 2 * packed[bucket]
+                        links[last], links[last + 1] = code, slot
+                        rows[base + words * slot + place] = packed[bucket]
+                        packed[bucket] += 1
+                        continue
+                    head = record + index[x, MEMBER] + 1
+                    following = lists[head]
+                    links[at] = following
+                    rows[base + words * slot + place] = 0
+                    if following > 0:
+                        rows[base + words * (following - 1) + place] = slot + 1
+                    lists[head] = slot + 1
+        done[_LINKED] = 1
+
+        # They are joined, origin by origin, with all other inputs; so are ends, where results are taken back.
+        count, probes = done[_DONE], 0
+        for origin in range(lowest, highest):
+            sign = 1 if timed else event_sign[starts[origin]]
+            if sign < 0 and not explicit:
+                continue
+            depth, at_origin, entering, now = 0, -1, True, np.int64(0)
+            while depth >= 0:
+                mine, x, source = (
+                    programs[origin, depth, _INPUT], programs[origin, depth, _INDEX], programs[origin, depth, _SOURCE]
+                )  # fmt: skip
+                if entering:
+                    entering = False
+                    key = np.int64(0)
+                    if source >= 0:
+                        key = np.int64(
+                            links[index[programs[origin, depth, _SOURCE_INDEX], LINKS] + 2 * bound[source] + 1]
+                        )
+                    wanted[depth] = key
+                    if mine == origin:
+                        cursor[depth] = starts[origin]
+                        at_origin = depth
+                    elif index[x, BUCKETS] > 0:
+                        bucket = index[x, PACKS] + key % index[x, BUCKETS]
+                        cursor[depth], pairs[depth] = packed[bucket], pack_at[bucket]
+                    else:
+                        cursor[depth] = lists[index[x, LISTS] + index[x, STEP] * key + index[x, MEMBER] + 1]
+                first_check, last_check = programs[origin, depth, _FIRST_CHECK], programs[origin, depth, _LAST_CHECK]
+                key = wanted[depth]
+                base, base_row, words = index[x, LINKS], inputs[mine, ROWS], inputs[mine, WORDS]
+                above = least[depth - 1] if depth > 0 else np.int64(2**63 - 1)
+                column, begun, found = emitted[mine], count, -1
+                past = timed and depth > at_origin >= 0
+                if mine == origin:
+                    event = cursor[depth]
+                    while event < ends[origin] and found < 0:
+                        slot = event_slots[event]
+                        matches = event_sign[event] == sign and (source < 0 or links[base + 2 * slot + 1] == key)
+                        if matches and first_check < last_check:
+                            matches = _checked(
+                                first_check, last_check, checks, slot, mine, origin, programs, bound, inputs, index,
+                                links, rows,
+                            )  # fmt: skip
+                        if matches and timed and depth > 0:
+                            matches = _valid_together(origin, slot, depth, programs, bound, inputs, rows)
+                        probes += 1 if depth > 0 else 0
+                        if matches:
+                            found = slot
+                            now = event_ts[event]
+                        event += 1
+                    cursor[depth] = event
+                    if found >= 0 and depth == bottom:
+                        if count < room:
+                            out_exp[count] = min(above, rows[base_row + words * found + EXP])
+                            if column >= 0:
+                                out_slots[column, count] = found
+                        count += 1
+                elif depth == bottom and not past and first_check == last_check:
+                    # The innermost loop with nothing to check but keys, as most are: by itself, so that it is tight.
+                    # Unsigned, because numba asks of signed positions whether they are negative.
+                    node = cursor[depth]
+                    if index[x, BUCKETS] > 0:
+                        place = np.uint64(pairs[depth])
+                        stop = place + np.uint64(2 * node)
+                        probes += node
+                        node = 0
+                        while place < stop:
+                            if links[place] == key:
+                                slot = np.int64(links[place + np.uint64(1)])
+                                if count < room:
+                                    out_exp[count] = min(above, rows[np.uint64(base_row + words * slot + EXP)])
+                                    if column >= 0:
+                                        out_slots[column, count] = slot
+                                count += 1
+                            place += np.uint64(2)
+                    while node > 0:
+                        slot = node - 1
+                        place = np.uint64(base + 2 * slot)
+                        node = np.int64(links[place])
+                        probes += 1
+                        if links[place + np.uint64(1)] == key:
+                            if count < room:
+                                out_exp[count] = min(above, rows[np.uint64(base_row + words * slot + EXP)])
+                                if column >= 0:
+                                    out_slots[column, count] = slot
+                            count += 1
+                else:
+                    node = cursor[depth]
+                    scanned, pair = index[x, BUCKETS] > 0, pairs[depth]
+                    while node > 0:
+                        probes += 1 if depth > 0 else 0
+                        if scanned:
+                            node -= 1
+                            place = np.uint64(pair + 2 * node)
+                            if links[place] != key:
+                                continue
+                            slot = np.int64(links[place + np.uint64(1)])
+                        else:
+                            slot = node - 1
+                            place = np.uint64(base + 2 * slot)
+                            node = np.int64(links[place])
+                            if links[place + np.uint64(1)] != key:
+                                continue
+                        if past:
+                            ts = rows[base_row + words * slot + TS]
+                            expired = rows[base_row + words * slot + EXP] <= now
+                            if expired or ts > now or (ts == now and mine > origin):
+                                continue
+                        if first_check < last_check and not _checked(
+                            first_check, last_check, checks, slot, mine, origin, programs, bound, inputs, index, links,
+                            rows,
+                        ):  # fmt: skip
+                            continue
+                        if depth < bottom:
+                            found = slot
+                            break
+                        if count < room:
+                            out_exp[count] = min(above, rows[base_row + words * slot + EXP])
+                            if column >= 0:
+                                out_slots[column, count] = slot
+                        count += 1
+                    cursor[depth] = node
+                if count > room:
+                    break
+                if depth < bottom and found >= 0:
+                    bound[depth] = found
+                    least[depth] = min(above, rows[base_row + words * found + EXP])
+                    depth += 1
+                    entering = True
+                    continue
+                if depth == bottom:
+                    # What the results of this loop have in common.
+                    for result in range(begun, count):
+                        out_ts[result] = now
+                    if explicit:
+                        for result in range(begun, count):
+                            out_sign[result] = sign
+                    for level in range(bottom):
+                        column = emitted[programs[origin, level, _INPUT]]
+                        if column >= 0:
+                            slot = bound[level]
+                            for result in range(begun, count):
+                                out_slots[column, result] = slot
+                    if found >= 0:
+                        continue
+                depth -= 1
+                if depth < at_origin:
+                    at_origin = -1
+            if count > room:
+                done[_WANTED] = count
+                return
+        done[_DONE] = count
+        done[_LINKED] = 0
+        stats[PROBES] += probes
+
+        # What has ended leaves its lists; keys that have no rows left are noted.
+        for j in range(lowest, highest):
+            base, words = inputs[j, ROWS], inputs[j, WORDS]
+            for event in range(starts[j], ends[j]):
+                if event_sign[event] > 0:
+                    continue
+                slot = event_slots[event]
+                for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
+                    at = index[x, LINKS] + 2 * slot
+                    code, buckets, place = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
+                    record = index[x, LISTS] + index[x, STEP] * code
+                    lists[record] -= 1
+                    lists[record + index[x, MEMBER]] -= 1
+                    if lists[record + index[x, MEMBER]] == 0:
+                        stats[STATS + x] -= 1
+                    if lists[record] == 0 and index[x, ATTRIBUTE] >= 0:
+                        dead[0, done[_DEAD]] = index[x, ATTRIBUTE]
+                        dead[1, done[_DEAD]] = code
+                        done[_DEAD] += 1
+                    if buckets > 0:
+                        bucket = index[x, PACKS] + code % buckets
+                        packed[bucket] -= 1
+                        gap = rows[base + words * slot + place]
+                        at, last = pack_at[bucket] + 2 * gap, pack_at[bucket] + 2 * packed[bucket]
+                        links[at], links[at + 1] = links[last], links[last + 1]
+                        rows[base + words * np.int64(links[at + 1]) + place] = gap
+                        continue
+                    head = record + index[x, MEMBER] + 1
+                    following, previous = np.int64(links[at]), rows[base + words * slot + place]
+                    if previous > 0:
+                        links[index[x, LINKS] + 2 * (previous - 1)] = following
+                    else:
+                        lists[head] = following
+                    if following > 0:
+                        rows[base + words * (following - 1) + place] = previous
+            starts[j] = ends[j]

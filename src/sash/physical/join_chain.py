@@ -1,0 +1,132 @@
+"""Chains of inner joins, taken apart: their inputs, what must be equal, what must hold besides, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from sash.operators.join_program import MIRRORED, Operand, Theta
+from sash.plan.expressions import Call, Column, Expression, columns_of, conjuncts, remap, substitute
+from sash.plan.failures import may_fail
+from sash.plan.nodes import Filter, Join, Node, Project
+from sash.plan.patterns import is_nonretroactive, is_static
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Expressions are over the columns of all inputs, one input after the other."""
+
+    inputs: tuple[Node, ...]
+    conditions: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The input of every column, and its place there."""
+        return [(number, place) for number, node in enumerate(self.inputs) for place in range(len(node.schema))]
+
+
+def take_apart(node: Node) -> Chain:
+    """The chain of inner joins whose result is the node; a node that is no such result is a chain of one input."""
+    match node:
+        case Project():
+            below = take_apart(node.child)
+            if len(below.inputs) > 1:
+                return replace(below, outputs=tuple(substitute(e, below.outputs) for e in node.expressions))
+        case Filter():
+            below = take_apart(node.child)
+            if len(below.inputs) > 1:
+                parts = [substitute(part, below.outputs) for part in conjuncts(node.predicate)]
+                return replace(below, conditions=(*below.conditions, *parts))
+        case Join() if node.kind == "inner" and not any(_stays(side) for side in (node.left, node.right)):
+            return _joined(node)
+        case _:
+            pass
+    outputs = tuple(Column(place, field.name, field.dtype) for place, field in enumerate(node.schema))
+    return Chain((node,), (), outputs)
+
+
+def _stays(node: Node) -> bool:
+    """Whether rows are looked up in the node one by one: such joins are no part of a chain."""
+    return is_static(node) or is_nonretroactive(node)
+
+
+def _joined(node: Join) -> Chain:
+    left, right = take_apart(node.left), take_apart(node.right)
+    border, size = len(left.places), len(left.places) + len(right.places)
+    moved = {place: place + border for place in range(size - border)}
+    outputs = (*left.outputs, *(remap(output, moved) for output in right.outputs))
+    conditions = [*left.conditions, *(remap(condition, moved) for condition in right.conditions)]
+    split = len(node.left.schema)
+    conditions += [Call("eq", (outputs[a], outputs[split + b]), pa.bool_()) for a, b in node.keys]
+    if node.condition is not None:
+        conditions += [substitute(part, outputs) for part in conjuncts(node.condition)]
+    return Chain((*left.inputs, *right.inputs), tuple(conditions), outputs)
+
+
+Place = tuple[int, int]
+"""An input, and a column of it."""
+
+
+def equal_places(chain: Chain) -> tuple[list[dict[int, int]], list[Expression]]:
+    """The classes of columns that are equal, each as {input: column}, and the conditions that are something else.
+
+    Two columns of one input never are in one class: their equality stays a condition.
+    """
+    places = chain.places
+    classes: list[dict[int, int]] = []
+    rest: list[Expression] = []
+    for condition in chain.conditions:
+        pair = _equality(condition)
+        if pair is None or places[pair[0]][0] == places[pair[1]][0]:
+            rest.append(condition)
+            continue
+        found = [_class_of(classes, places[side]) for side in pair]
+        together = {**found[0], **found[1]}
+        if found[0] is found[1]:
+            continue
+        if len(together) < len(found[0]) + len(found[1]):
+            rest.append(condition)
+            continue
+        classes = [known for known in classes if known is not found[0] and known is not found[1]]
+        classes.append(together)
+    return classes, rest
+
+
+def _equality(condition: Expression) -> tuple[int, int] | None:
+    if not isinstance(condition, Call) or condition.function != "eq":
+        return None
+    one, two = condition.arguments
+    if isinstance(one, Column) and isinstance(two, Column) and one.dtype == two.dtype:
+        return one.index, two.index
+    return None
+
+
+def _class_of(classes: list[dict[int, int]], place: Place) -> dict[int, int]:
+    number, column = place
+    return next((known for known in classes if known.get(number) == column), {number: column})
+
+
+def comparison(condition: Expression, places: list[Place]) -> Theta | None:
+    """The condition as a comparison of values of two inputs, if it is one that never fails on their rows."""
+    if not isinstance(condition, Call) or condition.function not in MIRRORED:
+        return None
+    sides = [_operand(argument, places) for argument in condition.arguments]
+    left, right = sides[0], sides[-1]
+    if left is None or right is None or left.input == right.input or left.value.dtype != right.value.dtype:
+        return None
+    return Theta(condition.function, left, right)
+
+
+def _operand(value: Expression, places: list[Place]) -> Operand | None:
+    owners = {places[index][0] for index in columns_of(value)}
+    if len(owners) != 1 or may_fail(value) or not _fits(value.dtype):
+        return None
+    return Operand(owners.pop(), remap(value, {index: places[index][1] for index in columns_of(value)}))
+
+
+def _fits(dtype: pa.DataType) -> bool:
+    """Whether values of the type are compared as whole numbers of 64 bits."""
+    numeric = pa.types.is_integer(dtype) or pa.types.is_floating(dtype)
+    return bool(numeric or pa.types.is_temporal(dtype) or pa.types.is_boolean(dtype))

@@ -1,0 +1,145 @@
+"""How a multi-way join is run: its form, its orders and why they are these (paper 4, sections 3 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sash.operators.join_program import Graph
+from sash.operators.reordering import Choice, Figures, Orders
+from sash.optimizer.cost import JoinCosts, JoinGraph
+from sash.optimizer.join_order import choose_order, choose_orders
+from sash.plan.describe import COMPARISONS, describe
+from sash.plan.types import Schema
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """Inputs are numbered from 0. `order` is the one that `orders`, one per origin, come from where they have one.
+
+    `sizes` are the sizes of hash tables, where they are not to have one list per key; `pinned` orders never change.
+    """
+
+    form: str
+    names: tuple[str, ...]
+    graph: Graph
+    columns: tuple[tuple[int, int], ...]
+    figures: Figures
+    tau: int | None
+    order: tuple[int, ...] = ()
+    orders: Orders = ()
+    cost: float = 0.0
+    considered: int = 0
+    sizes: tuple[int, ...] | None = None
+    pinned: bool = False
+
+    @property
+    def buckets(self) -> tuple[int, ...] | None:
+        """Hash tables have one list per key; a nested-loop join has one list."""
+        return (1,) * self.graph.inputs if "nlj" in self.form or self.form == "naive" else self.sizes
+
+    @property
+    def common_keys(self) -> list[tuple[int, ...]]:
+        """The columns that all inputs are equal on: each as one column per input."""
+        return [
+            tuple(columns)
+            for attribute in self.graph.attributes
+            for columns in zip(*(key or () for key in attribute), strict=False)
+            if None not in attribute
+        ]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the operator is made with."""
+        return {
+            "graph": self.graph,
+            "columns": self.columns,
+            "orders": self.orders,
+            "tau": self.tau,
+            "buckets": self.buckets,
+            "figures": self.figures,
+            "chooser": None if self.pinned else self,
+        }
+
+    def ordered(self, figures: Figures) -> JoinPlan:
+        """The plan with the orders that are good by these figures."""
+        costs = self._costs(figures)
+        known: dict[str, Any] = {"tau": costs.tau, "buckets": costs.buckets, "graph": costs.graph}
+        if self.form == "general-lazy-nlj":
+            assert costs.tau is not None
+            general = choose_orders(costs.rates, costs.windows, tau=costs.tau, buckets=costs.buckets, graph=costs.graph)
+            orders = tuple(_from_zero(order) for order in general.orders)
+            return replace(
+                self, figures=figures, order=(), orders=orders, cost=general.cost, considered=general.considered
+            )
+        chosen = choose_order(costs.rates, costs.windows, **known)
+        order = _from_zero(chosen.order)
+        orders = self._orders(order)
+        cost = costs.any_order(_from_one(orders))
+        return replace(self, figures=figures, order=order, orders=orders, cost=cost, considered=chosen.considered)
+
+    def pinned_to(self, order: tuple[int, ...], sizes: tuple[int, ...] | None = None) -> JoinPlan:
+        """The plan with a given order, for good, and hash tables of given sizes."""
+        return replace(self, order=order, orders=self._orders(order), sizes=sizes, pinned=True)
+
+    def choose(self, orders: Orders, figures: Figures) -> Choice:
+        """The orders that are good by these figures, beside those in force."""
+        best = self.ordered(figures)
+        return Choice(best.orders, best.cost, self._costs(figures).any_order(_from_one(orders)), best.considered)
+
+    def _orders(self, order: tuple[int, ...]) -> Orders:
+        origins = range(self.graph.inputs)
+        return tuple(order if self.form == "naive" else self.graph.follow(order, origin) for origin in origins)
+
+    def _costs(self, figures: Figures) -> JoinCosts:
+        equalities = tuple(
+            {number: max(1.0, count) for number, count in enumerate(counts, 1) if count is not None}
+            for counts in figures.keys
+        )
+        thetas: dict[tuple[int, int], float] = {}
+        for theta, share in zip(self.graph.thetas, figures.shares, strict=True):
+            pair = (theta.left.input + 1, theta.right.input + 1)
+            thetas[pair] = thetas.get(pair, 1.0) * share
+        tau = None if self.tau is None else self.tau / 1e6
+        buckets = self.buckets or [max(1, int(self._lists(figures, j))) for j in range(self.graph.inputs)]
+        return JoinCosts(figures.rates, figures.windows, JoinGraph(equalities, thetas), tau, buckets)
+
+    def _lists(self, figures: Figures, mine: int) -> float:
+        """How many lists the rows of an input are spread over."""
+        return max((counts[mine] or 1.0 for counts in figures.keys), default=1.0)
+
+
+def _from_zero(order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(number - 1 for number in order)
+
+
+def _from_one(orders: Orders) -> list[tuple[int, ...]]:
+    return [tuple(number + 1 for number in order) for order in orders]
+
+
+def describe_join(plan: JoinPlan, schemas: Sequence[Schema]) -> str:
+    """The join as EXPLAIN writes it: form, keys, and comparisons."""
+    keys = [
+        " = ".join(f"{plan.names[j]}.{schemas[j][columns[place]].name}" for j, columns in enumerate(key) if columns)
+        for key in plan.graph.attributes
+        for place in range(max(len(columns) for columns in key if columns))
+    ]
+    compared = [
+        f"{plan.names[theta.left.input]}.{describe(theta.left.value)} {COMPARISONS[theta.comparison]} "
+        f"{plan.names[theta.right.input]}.{describe(theta.right.value)}"
+        for theta in plan.graph.thetas
+    ]
+    on = f" ON {' AND '.join([*keys, *compared])}" if keys or compared else ""
+    return f"MultiJoin {plan.form}{on}"
+
+
+def describe_order(plan: JoinPlan) -> str:
+    """The order in force, what it costs, and how many were costed to find it."""
+
+    def named(order: Sequence[int]) -> str:
+        return ", ".join(plan.names[j] for j in order)
+
+    text = named(plan.order) if plan.order else "; ".join(f"({named(order)})" for order in plan.orders)
+    counted = "1 order" if plan.considered == 1 else f"{plan.considered} orders"
+    return f"{text}: looks at {plan.cost:,.0f} rows/s, the least of {counted}"

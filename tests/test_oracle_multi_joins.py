@@ -1,0 +1,138 @@
+"""Joins of three and more streams in every form, split in every way, against the oracle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sash.errors import StrategyError
+from sash.plan.options import JOINS
+from sash.testing import replay
+from tests.oracle.case import Case, case, table
+from tests.oracle.check import assert_oracle
+from tests.oracle.fixed.multi_joins import CASES, CHAIN, COMMON, HYBRID
+from tests.test_oracle_splits import compositions, stream_of
+
+FORMS = [(join, tau) for join in JOINS for tau in (None, 3) if ("lazy" in join) <= (tau is not None)]
+FORMS = [(join, tau) for join, tau in FORMS if not (join.startswith("eager") and tau)]
+NAMES = [f"{join}-{tau}" if tau else join for join, tau in FORMS]
+
+
+@pytest.mark.parametrize(("join", "tau"), FORMS, ids=NAMES)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_every_form(case: Case, join: str, tau: int | None) -> None:
+    shards = {"auto": 3, "binary": 2, "hybrid": 5}.get(join, 1)
+    assert_oracle(case, join=join, tau=tau, shards=shards, batch=3)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5])
+@pytest.mark.parametrize("batch", [None, 1, 4])
+@pytest.mark.parametrize("case", [COMMON, CHAIN, HYBRID], ids=lambda case: case.name)
+def test_shards_and_batches(case: Case, batch: int | None, shards: int) -> None:
+    assert_oracle(case, shards=shards, batch=batch)
+
+
+SHORT = {
+    "s": table("ts k v", (1, 1, 4), (2, 1, 5), (4, 2, 7)),
+    "r": table("ts k v", (2, 1, 4), (4, 1, 7)),
+    "q": table("ts k v", (2, 1, 1), (3, 2, 6), (5, 1, 9)),
+}
+SPLIT = case(
+    "split",
+    "SELECT a.ts AS x, b.ts AS y, c.ts AS z FROM {s} AS a, {r} AS b, {q} AS c WHERE a.k = b.k AND b.k = c.k AND a.v <= b.v",
+    {"s": 3, "r": 2, "q": 4},
+    streams=SHORT,
+)
+
+
+@pytest.mark.parametrize(("join", "tau"), [("auto", None), ("lazy-hash", 2), ("general-lazy-nlj", 3)])
+def test_every_split_gives_the_same_change_stream(join: str, tau: int | None) -> None:
+    options: dict[str, Any] = {"join": join, "tau": tau, "shards": 2}
+    assert_oracle(SPLIT, **options)
+    whole = stream_of(SPLIT, **options)
+    assert whole == stream_of(SPLIT, join="binary")
+    for sizes in compositions(8):
+        assert stream_of(SPLIT, batch=sizes, **options) == whole, f"split {sizes}"
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 12), st.sampled_from([None, 1, 1, 2]), st.integers(0, 3)).map(
+        lambda row: dict(zip(("ts", "k", "v"), row, strict=True))
+    ),
+    max_size=8,
+).map(lambda rows: sorted(rows, key=lambda row: row["ts"]))
+CONDITIONS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["{}.k = {}.k", "{}.k = {}.k", "{}.v = {}.v", "{}.v < {}.v", "{}.k <> {}.v", "{}.v + 1 >= {}.k"]
+        ),
+        st.permutations("abcd"),
+    ).map(lambda drawn: drawn[0].format(*drawn[1][:2])),
+    max_size=5,
+)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(
+    streams=st.fixed_dictionaries(dict.fromkeys("srqp", ROWS)),
+    windows=st.tuples(*[st.integers(1, 6)] * 4),
+    conditions=CONDITIONS,
+    form=st.sampled_from(FORMS),
+    shards=st.sampled_from((1, 2, 3, 5)),
+    batch=st.sampled_from((None, 1, 3)),
+)
+def test_random_join_of_four(
+    streams: Any, windows: tuple[int, ...], conditions: list[str], form: tuple[str, int | None], shards: int, batch: Any
+) -> None:
+    where = " AND ".join(["a.k = b.k", *conditions])
+    text = (
+        "SELECT a.ts AS w, b.ts AS x, c.ts AS y, d.ts AS z, c.v AS v FROM {s} AS a, {r} AS b, {q} AS c, {p} AS d WHERE "
+    )
+    schemas = dict.fromkeys("srqp", "ts BIGINT, k BIGINT, v BIGINT")
+    views = dict(zip("srqp", windows, strict=True))
+    drawn = case("random", text + where, views, streams=streams, schemas=schemas)
+    assert_oracle(drawn, join=form[0], tau=form[1], shards=shards, batch=batch)
+
+
+WORKED = {
+    "s": table("ts k", (90, 1), (100, 1)),
+    "r": table("ts k", (150, 1), (180, 1)),
+    "q": table("ts k", (195, 1), (205, 1)),
+}
+QUERY = (
+    "SELECT a.ts AS x, b.ts AS y, c.ts AS z FROM s [RANGE 100 SECONDS] AS a, r [RANGE 100 SECONDS] AS b, "
+    "q [RANGE 100 SECONDS] AS c WHERE a.k = b.k AND b.k = c.k"
+)
+
+
+@pytest.mark.parametrize(
+    ("tau", "until", "released"),
+    [
+        (None, None, (195, 200)),
+        (210, None, (210, 210)),
+        (30, None, (210, 210)),
+        (15, None, (195, 210)),
+        (7, 200, (196, None)),
+    ],
+    ids=["eager", "at 210", "every 30", "boundary", "ended before"],
+)
+@pytest.mark.parametrize("batch", [None, 1])
+def test_worked_example_is_released_at_its_re_execution(
+    tau: int | None, until: int | None, released: tuple[int, int | None], batch: int | None
+) -> None:
+    changes = replay(QUERY, WORKED, unit="s", tau=tau, until=until, batch=batch).changes
+    rows = [(100, 150, 195), (100, 180, 195)]
+    expected = [(195, "+", row, released[0]) for row in rows] + [(200, "-", row, released[1]) for row in rows]
+    assert Counter((c.ts, c.op, tuple(c.row.values()), c.released) for c in changes) == Counter(expected)
+
+
+@pytest.mark.parametrize(
+    "options", [{"join": "sideways"}, {"join": "lazy-hash"}, {"join": "eager-nlj", "tau": 1}, {"tau": 0}]
+)
+def test_options_that_make_no_sense_are_refused(options: Any) -> None:
+    with pytest.raises(StrategyError):
+        replay(QUERY, WORKED, unit="s", **options)
