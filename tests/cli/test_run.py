@@ -154,5 +154,5 @@ def test_statements_that_are_piped_into_the_shell(tmp_path: Path) -> None:
     assert "stream sales is there" in done.stdout
     assert "item=None, n=" in done.stdout
     assert "ts BIGINT, item INT, price BIGINT" in done.stdout
-    assert "  5 | SELECT nothing\n    |        ^" in done.stderr
+    assert "  6 | SELECT nothing\n    |        ^" in done.stderr
     assert "Traceback" not in done.stderr

@@ -200,4 +200,4 @@ def _reason(problem: BaseException) -> str:
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     raised = [line for line in lines if _EXCEPTION.match(line)]
     chosen = raised[-1:] if "Traceback" in str(problem) and raised else lines[:5]
-    return "; ".join(chosen) or type(problem).__name__
+    return "; ".join(line.rstrip(".") for line in chosen) or type(problem).__name__
