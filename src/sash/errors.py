@@ -55,3 +55,7 @@ class StrategyError(SashError):
 
 class CheckpointError(SashError):
     """A checkpoint that belongs to another query or another version."""
+
+
+class StoreError(SashError):
+    """A window store that is not there, is written by two, or cannot answer what is asked of it."""
