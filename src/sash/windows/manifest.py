@@ -159,7 +159,11 @@ def pushed(manifest: Manifest, layout: Layout, part: SubWindow) -> Manifest:
     live = (*manifest.live, part)
     out = max(0, len(live) - layout.count)
     return replace(
-        manifest, live=live[out:], expired=(*manifest.expired, *live[:out]), updates=part.number + 1, made=manifest.made + 1
+        manifest,
+        live=live[out:],
+        expired=(*manifest.expired, *live[:out]),
+        updates=part.number + 1,
+        made=manifest.made + 1,
     )
 
 

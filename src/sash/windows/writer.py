@@ -163,4 +163,3 @@ def _agreed(root: Path, layout: Layout) -> Layout:
             "keep as before, or in another path"
         )
     return layout
-
