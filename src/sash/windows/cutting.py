@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sash.operators.netting import net_all
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
-from sash.state.ordering import encode_order
 from sash.windows.manifest import BEGINNING, TIME, Layout
+from sash.windows.ordering import order_of
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,6 @@ def _by_rows(layout: Layout, rows: pa.Table, clock: int) -> tuple[list[Piece], p
         part = rows.slice(first, layout.length)
         pieces.append(Piece(int(ts[first]), int(ts[first + layout.length - 1]) + 1, part))
     return pieces, rows.slice(len(pieces) * layout.length)
-
-
-def order_of(columns: Sequence[pa.Array]) -> Ints:
-    """The order of rows by all their columns, ascending, NULLs first."""
-    rows = len(columns[0])
-    offsets, data = encode_order(columns, [False] * len(columns), [True] * len(columns), rows)
-    keys = pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return np.asarray(pc.array_sort_indices(keys).to_numpy(), np.int64)
 
 
 def columns_of(rows: pa.Table) -> list[pa.Array]:

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 NOTHING = 2**62
 """The need of a reader that can do without any replaced sub-window."""
@@ -38,7 +39,7 @@ class Lease:
             os.close(self._handle)
             self._handle = -1
 
-    def __enter__(self) -> Lease:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,23 +28,41 @@ def _held(path: Path, how: int) -> Iterator[None]:
         os.close(handle)
 
 
-@contextmanager
-def swapping(root: Path) -> Iterator[None]:
-    """Keep readers that hold the window still away; new ones wait behind this, so that they cannot starve it."""
-    with _held(root / _TURN, fcntl.LOCK_EX), _held(root / _SWAP, fcntl.LOCK_EX):
-        yield
+class StoreLock:
+    """One store's lock, as this process sees it; the scheduler of a window takes it around swaps and commits.
 
+    Whoever holds it shared in this process may take it shared again: it is let go of with the last of them. A writer
+    that waits keeps new readers back, so that they cannot starve it.
+    """
 
-@contextmanager
-def still(root: Path) -> Iterator[None]:
-    """Keep the manifest from being replaced."""
-    with _held(root / _TURN, fcntl.LOCK_EX):
-        handle = os.open(root / _SWAP, os.O_RDWR | os.O_CREAT, 0o666)
-        fcntl.flock(handle, fcntl.LOCK_SH)
-    try:
-        yield
-    finally:
-        os.close(handle)
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._count = 0
+        self._handle = -1
+        self._guard = threading.Lock()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep everyone away who holds the manifest still."""
+        with _held(self._root / _TURN, fcntl.LOCK_EX), _held(self._root / _SWAP, fcntl.LOCK_EX):
+            yield
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Keep the manifest from being replaced."""
+        with self._guard:
+            if self._count == 0:
+                with _held(self._root / _TURN, fcntl.LOCK_EX):
+                    self._handle = os.open(self._root / _SWAP, os.O_RDWR | os.O_CREAT, 0o666)
+                    fcntl.flock(self._handle, fcntl.LOCK_SH)
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._count -= 1
+                if self._count == 0:
+                    os.close(self._handle)
 
 
 class WriterLock:

@@ -78,7 +78,9 @@ class Layout:
 class SubWindow:
     """One immutable file: the rows with start <= ts < end, in order of ts. `number` is that of the update that made it.
 
-    In a window by rows, `start` and `end` are the time of the first row and the instant after the last one.
+    In a window by rows, `start` and `end` are the time of the first row and the instant after the last one. `swapped`
+    is the wall-clock time at which it came into the window, in seconds. `added_up` marks what a result's changes were
+    folded into.
     """
 
     number: int
@@ -86,6 +88,8 @@ class SubWindow:
     rows: int
     start: int
     end: int
+    swapped: float = 0.0
+    added_up: bool = False
 
     def path(self, root: Path) -> Path:
         """Where it is."""

@@ -8,6 +8,7 @@ what is not in one has left nothing but files that nobody speaks of.
 from __future__ import annotations
 
 import shutil
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,21 +20,21 @@ from sash.errors import StoreError
 from sash.windows.cutting import Piece, added_up, cut, times
 from sash.windows.files import TEMPORARY, read_table, write_table
 from sash.windows.leases import lowest_need
-from sash.windows.locks import WriterLock, swapping
+from sash.windows.locks import StoreLock, WriterLock
 from sash.windows.manifest import Layout, Manifest, SubWindow, pushed
 
-Listener = Callable[[int], None]
-"""Hears the number of each window update, while the manifest is held still."""
+Update = Callable[[Callable[[], None]], object]
+"""Does a window update by calling what it is given, while no reader holds the window still."""
 
 
 class WindowWriter:
-    """Writes one store, alone. `swapped` is told of every update."""
+    """Writes one store, alone."""
 
-    def __init__(self, root: Path, layout: Layout, swapped: Listener | None = None) -> None:
+    def __init__(self, root: Path, layout: Layout) -> None:
         (root / "rows").mkdir(parents=True, exist_ok=True)
         self._lock = WriterLock(root)
         self._root = root
-        self._swapped = swapped
+        self._update: Update = self._alone
         try:
             self._layout = _agreed(root, layout)
             self.manifest = Manifest.load(root)
@@ -48,6 +49,10 @@ class WindowWriter:
     def layout(self) -> Layout:
         """How the rows are cut."""
         return self._layout
+
+    def updates_through(self, update: Update) -> None:
+        """Have the updates done by the scheduler of the queries in this process."""
+        self._update = update
 
     def apply(self, batch: int, rows: pa.Table, clock: int) -> int:
         """Take in a micro-batch, whose rows bring the stream's clock to `clock`; how many updates that made.
@@ -100,8 +105,9 @@ class WindowWriter:
         """One window update: the manifest with the new sub-window takes the place of the old one; with the last one of
         a batch, the batch is finished."""
         folded = self._folded(self.manifest) if self._layout.kind == "result" else self.manifest
-        with swapping(self._root):
-            moved = pushed(folded, self._layout, part)
+
+        def swap() -> None:
+            moved = pushed(folded, self._layout, replace(part, swapped=time.time()))
             moved = replace(moved, expired=self._still_needed(moved))
             if finished is not None:
                 moved = replace(
@@ -110,8 +116,12 @@ class WindowWriter:
                 )  # fmt: skip
             moved.save(self._root)
             self.manifest = moved
-            if self._swapped is not None:
-                self._swapped(part.number)
+
+        self._update(swap)
+
+    def _alone(self, swap: Callable[[], None]) -> None:
+        with StoreLock(self._root).exclusive():
+            swap()
 
     def _still_needed(self, manifest: Manifest) -> tuple[SubWindow, ...]:
         """The replaced sub-windows that stay: the last `retain`, and those that readers hold."""
@@ -125,7 +135,9 @@ class WindowWriter:
         base_before = () if manifest.base is None else (manifest.base,)
         rows = added_up([part.read(self._root) for part in (*base_before, *manifest.live)])
         last = manifest.live[-1]
-        base = SubWindow(last.number, self._save(rows), rows.num_rows, manifest.live[0].start, last.end)
+        base = SubWindow(
+            last.number, self._save(rows), rows.num_rows, last.start, last.end, last.swapped, added_up=True
+        )
         return replace(manifest, base=base, live=(), expired=(*manifest.expired, *base_before, *manifest.live))
 
     def _remove(self, files: frozenset[str]) -> None:
