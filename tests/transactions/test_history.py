@@ -83,7 +83,7 @@ def test_shorter_windows_are_checked_where_their_length_is_known() -> None:
 @pytest.mark.parametrize(
     "history",
     ["x5[0]", "rQ1", "c5[0]", "r5[0]", "wQ1[0]", "w5[1] c5", "w5[0]", "w5[0] c5 w7[2] c7", "w5[0] w6[1] c6", "c5",
-     "rQ1[5]", "rQ1[0:9]", "uQ1[0]", "aQ1 cQ1", "a5", "i5[1]", "w5[0:3]"],
+     "rQ1[5]", "rQ1[0:9] w5[0] c5", "uQ1[0]", "aQ1 cQ1", "a5", "i5[1]", "w5[0:3]"],
 )  # fmt: skip
 def test_what_cannot_have_happened_is_refused(history: str) -> None:
     with pytest.raises(HistoryError):

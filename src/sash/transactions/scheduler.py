@@ -182,7 +182,9 @@ class Scheduler:
             self._catch_up()
             if not reader.running or reader.claimed or reader.unread:
                 return None
-            reads = tuple(reader.done[version] for version in sorted(reader.request.wanted(reader.state)))
+            reads = tuple(
+                reader.done[version] for version in sorted(reader.request.wanted(reader.state) & reader.done.keys())
+            )
             passed = tuple(row for row in reader.passed if row.version in reader.done)
             if self._recorder is not None:
                 self._recorder.commit(reader.name, len(reader.request.window(reader.state)))

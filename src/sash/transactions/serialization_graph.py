@@ -43,8 +43,9 @@ class SerializationGraph:
         self._writers: list[list[int]] = [[] for _ in range(n)]
         self._open: dict[str, list[tuple[int, int]]] = {}
         self._ended: set[str] = set()
-        written = [int(op.transaction) for op in operations if op.kind == "w"]
-        self._state = self._committed = written[0] - 1 if written else n - 1
+        written = [operation.transaction for operation in operations if isinstance(operation.transaction, int)]
+        before = max(n - 1, *(operation.as_of or 0 for operation in operations), 0)
+        self._state = self._committed = written[0] - 1 if written else before
         self._reads: dict[str, list[tuple[int, int]]] = {}
         self.queries: list[Query] = []
         for operation in operations:
