@@ -31,11 +31,11 @@ Queries = str | Sequence[str]
 class WindowQueries:
     """The kept windows that this process knows, and the runner of its queries over them.
 
-    `scans` are the ways to read rows, by name: "local", and "spark" where there is a session.
+    `scans` are the ways to read rows, by name and for a priority: "local", and "spark" where there is a session.
     """
 
     def __init__(self, parallel: int = 2, capacity: int = 200, to_spark: ToSpark | None = None) -> None:
-        self.scans: dict[str, Scan] = {"local": scan_here}
+        self.scans: dict[str, Callable[[int], Scan]] = {"local": lambda _: scan_here}
         self._parallel, self._capacity = parallel, capacity
         self._runner: Runner | None = None
         self._windows: dict[str, LiveWindow] = {}
@@ -87,7 +87,7 @@ class WindowQueries:
         registered: Collection[str] = (),
     ) -> list[Snapshot]:
         """Answer now: one query, or several that differ only in their windows, in one pass."""
-        question, explain = self.question(sql, None, access, reads, registered)
+        question, explain = self.question(sql, None, priority, access, reads, registered)
         name = level(isolation).name
         execution = Execution(question)
         running = execution.submit(self.runner, name, priority, timeout)
@@ -113,7 +113,7 @@ class WindowQueries:
         registered: Collection[str] = (),
     ) -> Periodic:
         """Answer now and after every `every` window updates, until stopped."""
-        question, explain = self.question(sql, every, access, reads, registered)
+        question, explain = self.question(sql, every, priority, access, reads, registered)
         if every < 1:
             raise StoreError(f"a periodic query is executed every 1 or more window updates, not {every}")
         text = f"{explain}\nevery {every} updates, isolation {level(isolation).name}, priority {priority}"
@@ -124,7 +124,13 @@ class WindowQueries:
         return found
 
     def question(
-        self, sql: Queries, every: int | None, access: str, reads: str, registered: Collection[str] = ()
+        self,
+        sql: Queries,
+        every: int | None = None,
+        priority: int = 0,
+        access: str = "auto",
+        reads: str = "local",
+        registered: Collection[str] = (),
     ) -> tuple[Question, str]:
         """The queries as one question, and the plan as text."""
         texts = [sql] if isinstance(sql, str) else list(sql)
@@ -138,7 +144,7 @@ class WindowQueries:
         if scan is None:
             raise StoreError(f"there is no way {reads!r} to read: choose {', '.join(self.scans)}")
         chosen = choose(live, shapes[0].core, spans, every, access)
-        question = Question(live, shapes, spans, chosen, scan)
+        question = Question(live, shapes, spans, chosen, scan(priority))
         return question, _explain(texts, live, shapes, spans, chosen, reads)
 
     def close(self) -> None:
