@@ -57,6 +57,10 @@ class CheckpointError(SashError):
     """A checkpoint that belongs to another query or another version."""
 
 
+class StoreError(SashError):
+    """A window store that is not there, is written by two, or cannot answer what is asked of it."""
+
+
 class OverloadedError(SashError):
     """A snapshot or periodic query that is refused because too many wait already."""
 

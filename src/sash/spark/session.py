@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sash.spark.pools import FAIR
+
 _STORE = "spark.sql.streaming.stateStore."
 
 NEEDED = {
@@ -61,7 +63,7 @@ def embedded_session(
         .config(PARTITIONS, str(count))
         .config("spark.sql.streaming.stopTimeout", "60s")
     )
-    for name, value in (extra or {}).items():
+    for name, value in {**FAIR, **(extra or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
