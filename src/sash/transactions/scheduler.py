@@ -29,8 +29,8 @@ Whoever keeps the versions may delete those smaller than `oldest_needed()`; read
 
 Across processes: `lock` guards the swaps (shared: no swap meanwhile; exclusive: the swap), and `observe(latest)` gives
 the updates that others have made after update `latest`, each as its inserts (`{}` for plain windows). The scheduler
-takes `lock.shared()` and looks with `observe` when a query begins and when it commits; a serial query holds the shared
-lock from begin to end, so the swap of another process waits for it.
+looks with `observe` when a query begins and when it commits, and takes `lock.shared()` around commits; a serial query
+holds the shared lock from begin to end, so the swap of another process waits for it.
 """
 
 from __future__ import annotations
@@ -144,13 +144,14 @@ class Scheduler:
                 "register the stream with a longer window"
             )
         with ExitStack() as held:
-            held.enter_context(self._lock.shared())
+            if wanted.holds_updates:
+                held.enter_context(self._lock.shared())
             with self._changed:
                 if wanted.holds_updates and (self._update_waits or self._held()):
                     return None
                 self._catch_up()
                 reader = Reader(request, wanted, f"Q{next(self._names)}", self._latest, request.wanted(self._latest))
-                self._readers[reader] = held.pop_all() if wanted.holds_updates else ExitStack()
+                self._readers[reader] = held.pop_all()
                 return reader
 
     def claim(self, reader: Reader) -> Read | None:
