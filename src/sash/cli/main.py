@@ -114,6 +114,7 @@ def paper2(
     realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time; 'none' for none.")] = "20,100",
     t: Annotated[float, typer.Option(min=0.01, help="Seconds between updates in real time.")] = 0.1,
     seconds: Annotated[float, typer.Option(min=1, help="How long each run in real time takes.")] = 5,
+    snapshots: Annotated[int, typer.Option(min=0, help="Snapshots of a window on Spark, per level; 0: none.")] = 20,
     as_json: AsJson = False,
     save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
 ) -> None:
@@ -123,7 +124,7 @@ def paper2(
     from sash.cli.bench.report import publish
 
     timed = [] if realtime == "none" else [int(n) for n in realtime.split(",")]
-    results = measure([int(n) for n in sizes.split(",")], repeats, timed, t, seconds)
+    results = measure([int(n) for n in sizes.split(",")], repeats, timed, t, seconds, snapshots)
     if not as_json:
         for figure in plots(results):
             Console().print(figure.table())

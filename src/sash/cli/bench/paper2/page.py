@@ -55,6 +55,8 @@ def write(results: dict[str, Any]) -> Path:
     ):
         if results[key]:
             parts += [f"{title}\n", *(_run(run) for run in results[key])]
+    if results["on Spark"]:
+        parts += ["## On Spark, while a stream flows\n", *(_live(run) for run in results["on Spark"])]
     held = "\n".join(f"| {claim['claim']} | {'yes' if claim['held'] else 'no'} |" for claim in results["claims"])
     parts += [f"## What was to be shown\n\n| claim | held |\n|---|---|\n{held}\n", READING]
     PAGE.parent.mkdir(parents=True, exist_ok=True)
@@ -74,12 +76,25 @@ def _series(figure: dict[str, Any]) -> str:
 
 
 def _run(run: dict[str, Any]) -> str:
-    measures = list(run["levels"]["ttu"])
     heading = (
         f"n = {run['n']}, t = {run['t']:g} s, {run['packets']:,} packets in a usual sub-window (as many as make a scan of "
         f"100 take {SCAN * 100:g} t on the machine), {run['seconds']:g} s per run, median of {run['repeats']}; times in "
         "seconds.\n"
     )
+    return _levels(heading, run)
+
+
+def _live(run: dict[str, Any]) -> str:
+    heading = (
+        f"{run['rate']:,} events/s flow into a window of 60 sub-windows of {run['every']} ms on a local session; 20 periodic "
+        f"queries scan all of it (WS, {run['reads']} reads) at priority 0; {run['snapshots']} snapshot queries, counts by "
+        "key over all of it, come at priority 10, one after the other; medians, times in seconds.\n"
+    )
+    return _levels(heading, run)
+
+
+def _levels(heading: str, run: dict[str, Any]) -> str:
+    measures = list(run["levels"]["ttu"])
     lines = [
         heading,
         "| level | " + " | ".join(measures) + " |",
