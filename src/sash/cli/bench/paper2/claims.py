@@ -69,6 +69,9 @@ def _measured(runs: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
         for other in ("serial", "window-serializable"):
             age, others = ttu["freshness"] / run["t"], levels[other]["freshness"] / run["t"]
             yield f"{where}ttu's answers are {age:.2f} t old, {other}'s {others:.2f} t", age <= others + SLACK
+            key = "freshness across an update"
+            age, others = ttu[key] / run["t"], levels[other][key] / run["t"]
+            yield f"{where}if an update came between, ttu's are {age:.2f} t old, {other}'s {others:.2f} t", age < others
         if run["n"] == 100:
             aborted = levels["latest-window-serializable"]["aborted"]
             yield f"{where}without the order, {aborted:.1%} are aborted (over half)", aborted > 0.5

@@ -112,12 +112,20 @@ class Run:
             "aborted": aborts / max(1, aborts + len(answers) + len(snapshots)),
             "throughput": len(answers) / (last - self.started),
             "processor time": processor / max(1, len(answers) + len(snapshots)),
-            "freshness": fmean(self._ages(answers)) if answers else inf,
+            "freshness": fmean(self._ages(answers) or [inf]),
+            "freshness across an update": fmean(
+                self._ages([given for given in answers if self._crossed(given)]) or [inf]
+            ),
         }
         if snapshots:
             measures["response"] = fmean(given.committed - given.submitted for given in snapshots)
             measures["snapshot freshness"] = fmean(self._ages(snapshots))
         return measures
+
+    def _crossed(self, given: Answer) -> bool:
+        """Whether an update fell due between a query's first read and its answer."""
+        began, committed = ((at - self.started) // self.t for at in (given.began, given.committed))
+        return committed > began
 
     def _ages(self, answers: list[Answer]) -> list[float]:
         return [given.committed - self.due[given.commit.as_of] for given in answers]
