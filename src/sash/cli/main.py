@@ -108,7 +108,7 @@ def growth(
 @bench.command()
 def paper2(
     sizes: Annotated[str, typer.Option(help="Sub-windows of the simulated windows, comma-separated.")] = (
-        "10,20,30,40,50,60,70,80,90,100"
+        "10,20,40,60,80,100"
     ),
     repeats: Annotated[int, typer.Option(min=1, help="Runs per point, in simulation and in real time.")] = 5,
     realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time; 'none' for none.")] = "20,100",

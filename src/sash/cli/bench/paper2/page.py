@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sash.cli.bench.paper2.workload import COSTS, FIXED, GROUP, SCAN, SNAPSHOT, SNAPSHOTS_PER_UPDATE
+from sash.cli.bench.paper2.workload import COSTS, FIXED, GROUP, SCAN, SNAPSHOT, SNAPSHOTS_PER_UPDATE, UPDATES
 
 PAGE = Path("docs") / "experiments" / "paper2.md"
 
@@ -23,7 +23,7 @@ priority, {SNAPSHOTS_PER_UPDATE} per t at random times. One read runs at a time.
 ## In simulation
 
 Time is counted, the decisions are those of the scheduler that serves real windows. Each point is the average of
-{{repeats}} runs as long as the window. The costs are assumptions: a group takes {SCAN * 1000:g} ms for a sub-window of
+{{repeats}} runs of {UPDATES} updates (the paper's runs are as long as the window). The costs are assumptions: a group takes {SCAN * 1000:g} ms for a sub-window of
 one second, {FIXED:.0%} of it whatever the packets, so that a full scan takes {SCAN * 100:g} t at t = 1 s and n = 100;
 from group to group {COSTS[0]:g} to {COSTS[1]:g} times as much; snapshot queries {SNAPSHOT:g} times, over a random
 length. Scheduling costs nothing in simulation; what it does cost, the runs in real time show.

@@ -161,6 +161,7 @@ def realtime(
     levels: dict[str, dict[str, float]] = {}
     for name, measured in runs.items():
         levels[name] = {key: median(run[key] for run in measured) for key in measured[0]}
+        levels[name]["aborted at most"] = max(run["aborted"] for run in measured)
         for key in ("throughput", "processor time"):
             levels[name][f"{key} of serial"] = median(
                 run[key] / serial[key] for run, serial in zip(measured, runs["serial"], strict=True)
