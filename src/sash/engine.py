@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from sash.spark.listener import BatchListener
     from sash.spark.plan import Source
     from sash.spark.sinks import Running
+    from sash.spark.window_store import Keeping
+    from sash.transactions.recorder import Recorder
+    from sash.windows.periodic import Periodic
+    from sash.windows.queries import WindowQueries
+    from sash.windows.snapshot import Snapshot
 
 
 class Engine:
@@ -221,6 +228,110 @@ class Engine:
         for running in self.running.values():
             if running.id == query:
                 running.count()
+
+    def keep(
+        self,
+        what: str | Query,
+        window: str | int,
+        every: str | int,
+        name: str | None = None,
+        path: str | None = None,
+        retain: int = 0,
+        trigger: str | None = None,
+        recorder: Recorder | None = None,
+    ) -> Keeping:
+        """Keep the window of a registered stream, or the answer of a query, for snapshot and periodic queries.
+
+        The window is `window` long and moves on by `every` at a time: lengths of time, or, for a stream, numbers of rows.
+        It is kept in `path` (None: under the engine's checkpoint directory, or in a temporary place), where queries of
+        other processes can attach to it. `retain` replaced sub-windows stay for queries that have read them: these then
+        read again what has changed, instead of starting again. A query's answer needs a `name` to be asked by.
+        """
+        from sash.spark.keeping import Place, keep_answer, keep_stream, layout_of
+
+        if isinstance(what, str):
+            entry, source = self._catalog.streams.get(what.lower()), self._streams.get(what.lower())
+            if entry is None or source is None:
+                raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
+            layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
+            place = Place.of(path, self.checkpoint, layout.name)
+            return keep_stream(self.windows, layout, place, source, entry, trigger, recorder)
+        if name is None:
+            raise CatalogError("the answer of a query needs a name to be asked by: engine.keep(query, ..., name=...)")
+        query = what
+        layout = layout_of(name, query.schema, "", window, every, retain, result=True)
+        place = Place.of(path, self.checkpoint, name)
+        return keep_answer(
+            self.windows,
+            layout,
+            place,
+            lambda sink, checkpoint: query.start(sink, trigger=trigger, checkpoint=checkpoint),
+            recorder,
+        )
+
+    def attach(self, name: str, path: str) -> None:
+        """Ask the window that another process keeps in `path`, under this name."""
+        self.windows.attach(name, Path(path))
+
+    def snapshot(
+        self,
+        sql: str,
+        isolation: str = "latest",
+        priority: int = 10,
+        timeout: float | None = None,
+        access: str = "auto",
+        reads: str = "local",
+    ) -> Snapshot:
+        """Answer a query over a kept window now, while the window moves on.
+
+        `isolation` is latest (= ttu), latest-window-serializable, window-serializable or serial. A query of a higher
+        priority suspends others. `timeout` is in seconds. `access` forces an access path (WS or SS), `reads="spark"`
+        scans sub-windows as Spark jobs.
+        """
+        return self.snapshots([sql], isolation, priority, timeout, access, reads)[0]
+
+    def snapshots(
+        self,
+        sql: Sequence[str],
+        isolation: str = "latest",
+        priority: int = 10,
+        timeout: float | None = None,
+        access: str = "auto",
+        reads: str = "local",
+    ) -> list[Snapshot]:
+        """Answer queries that differ only in the lengths of their windows, in one pass over the longest."""
+        return self.windows.snapshot(sql, isolation, priority, timeout, access, reads, self._streams)
+
+    def periodic(
+        self,
+        sql: str | Sequence[str],
+        every: int = 1,
+        priority: int = 0,
+        isolation: str = "latest",
+        access: str = "auto",
+        reads: str = "local",
+        callback: Callable[[list[Snapshot]], None] | None = None,
+        queue: int = 16,
+    ) -> Periodic:
+        """Answer a query over a kept window now and after every `every` window updates.
+
+        Iterate over what comes back for the answers, or give a callback; `queue` answers wait at most. Each answer is a
+        list: of one, or of as many as there are queries that differ only in the lengths of their windows.
+        """
+        return self.windows.periodic(
+            sql, every, priority, isolation, access, reads, callback, queue, registered=self._streams
+        )
+
+    @cached_property
+    def windows(self) -> WindowQueries:
+        """The kept windows and the queries over them."""
+        from sash.spark.window_store import spark_scan
+        from sash.windows.queries import WindowQueries
+
+        spark = self.spark
+        found = WindowQueries(parallel=self.shards, to_spark=spark.createDataFrame)
+        found.scans["spark"] = lambda priority: spark_scan(spark, priority)
+        return found
 
     def _claim(self, name: str) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", name):

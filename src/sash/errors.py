@@ -93,3 +93,27 @@ class SinkError(SashError):
     def __init__(self, message: str, *, passing: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
+
+
+class StoreError(SashError):
+    """A window store that is not there, is written by two, or cannot answer what is asked of it."""
+
+
+class OverloadedError(SashError):
+    """A snapshot or periodic query that is refused because too many wait already."""
+
+
+class CancelledError(SashError):
+    """A snapshot or periodic query that somebody cancelled."""
+
+
+class QueryTimeoutError(SashError):
+    """A snapshot query that was not answered in the time it was given."""
+
+
+class HistoryError(SashError):
+    """A history of reads and writes that is not written as the checker reads it, or that cannot have happened."""
+
+
+class IsolationError(SashError):
+    """An isolation level that does not exist, or settings of a scheduler that do not fit together."""

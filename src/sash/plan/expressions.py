@@ -73,7 +73,8 @@ class AggregateCall:
     """One aggregate of a GROUP BY; its arguments are columns of the input.
 
     `function` is one of sum, count, count_star, avg, min, max, median, percentile, var_pop, var_samp,
-    stddev_pop, stddev_samp, min_by, max_by, first, last. `parameter` is PERCENTILE's p.
+    stddev_pop, stddev_samp, min_by, max_by, first, last; and, over a kept window only, approx_count_distinct,
+    approx_percentile, approx_top_k. `parameter` is PERCENTILE's p or top-k's k, `precision` what is asked of an estimate.
     """
 
     function: str
@@ -81,7 +82,11 @@ class AggregateCall:
     dtype: pa.DataType
     distinct: bool = False
     parameter: float | None = None
+    precision: float | None = None
 
+
+APPROXIMATE = frozenset({"approx_count_distinct", "approx_percentile", "approx_top_k"})
+"""The aggregates that estimate: snapshots of a kept window have them, standing queries do not."""
 
 ORDERED = frozenset({"min_by", "max_by", "first", "last"})
 """The aggregates whose ties are decided by the rows' times and then by all their columns, in the order of the input."""

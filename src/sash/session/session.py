@@ -132,13 +132,10 @@ class Session:
         return Said(str(explain(**{statement.form: True})).rstrip())
 
     def _snapshot(self, statement: Snapshot) -> Listed:
-        engine: Any = self.ground.engine if isinstance(self.ground, OnEngine) else None
-        snapshot = getattr(engine, "snapshot", None)
-        if snapshot is None:
-            raise UnsupportedSqlError("SNAPSHOT SELECT is not supported yet")
-        rows = [dict(row) for row in snapshot(statement.query.sql).rows]
-        columns = tuple(rows[0]) if rows else ()
-        return Listed(columns, [tuple(row.values()) for row in rows])
+        if not isinstance(self.ground, OnEngine):
+            raise UnsupportedSqlError("SNAPSHOT SELECT asks a window that is being kept: run it in a shell or a job")
+        table = self.ground.engine.snapshot(statement.query.sql).table
+        return Listed(tuple(table.column_names), [tuple(row.values()) for row in table.to_pylist()])
 
     def _show(self, what: Kind) -> Listed:
         catalog = self.ground.catalog

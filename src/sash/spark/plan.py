@@ -154,7 +154,7 @@ def _sources(
         source = inputs.streams[name]
         if source.heartbeat is not None:
             beats = Beat(HEARTBEAT, source.slack, targets)
-            found.append((_first(targets, place), _heartbeat(source).mapInArrow(beats, DDL)))
+            found.append((_first(targets, place), heartbeats(source).mapInArrow(beats, DDL)))
         if inputs.control is not None:
             said = inputs.control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}")
             found.append((_first(targets, place), said.mapInArrow(Beat(CONTROL, 0, targets), DDL)))
@@ -165,7 +165,7 @@ def _first(targets: tuple[Target, ...], place: Mapping[int, int]) -> int:
     return min(place[target.stage] for target in targets)
 
 
-def _heartbeat(source: Source) -> DataFrame:
+def heartbeats(source: Source) -> DataFrame:
     """The wall clock, said every `heartbeat` microseconds."""
     assert source.heartbeat is not None
     spark = source.frame.sparkSession

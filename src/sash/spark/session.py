@@ -12,6 +12,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from sash.spark.pools import FAIR
+
 _STORE = "spark.sql.streaming.stateStore."
 
 NEEDED = {
@@ -64,7 +66,7 @@ def embedded_session(
         .config(PARTITIONS, str(count))
         .config("spark.sql.streaming.stopTimeout", "60s")
     )
-    for name, value in (extra or {}).items():
+    for name, value in {**FAIR, **(extra or {})}.items():
         builder = builder.config(name, value)
     with _out_of_reach_of_signals():
         session = builder.getOrCreate()

@@ -42,7 +42,7 @@ def start_query(
     writer = changes.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     if name is not None:
         writer = writer.queryName(name)
-    writer = _triggered(writer, trigger)
+    writer = triggered(writer, trigger)
     writer = writer.foreachBatch(_once(sink)) if callable(sink) else writer.format(sink).options(**options)
     with sash_errors():
         return Running(writer.start(), checkpoint if temporary else None, operators)
@@ -62,7 +62,8 @@ def _once(sink: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], 
     return write
 
 
-def _triggered(writer: DataStreamWriter, trigger: str | None) -> DataStreamWriter:
+def triggered(writer: DataStreamWriter, trigger: str | None) -> DataStreamWriter:
+    """The writer with the trigger that was asked for."""
     match trigger:
         case None:
             return writer

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from sash.errors import TypeMismatchError
-from sash.plan.expressions import Call, Case, Column, Expression, Literal
-from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, is_integer, is_numeric, type_name
+from sash.plan.expressions import APPROXIMATE, Call, Case, Column, Expression, Literal
+from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
 
 AGGREGATES: dict[str, str] = {
     "any_value": "first",
+    "approx_count_distinct": "approx_count_distinct",
+    "approx_percentile": "approx_percentile",
+    "approx_top_k": "approx_top_k",
     "avg": "avg",
     "count": "count",
     "count_if": "count_if",
@@ -27,6 +30,7 @@ AGGREGATES: dict[str, str] = {
     "min": "min",
     "min_by": "min_by",
     "percentile": "percentile",
+    "percentile_approx": "approx_percentile",
     "percentile_cont": "percentile",
     "std": "stddev_samp",
     "stddev": "stddev_samp",
@@ -41,12 +45,12 @@ AGGREGATES: dict[str, str] = {
 
 UNSUPPORTED_AGGREGATES = (
     frozenset(
-        {"any", "approx_count_distinct", "approx_percentile", "array_agg", "bit_and", "bit_or", "bit_xor", "bool_and"}
+        {"any", "array_agg", "bit_and", "bit_or", "bit_xor", "bool_and"}
         | {"bool_or", "collect_list", "collect_set", "corr", "count_min_sketch", "covar_pop", "covar_samp", "every"}
         | {"grouping", "grouping_id", "histogram_numeric", "hll_sketch_agg", "kurtosis", "listagg", "max_by", "mode"}
-        | {"percentile_approx", "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"}
+        | {"percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"}
         | {"regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "schema_of_json_agg", "skewness", "some", "string_agg"}
-        | {"try_avg", "try_sum", "bitmap_construct_agg", "bitmap_or_agg", "approx_top_k"}
+        | {"try_avg", "try_sum", "bitmap_construct_agg", "bitmap_or_agg"}
     )
     - AGGREGATES.keys()
 )
@@ -66,6 +70,7 @@ class BoundAggregate:
     dtype: pa.DataType
     distinct: bool = False
     parameter: float | None = None
+    precision: float | None = None
 
 
 @dataclass
@@ -89,7 +94,9 @@ def bind_aggregate(
     function: str, arguments: list[Expression], distinct: bool, condition: Expression | None
 ) -> BoundAggregate:
     """The typed aggregate; FILTER (WHERE condition) becomes a CASE in its argument."""
-    parameter = None
+    parameter = precision = None
+    if function in APPROXIMATE:
+        parameter, precision = _estimated(function, arguments)
     if function == "percentile":
         _arity(function, arguments, 2)
         parameter = _fraction(arguments.pop())
@@ -109,7 +116,7 @@ def bind_aggregate(
     dtype = _result_type(function, operands[0])
     if condition is not None:
         operands = [Case(((condition, operand),), None, operand.dtype) for operand in operands]
-    return BoundAggregate(function, tuple(operands), dtype, distinct, parameter)
+    return BoundAggregate(function, tuple(operands), dtype, distinct, parameter, precision)
 
 
 def _only(predicate: Expression, condition: Expression | None) -> Expression:
@@ -142,12 +149,33 @@ def _arity(function: str, arguments: list[Expression], wanted: int) -> None:
         raise TypeMismatchError(f"{function} takes {wanted} {plural}, not {len(arguments)}{several}")
 
 
+def _estimated(function: str, arguments: list[Expression]) -> tuple[float, float | None]:
+    """What an estimate is of (the percentile, how many values) and how good it is to be; only its column is left."""
+    most = 2 if function == "approx_count_distinct" else 3
+    if not most - 1 <= len(arguments) <= most:
+        raise TypeMismatchError(f"{function} takes {most - 1} or {most} arguments, not {len(arguments)}")
+    precision = _number(function, arguments.pop()) if len(arguments) == most else None
+    if function == "approx_count_distinct":
+        return 0.0, precision
+    if function == "approx_percentile":
+        return _fraction(arguments.pop()), precision
+    return _number(function, arguments.pop()), precision
+
+
+def _number(function: str, expression: Expression) -> float:
+    if isinstance(expression, Literal) and expression.value is not None and is_numeric(expression.dtype):
+        number = float(expression.value)
+        if number > 0:
+            return number
+    raise TypeMismatchError(f"{function} takes a number above 0 for how many or how precise")
+
+
 def _fraction(expression: Expression) -> float:
     if isinstance(expression, Literal) and expression.value is not None and is_numeric(expression.dtype):
         fraction = float(expression.value)
         if 0 <= fraction <= 1:
             return fraction
-    raise TypeMismatchError("the second argument of percentile must be a number from 0 to 1")
+    raise TypeMismatchError("the second argument of a percentile must be a number from 0 to 1")
 
 
 def _operand(function: str, argument: Expression) -> Expression:
@@ -155,9 +183,9 @@ def _operand(function: str, argument: Expression) -> Expression:
     dtype = argument.dtype
     if dtype == NULL:
         return coerce(argument, DOUBLE if function in ("sum", "avg", *_STATISTICS, "percentile") else INT)
-    if function in ("sum", "avg", "percentile", *_STATISTICS) and not is_numeric(dtype):
+    if function in ("sum", "avg", "percentile", "approx_percentile", *_STATISTICS) and not is_numeric(dtype):
         raise TypeMismatchError(f"{function} takes a number, not {type_name(dtype)}; cast it")
-    if function in ("percentile", *_STATISTICS):
+    if function in ("percentile", "approx_percentile", *_STATISTICS):
         return coerce(argument, DOUBLE)
     return argument
 
@@ -165,8 +193,10 @@ def _operand(function: str, argument: Expression) -> Expression:
 def _result_type(function: str, operand: Expression) -> pa.DataType:
     dtype = operand.dtype
     match function:
-        case "count":
+        case "count" | "approx_count_distinct":
             return BIGINT
+        case "approx_top_k":
+            return STRING
         case "sum":
             if is_decimal(dtype):
                 precision, scale = digits_of(dtype)

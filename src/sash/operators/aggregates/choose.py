@@ -15,7 +15,7 @@ from sash.operators.aggregates.ranks import RankedRows, RankedValues
 from sash.operators.aggregates.spreads import Spread
 from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum
 from sash.operators.base import Expiry
-from sash.plan.expressions import AggregateCall
+from sash.plan.expressions import APPROXIMATE, AggregateCall
 from sash.plan.types import is_numeric, type_name
 from sash.state.memory import Memory
 
@@ -90,6 +90,10 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
         return f"by.{columns}"
     if function in ("first", "last"):
         return f"time.{columns}"
+    if function in APPROXIMATE:
+        raise UnsupportedSqlError(
+            f"{function.upper()} estimates over a kept window: ask it with engine.snapshot, or count exactly here"
+        )
     if not is_numeric(dtype):
         raise UnsupportedSqlError(f"{function.upper()} needs numbers, not {type_name(dtype)}: cast its argument")
     if function in ("sum", "avg"):

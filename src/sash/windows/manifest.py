@@ -1,0 +1,192 @@
+"""The manifest of a window store: which immutable files are the window now; replacing it is a window update.
+
+A window is a circular array of n sub-windows. Update j makes sub-window j, which takes the place j mod n: the state of
+the window after it is the sub-windows j - n + 1 to j (paper 2, 2.1 and 2.3).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from sash.errors import StoreError
+from sash.plan.types import Field, Schema
+from sash.windows.files import read_table, write_bytes
+
+FORMAT = 1
+TIME = "_ts"
+SIGN = "_sign"
+BEGINNING = -(2**62)
+"""The clock of a window that has seen nothing."""
+
+_LAYOUT, _MANIFEST, _ROWS = "layout.json", "manifest.json", "rows"
+
+Kind = Literal["time", "rows", "result"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What never changes about a store: whose rows they are, and how they are cut.
+
+    `length` is a sub-window's, in microseconds for `time`, in rows for `rows`; a `result` is kept as the changes of a
+    query's answer per `length` microseconds, on top of what they add up to. `retain` is how many replaced sub-windows
+    stay for readers that have read them.
+    """
+
+    name: str
+    schema: Schema
+    time: str
+    kind: Kind
+    length: int
+    count: int
+    retain: int = 0
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The columns of a sub-window's file: the row's time in microseconds, its sign in a result, its columns."""
+        signs = [pa.field(SIGN, pa.int8())] if self.kind == "result" else []
+        return pa.schema([pa.field(TIME, pa.int64()), *signs, *((f.name, f.dtype) for f in self.schema)])
+
+    def save(self, root: Path) -> None:
+        """Write it, once."""
+        written: dict[str, Any] = {**asdict(self), "format": FORMAT}
+        written["schema"] = base64.b64encode(self.arrow.serialize().to_pybytes()).decode()
+        write_bytes(root / _LAYOUT, json.dumps(written).encode())
+
+    @staticmethod
+    def load(root: Path) -> Layout:
+        """That of an existing store."""
+        try:
+            found = json.loads((root / _LAYOUT).read_bytes())
+        except FileNotFoundError:
+            raise StoreError(
+                f"there is no window store in {root}: keep a stream there first, with engine.keep(name, path=...)"
+            ) from None
+        if found.pop("format") != FORMAT:
+            raise StoreError(f"the window store in {root} was written by another version: remove it and keep anew")
+        arrow = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
+        found["schema"] = tuple(Field(f.name, f.type) for f in arrow if f.name not in (TIME, SIGN))
+        return Layout(**found)
+
+
+@dataclass(frozen=True)
+class SubWindow:
+    """One immutable file: the rows with start <= ts < end, in order of ts. `number` is that of the update that made it.
+
+    In a window by rows, `start` and `end` are the time of the first row and the instant after the last one. `swapped`
+    is the wall-clock time at which it came into the window, in seconds. `added_up` marks what a result's changes were
+    folded into.
+    """
+
+    number: int
+    file: str
+    rows: int
+    start: int
+    end: int
+    swapped: float = 0.0
+    added_up: bool = False
+
+    def path(self, root: Path) -> Path:
+        """Where it is."""
+        return root / _ROWS / self.file
+
+    def read(self, root: Path) -> pa.Table:
+        """Its rows."""
+        return read_table(self.path(root))
+
+    def summaries(self, root: Path) -> Path:
+        """The directory of its summaries."""
+        return root / "summaries" / self.file
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One state of the store.
+
+    `live` is the window, oldest first; `expired` are replaced sub-windows that still have a use. `pending` are files of
+    rows whose sub-window is still open. `batch` is the last micro-batch taken in, whole; `made` says how many updates of
+    the next one are done already, where that was interrupted, and `reached` where the window ended before them. A result has a `base`, what all changes up to the oldest
+    live sub-window add up to.
+    """
+
+    live: tuple[SubWindow, ...] = ()
+    expired: tuple[SubWindow, ...] = ()
+    base: SubWindow | None = None
+    pending: tuple[str, ...] = ()
+    clock: int = BEGINNING
+    batch: int = -1
+    made: int = 0
+    reached: int = BEGINNING
+    updates: int = 0
+    late: int = 0
+
+    @property
+    def end(self) -> int:
+        """Every row before this is in the window (or has been)."""
+        return self.live[-1].end if self.live else BEGINNING
+
+    def find(self, number: int) -> SubWindow | None:
+        """A sub-window that is live or still there."""
+        return next((part for part in (*reversed(self.live), *self.expired) if part.number == number), None)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Every file of rows that it speaks of."""
+        base = () if self.base is None else (self.base.file,)
+        return frozenset((*(s.file for s in (*self.live, *self.expired)), *base, *self.pending))
+
+    def save(self, root: Path) -> None:
+        """Take the place of the manifest that is there: this is the commit of a window update."""
+        write_bytes(root / _MANIFEST, json.dumps(asdict(self)).encode())
+
+    @staticmethod
+    def load(root: Path) -> Manifest:
+        """The store's state now."""
+        try:
+            found = json.loads((root / _MANIFEST).read_bytes())
+        except FileNotFoundError:
+            return Manifest()
+        for name in ("live", "expired"):
+            found[name] = tuple(SubWindow(**part) for part in found[name])
+        found["base"] = None if found["base"] is None else SubWindow(**found["base"])
+        found["pending"] = tuple(found["pending"])
+        return Manifest(**found)
+
+
+def pushed(manifest: Manifest, layout: Layout, part: SubWindow) -> Manifest:
+    """The state after one update: the sub-window comes in, and where the window is full the oldest one goes out."""
+    live = (*manifest.live, part)
+    out = max(0, len(live) - layout.count)
+    return replace(
+        manifest,
+        live=live[out:],
+        expired=(*manifest.expired, *live[:out]),
+        updates=part.number + 1,
+        made=manifest.made + 1,
+    )
+
+
+@dataclass
+class Watch:
+    """Reads the manifest again only if it has been replaced."""
+
+    root: Path
+    _seen: tuple[int, int] | None = field(default=None, init=False)
+    _manifest: Manifest = field(default_factory=Manifest, init=False)
+
+    def latest(self) -> Manifest:
+        """The store's state now."""
+        try:
+            status = (self.root / _MANIFEST).stat()
+        except FileNotFoundError:
+            return Manifest()
+        mark = (status.st_ino, status.st_mtime_ns)
+        if mark != self._seen:
+            self._manifest = Manifest.load(self.root)
+            self._seen = mark
+        return self._manifest

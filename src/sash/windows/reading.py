@@ -1,0 +1,79 @@
+"""Reading a sub-window, in one of four ways: its rows or its summaries (paper 2, 2.1: WS and IS, SS and ISS).
+
+What comes out is the same: the summaries that the query needs. Scanning rows makes them on the spot; reading summaries
+takes those beside the sub-window, and leaves there what it had to make.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from sash.windows import summaries
+from sash.windows.core import Core
+from sash.windows.cutting import added_up
+from sash.windows.manifest import SIGN, SubWindow
+from sash.windows.rows import Rows
+from sash.windows.summary import Summary
+
+Tables = dict[Summary, pa.Table]
+Scan = Callable[[Path, Sequence[SubWindow], Core], Tables]
+"""Scans the rows of a sub-window (of a result: of all its parts) and makes the summaries: here, or as a Spark job."""
+
+
+@dataclass
+class Counters:
+    """What a query read: sub-windows row by row, summaries that were there, and summaries that it made and left."""
+
+    sub_windows: int = 0
+    summaries: int = 0
+    built: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, sub_windows: int = 0, found: int = 0, built: int = 0) -> None:
+        """Count; from any thread."""
+        with self._lock:
+            self.sub_windows += sub_windows
+            self.summaries += found
+            self.built += built
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A sub-window as one query sees it. `rows` are at hand where the query may have to cut them."""
+
+    part: SubWindow
+    tables: Tables
+    rows: pa.Table | None = None
+
+
+def scan_here(root: Path, parts: Sequence[SubWindow], core: Core) -> Tables:
+    """Scan in this thread."""
+    return summarize([part.read(root) for part in parts], core)
+
+
+def summarize(parts: Sequence[pa.Table], core: Core) -> Tables:
+    """The summaries of the rows. Where they are changes, and something cannot be taken off, what they add up to is
+    found first."""
+    if core.signed and not core.subtractable:
+        return core.build(Rows.of(added_up(parts).drop_columns([SIGN])))
+    return core.build(Rows.of(parts[0] if len(parts) == 1 else pa.concat_tables(parts)))
+
+
+def read_summaries(root: Path, part: SubWindow, core: Core, scan: Scan, counters: Counters) -> Tables:
+    """The summaries of a sub-window; what is missing is made, and kept for others."""
+    found = {summary: summaries.load(root, part, summary) for summary in core.summaries}
+    there = {summary: table for summary, table in found.items() if table is not None}
+    missing = [summary for summary in found if summary not in there]
+    counters.add(found=len(there))
+    if missing:
+        made = scan(root, [part], core)
+        for summary in missing:
+            summaries.save(root, part, summary, made[summary])
+            there[summary] = made[summary]
+        counters.add(sub_windows=1, built=len(missing))
+    return there

@@ -1,0 +1,35 @@
+"""Summaries on disk: beside their sub-window, made by whoever needs one first, for all, in this process and others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from sash.windows.files import read_table, write_table
+from sash.windows.manifest import SubWindow
+from sash.windows.summary import Summary
+
+
+def load(root: Path, part: SubWindow, summary: Summary) -> pa.Table | None:
+    """The summary of a sub-window, if somebody has made it."""
+    try:
+        return read_table(_place(root, part, summary))
+    except FileNotFoundError:
+        return None
+
+
+def exists(root: Path, part: SubWindow, summary: Summary) -> bool:
+    """Whether somebody has made it."""
+    return _place(root, part, summary).exists()
+
+
+def save(root: Path, part: SubWindow, summary: Summary, table: pa.Table) -> None:
+    """Keep the summary for as long as the sub-window; two who make it at the same time write the same."""
+    place = _place(root, part, summary)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_table(place, table)
+
+
+def _place(root: Path, part: SubWindow, summary: Summary) -> Path:
+    return part.summaries(root) / f"{summary.identity}.arrow"

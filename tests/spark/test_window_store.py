@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sash.engine import Engine
+from sash.errors import CatalogError, StoreError
+from sash.testing import replay
+from sash.windows.queries import WindowQueries
+from tests.spark.files import Rows, batches_of, file_engine, made_up_rows, write_batch
+
+pytestmark = pytest.mark.spark
+
+SQL = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 15 MILLISECONDS] GROUP BY k"
+
+
+def counted(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in rows)
+
+
+def truth(sql: str, rows: Rows, as_of: int) -> Counter[tuple[Any, ...]]:
+    return counted(replay(sql, {"s": rows}, unit="us").at(as_of - 1))
+
+
+def feed(directory: Path, rows: Rows, batches: range) -> None:
+    for number in batches:
+        write_batch(directory, number, batches_of(rows)[number])
+
+
+def test_a_kept_stream_answers_while_it_runs_and_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(8)
+    source, store = tmp_path / "source", str(tmp_path / "store")
+    feed(source, rows, range(4))
+    for last in (4, 8):
+        feed(source, rows, range(last))
+        engine = file_engine(spark, source)
+        keeping = engine.keep("s", window="20 milliseconds", every="5 milliseconds", path=store)
+        keeping.process_all()
+        answer = engine.snapshot(SQL)
+        assert answer.as_of == rows[40 * last - 1]["ts"] // 5_000 * 5_000
+        assert counted(answer.to_pylist()) == truth(SQL, rows, answer.as_of)
+        assert answer.sub_windows_read == 3
+        assert counted([row.asDict() for row in answer.to_spark().collect()]) == counted(answer.to_pylist())
+        by_jobs = engine.snapshot(SQL, reads="spark", access="WS", isolation="serial")
+        assert counted(by_jobs.to_pylist()) == counted(answer.to_pylist())
+        progress = keeping.progress()
+        assert progress["batch"] == last - 1
+        assert progress["sub_windows"] == 4
+        assert progress["late"] == 0
+        keeping.stop()
+        engine.windows.close()
+
+
+def test_the_answer_of_a_query_is_asked_like_a_window(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(5)
+    source = tmp_path / "source"
+    feed(source, rows, range(5))
+    engine = file_engine(spark, source)
+    standing = "SELECT k, COUNT(*) AS n FROM s [RANGE 15 MILLISECONDS] GROUP BY k"
+    keeping = engine.keep(engine.sql(standing), window="15 milliseconds", every="5 milliseconds", name="counts")
+    keeping.process_all()
+    answer = engine.snapshot("SELECT n, COUNT(*) AS groups, MAX(k) AS last FROM counts GROUP BY n")
+    whole = [dict(zip(("k", "n"), row, strict=True)) for row in truth(standing, rows, answer.as_of)]
+    expected = Counter(
+        (n, len(same), max(same))
+        for n in {row["n"] for row in whole}
+        if (same := [r["k"] for r in whole if r["n"] == n])
+    )
+    assert counted(answer.to_pylist()) == expected
+    assert answer.as_of > 0
+    top = engine.snapshot("SELECT k, n FROM counts ORDER BY n DESC LIMIT 2").to_pylist()
+    assert [row["n"] for row in top] == sorted((row["n"] for row in whole), reverse=True)[:2]
+    keeping.stop()
+    engine.windows.close()
+
+
+def test_periodic_answers_follow_the_stream(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(8)
+    source = tmp_path / "source"
+    feed(source, rows, range(2))
+    engine = file_engine(spark, source)
+    keeping = engine.keep("s", window="20 milliseconds", every="5 milliseconds", path=str(tmp_path / "store"))
+    keeping.process_all()
+    with engine.periodic(SQL, every=2) as periodic:
+        seen = next(periodic)[0]
+        for number in range(2, 8):
+            write_batch(source, number, batches_of(rows)[number])
+            keeping.process_all()
+            answer = next(periodic)[0]
+            assert answer.update >= seen.update + 2
+            assert counted(answer.to_pylist()) == truth(SQL, rows, answer.as_of)
+            seen = answer
+    keeping.stop()
+    engine.windows.close()
+
+
+def test_another_reader_attaches_by_path(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(3)
+    source, store = tmp_path / "source", tmp_path / "store"
+    feed(source, rows, range(3))
+    engine = file_engine(spark, source)
+    keeping = engine.keep("s", window=60, every=10, path=str(store))
+    keeping.process_all()
+    other = WindowQueries()
+    other.attach("s", store)
+    (answer,) = other.snapshot("SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 25]")
+    complete = sorted((row["ts"], row["k"], row["v"]) for row in rows)[: (len(rows) - 1) // 10 * 10]
+    assert answer.to_pylist() == [{"n": 25, "total": sum(v for _, _, v in complete[-25:])}]
+    other.close()
+    keeping.stop()
+
+
+def test_what_is_not_kept_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    engine = Engine(spark)
+    frame = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value")
+    engine.stream("s", frame)
+    with pytest.raises(StoreError, match="s is not kept"):
+        engine.snapshot("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND]")
+    with pytest.raises(CatalogError, match="no stream t to keep"):
+        engine.keep("t", window="1 minute", every="1 second")
+    with pytest.raises(CatalogError, match="whole multiple"):
+        engine.keep("s", window="1 minute", every="7 seconds")
+    with pytest.raises(CatalogError, match="needs a name"):
+        engine.keep(engine.sql("SELECT value FROM s [NOW]"), window="1 minute", every="1 second")
+    with pytest.raises(StoreError, match="no window store"):
+        engine.attach("s", str(tmp_path))
