@@ -195,6 +195,42 @@ def growth(
 
 
 @bench.command()
+def paper1(
+    rate: Annotated[float, typer.Option(min=1, help="Sales per second and stream.")] = 10,
+    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 20,
+    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 60,
+    spark_seconds: Annotated[int, typer.Option(min=0, help="Seconds per strategy on Spark; 0: not at all.")] = 45,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Output delay by strategy, rate, depth and selectivity, and throughput (paper 1, Figs 8-12)."""
+    from sash.cli.bench.paper1 import figures, measure, page, table
+    from sash.cli.bench.report import publish, write_page
+
+    found = measure(rate, window, length, spark_seconds)
+    publish("paper1", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("paper1", page(found), figures(found))
+
+
+@bench.command()
+def paper3(
+    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 10,
+    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 30,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Rows through the pipeline and delays of negative tuples, time messages and piggybacking (paper 3)."""
+    from sash.cli.bench.paper3 import figures, measure, page, table
+    from sash.cli.bench.report import publish, write_page
+
+    found = measure(window, length)
+    publish("paper3", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("paper3", page(found), figures(found))
+
+
+@bench.command()
 def paper4(
     experiments: Annotated[
         str, typer.Option(help="Which, comma-separated: table8, engine, fig2, fig3, fig4, spark.")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
 
+from sash.cli.bench.figures import Figure
 from sash.cli.bench.machine import machine
 
 Figures = dict[str, Any]
 RESULTS = Path("bench") / "results"
+EXPERIMENTS = Path("docs") / "experiments"
 
 
 def publish(
@@ -31,3 +33,11 @@ def publish(
         path = RESULTS / f"{name}-{now:%Y%m%dT%H%M%S}.json"
         path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
         Console(stderr=True).print(f"kept in {path}")
+
+
+def write_page(name: str, text: str, figures: Sequence[Figure]) -> None:
+    """Keep what a run says of an experiment: its page, and its plots beside it."""
+    EXPERIMENTS.mkdir(parents=True, exist_ok=True)
+    (EXPERIMENTS / f"{name}.md").write_text(text, encoding="utf-8")
+    for figure in figures:
+        figure.draw()
