@@ -236,7 +236,7 @@ def paper4(
         str, typer.Option(help="Which, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
     ] = "all",
     rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower ones take fewer.")] = 200_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the fastest counts.")] = 5,
     draw: Annotated[bool, typer.Option("--draw", help="Draw the figures into docs/experiments/figures.")] = False,
     as_json: AsJson = False,
     save: Save = False,

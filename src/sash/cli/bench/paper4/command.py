@@ -45,7 +45,7 @@ def _run(wanted: tuple[str, ...], rows: int, repeats: int, tell: Callable[[str],
         drawn.append(experiments.figure_4b(max(1, rows // 2), repeats, tell))
     if "spark" in wanted:
         with quiet_engine() as engine:
-            made["spark"] = spark_rates(engine.spark, max(1, rows // 2), 3, tell)
+            made["spark"] = spark_rates(engine.spark, max(1, rows // 4), 2, tell)
     made["figures"] = [figure.as_json() for figure in drawn]
     return made, drawn
 
