@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from sash.errors import SashError
 
@@ -102,6 +103,36 @@ def growth(
     from sash.cli.bench.report import publish
 
     publish("growth", measure(windows, operators, rows_per_batch, batches), table, as_json=as_json, save=save)
+
+
+@bench.command()
+def paper2(
+    sizes: Annotated[str, typer.Option(help="Sub-windows of the simulated windows, comma-separated.")] = (
+        "10,20,40,60,80,100"
+    ),
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point, in simulation and in real time.")] = 5,
+    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time; 'none' for none.")] = "20,100",
+    t: Annotated[float, typer.Option(min=0.01, help="Seconds between updates in real time.")] = 0.1,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each run in real time takes.")] = 5,
+    snapshots: Annotated[int, typer.Option(min=0, help="Snapshots of a window on Spark, per level; 0: none.")] = 20,
+    as_json: AsJson = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
+) -> None:
+    """Isolation of queries over sliding windows: aborts, freshness, throughput, response times (paper 2, Figs 8-14)."""
+    from sash.cli.bench.paper2.measure import measure, plots, table
+    from sash.cli.bench.paper2.page import write
+    from sash.cli.bench.report import publish
+
+    timed = [] if realtime == "none" else [int(n) for n in realtime.split(",")]
+    results = measure([int(n) for n in sizes.split(",")], repeats, timed, t, seconds, snapshots)
+    if not as_json:
+        for figure in plots(results):
+            Console().print(figure.table())
+    publish("paper2", results, table, as_json=as_json, save=save)
+    if save:
+        for figure in plots(results):
+            figure.draw()
+        write(results)
 
 
 def run() -> None:

@@ -29,8 +29,8 @@ Whoever keeps the versions may delete those smaller than `oldest_needed()`; read
 
 Across processes: `lock` guards the swaps (shared: no swap meanwhile; exclusive: the swap), and `observe(latest)` gives
 the updates that others have made after update `latest`, each as its inserts (`{}` for plain windows). The scheduler
-takes `lock.shared()` and looks with `observe` when a query begins and when it commits; a serial query holds the shared
-lock from begin to end, so the swap of another process waits for it.
+looks with `observe` when a query begins and when it commits, and takes `lock.shared()` around commits; a serial query
+holds the shared lock from begin to end, so the swap of another process waits for it.
 """
 
 from __future__ import annotations
@@ -144,13 +144,16 @@ class Scheduler:
                 "register the stream with a longer window"
             )
         with ExitStack() as held:
-            held.enter_context(self._lock.shared())
+            if wanted.holds_updates:
+                if self._update_waits or self._held():
+                    return None
+                held.enter_context(self._lock.shared())
             with self._changed:
                 if wanted.holds_updates and (self._update_waits or self._held()):
                     return None
                 self._catch_up()
                 reader = Reader(request, wanted, f"Q{next(self._names)}", self._latest, request.wanted(self._latest))
-                self._readers[reader] = held.pop_all() if wanted.holds_updates else ExitStack()
+                self._readers[reader] = held.pop_all()
                 return reader
 
     def claim(self, reader: Reader) -> Read | None:
@@ -178,9 +181,11 @@ class Scheduler:
 
     def commit(self, reader: Reader) -> Commit | None:
         """Commit if everything has been read, against all updates so far; None if there is more to read."""
+        if not self._complete(reader):
+            return None  # most often, and without the lock
         with self._lock.shared(), self._changed:
             self._catch_up()
-            if not reader.running or reader.claimed or reader.unread:
+            if not self._complete(reader):
                 return None
             reads = tuple(
                 reader.done[version] for version in sorted(reader.request.wanted(reader.state) & reader.done.keys())
@@ -191,6 +196,10 @@ class Scheduler:
             self._end(reader)
         self._notify()
         return Commit(reader.state, reads, passed)
+
+    def _complete(self, reader: Reader) -> bool:
+        with self._changed:
+            return reader.running and not reader.claimed and not reader.unread
 
     def abort(self, reader: Reader) -> None:
         """End a query without an answer: cancelled, failed or out of time. Ending it twice is harmless."""
@@ -238,7 +247,8 @@ class Scheduler:
             return update
 
     def _held(self) -> bool:
-        return any(reader.isolation.holds_updates for reader in self._readers)
+        with self._changed:
+            return any(reader.isolation.holds_updates for reader in self._readers)
 
     def _catch_up(self) -> None:
         """Apply what other processes have done."""

@@ -206,7 +206,9 @@ class _Simulation:
                 self._add(query, self.now)
 
     def _choose(self) -> _Job | None:
-        """The first job that may go on."""
+        """The first job that may go on; where nothing is suspended, the one that is running."""
+        if self.isolation.holds_updates and self.scheduler.readers:
+            return next(job for job in self.jobs if job.reader is not None)
         for job in self.jobs:
             if job.reader is None:
                 job.reader = self.scheduler.begin(Request(job.query.length))

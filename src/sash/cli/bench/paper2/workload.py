@@ -6,6 +6,7 @@ import random
 
 from sash.transactions.simulation import Periodic, Snapshot, Workload
 
+UPDATES = 100  # in a run, whatever the window: as many as the longest window has sub-windows
 GROUP = 5  # queries that are evaluated in one pass
 SCAN = 0.012  # seconds that a group of periodic queries takes for a sub-window of one second, on average
 FIXED = 0.5  # the part of it that does not depend on the number of packets
@@ -23,14 +24,14 @@ def rates(rng: random.Random, count: int) -> list[float]:
 
 
 def workload(n: int, t: float, queries: int, seed: int, *, snapshots: bool = False) -> Workload:
-    """A run as long as the window. A group of periodic queries scans all of it, a snapshot query its own length."""
+    """A run of a hundred updates. A group of periodic queries scans all of it, a snapshot query its own length."""
     rng = random.Random(f"{n}/{t}/{queries}/{seed}")
-    until = n * t
+    until = UPDATES * t
     groups = [Periodic(n, cost=rng.uniform(*COSTS)) for _ in range(queries // GROUP)]
     asked = []
     at = rng.expovariate(SNAPSHOTS_PER_UPDATE / t)
     while snapshots and at < until:
         asked.append(Snapshot(at, rng.randint(1, n), SNAPSHOT))
         at += rng.expovariate(SNAPSHOTS_PER_UPDATE / t)
-    reads = [SCAN * (FIXED + (1 - FIXED) * rate * t) for rate in rates(rng, 2 * n + 2)]
+    reads = [SCAN * (FIXED + (1 - FIXED) * rate * t) for rate in rates(rng, n + UPDATES + 2)]
     return Workload(n, t, until, reads, groups, asked, UPDATE * t)
