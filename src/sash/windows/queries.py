@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ class WindowQueries:
     def __init__(self, parallel: int = 2, capacity: int = 200, to_spark: ToSpark | None = None) -> None:
         self.scans: dict[str, Callable[[int], Scan]] = {"local": lambda _: scan_here}
         self._parallel, self._capacity = parallel, capacity
+        self._guard = threading.Lock()
         self._runner: Runner | None = None
         self._windows: dict[str, LiveWindow] = {}
         self._periodic: list[Periodic] = []
@@ -50,9 +52,10 @@ class WindowQueries:
     @property
     def runner(self) -> Runner:
         """What executes the queries; its threads start with the first one."""
-        if self._runner is None:
-            self._runner = Runner(self._parallel, self._capacity)
-        return self._runner
+        with self._guard:
+            if self._runner is None:
+                self._runner = Runner(self._parallel, self._capacity)
+            return self._runner
 
     def attach(self, name: str, root: Path, recorder: Recorder | None = None) -> LiveWindow:
         """Ask the store in that directory under this name; somebody else writes it, or nobody."""
