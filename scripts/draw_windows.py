@@ -35,17 +35,17 @@ class Picture:
         width, height = LEFT + self.until * SECOND + 40, TOP + (len(self.lives) + 3) * LINE
         axis = TOP + len(self.lives) * LINE + 8
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-            f' font-family="sans-serif" font-size="13" role="img"><title>{self.title}</title>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+            f'<title>{self.title}</title><g font-family="sans-serif" font-size="13">',
             f'<rect width="{width}" height="{height}" fill="#fff"/>',
         ]
         for line, life in enumerate(self.lives):
             y = TOP + line * LINE
             over = self.now is not None and not life.start <= self.now < life.end
+            long, color = (life.end - life.start) * SECOND, ENDED if over else LIVE
             parts += [
                 f'<text x="8" y="{y + 14}" fill="{INK}">{life.name}</text>',
-                f'<rect x="{_x(life.start)}" y="{y}" width="{_x(life.end) - _x(life.start)}" height="18" rx="3" '
-                f'fill="{ENDED if over else LIVE}"/>',
+                f'<rect x="{_x(life.start)}" y="{y}" width="{long}" height="18" rx="3" fill="{color}"/>',
             ]
         parts.append(f'<line x1="{LEFT}" y1="{axis}" x2="{_x(self.until)}" y2="{axis}" stroke="{INK}"/>')
         for second in range(self.until + 1):
@@ -64,7 +64,7 @@ class Picture:
                 f'<line x1="{_x(self.now)}" y1="14" x2="{_x(self.now)}" y2="{axis}" stroke="{MARK}" stroke-width="2"/>',
                 f'<text x="{_x(self.now)}" y="11" fill="{MARK}" text-anchor="middle">T = {self.now:g}</text>',
             ]
-        return "\n".join([*parts, "</svg>", ""])
+        return "\n".join([*parts, "</g></svg>", ""])
 
 
 def _x(second: float) -> float:

@@ -74,7 +74,7 @@ class Reader:
             self.session.execute(statement)
 
     def python(self, block: Block) -> None:
-        exec(compile(block.text, f"line {block.line}", "exec"), self.names)  # noqa: S102
+        exec(compile(block.text, f"line {block.line}", "exec"), self.names)
 
     def sql(self, block: Block) -> None:
         if title := TITLE.search(block.info):
