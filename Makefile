@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format docs bench clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,19 +26,22 @@ test: setup  ## all tests (ARGS="-m 'not spark'": without Spark)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/python -m pytest $(ARGS)
 
 check: $(STAMP)  ## format, lint, types, and who imports whom
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests examples scripts
+	$(BIN)/ruff check src tests examples scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 format: $(STAMP)  ## put the code into its form
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests examples scripts
+	$(BIN)/ruff check --fix src tests examples scripts
+
+docs: $(STAMP)  ## build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 bench: setup  ## throughput and growth; takes a while (ARGS="--save": keep the figures in bench/results)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash bench throughput $(ARGS) && $(BIN)/sash bench growth $(ARGS)
 
 clean:  ## remove the virtual environment, caches and what Spark left
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf spark-warehouse metastore_db derby.log artifacts
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

@@ -1,51 +1,52 @@
-"""Ask a live window while a stream flows into it: snapshots, a periodic query, and the answer of a standing query.
-
-Run it with `python examples/snapshots.py`; it takes about half a minute and needs nothing but Sash.
-"""
+"""Snapshot queries beside a stream: a window is kept, and asked anything, once or again and again, while it moves on."""
 
 from __future__ import annotations
 
-import threading
+import tempfile
+from pathlib import Path
 
 import sash
 
 
+def write(folder: Path, minute: int) -> None:
+    """A file with a minute of requests; the later, the slower."""
+    lines = [f"12:{minute:02d}:{second:02d},/page{second % 3},{10 * minute + second}" for second in range(60)]
+    (folder / f"{minute:02d}.csv").write_text("\n".join(lines) + "\n")
+
+
 def main() -> None:
+    """Keep two minutes of requests in sub-windows of ten seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="sash-snapshots-"))
+    write(folder, 0)
     engine = sash.Engine()
-    sales = engine.spark.readStream.format("rate").option("rowsPerSecond", 1_000).load()
-    engine.stream(
-        "sales", sales.selectExpr("timestamp AS ts", "value % 7 AS item", "CAST(value % 100 AS DOUBLE) AS price")
+    schema = "ts TIMESTAMP, page STRING, millis INT"
+    frame = engine.spark.readStream.schema(schema).csv(str(folder), timestampFormat="HH:mm:ss")
+    engine.stream("requests", frame)
+    keeping = engine.keep("requests", window="120 seconds", every="10 seconds")
+    keeping.process_all()
+
+    slow = "SELECT page, MEDIAN(millis) AS median, MAX(millis) AS worst FROM requests [RANGE 30 SECONDS] GROUP BY page"
+    with engine.periodic(slow, every=1) as periodic:  # answered now, and after every move of the window
+        for minute in (1, 2):
+            print(f"a periodic answer, of {len(next(periodic)[0].to_pylist())} pages")
+            write(folder, minute)
+            keeping.process_all()
+
+    short, long = engine.snapshots(  # lengths that differ are answered in one pass
+        [
+            "SELECT COUNT(*) AS n FROM requests [RANGE 10 SECONDS]",
+            "SELECT COUNT(*) AS n FROM requests [RANGE 2 MINUTES]",
+        ]
     )
-
-    # The last 10 seconds, moved on by one second at a time; a replaced second stays for queries that have read it.
-    kept = engine.keep("sales", window="10 seconds", every="1 second", retain=1)
-    standing = engine.sql("SELECT item, SUM(price) AS total FROM sales [RANGE 5 SECONDS] GROUP BY item")
-    totals = engine.keep(standing, window="10 seconds", every="1 second", name="totals")
-    pause = threading.Event()
-    while min(kept.progress()["sub_windows"], totals.progress()["sub_windows"]) < 3:
-        pause.wait(0.5)
-
-    # Again after every second update, beside whatever else is asked.
-    with engine.periodic("SELECT PERCENTILE(price, 0.9) AS high FROM sales [RANGE 8 SECONDS]", every=2) as highs:
-        answer = engine.snapshot(
-            "SELECT item, COUNT(*) AS n, AVG(price) AS usual FROM sales [RANGE 2500 MILLISECONDS] GROUP BY item"
-        )
-        print(answer.explain)
-        print(answer.to_pandas())
-        print(f"as of {answer.as_of} us, {answer.freshness:.2f} s old, in {answer.response_time * 1000:.0f} ms")
-        print("three best:", engine.snapshot("SELECT item, total FROM totals ORDER BY total DESC LIMIT 3").to_pylist())
-        about = engine.snapshot(
-            "SELECT APPROX_COUNT_DISTINCT(price) AS prices FROM sales", isolation="window-serializable"
-        )
-        print("about", about.to_pylist(), about.errors)
-        for _ in range(3):
-            (high,) = next(highs)
-            print(f"update {high.update}: {high.to_pylist()}, {high.sub_windows_read} sub-windows read")
-
-    kept.stop()
-    totals.stop()
-    engine.windows.close()
-    engine.spark.stop()
+    print(
+        f"requests of the last 10 seconds: {short.to_pylist()[0]['n']}, of the last 2 minutes: {long.to_pylist()[0]['n']}"
+    )
+    answer = engine.snapshot(slow, isolation="window-serializable")
+    print(answer.to_pandas().sort_values("page").to_string(index=False))
+    print(
+        f"read {answer.sub_windows_read} sub-windows and {answer.summaries_read} summaries, {answer.restarts} restarts"
+    )
+    engine.close()
 
 
 if __name__ == "__main__":

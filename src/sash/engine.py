@@ -62,6 +62,7 @@ class Engine:
         self._relations: dict[str, DataFrame] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._running: dict[str, Running] = {}
+        self._keeping: list[Keeping] = []
         self._told: list[Callable[[str, dict[str, Any]], None]] = []
         self._listener: BatchListener | None = None
         self._server: MetricsServer | None = None
@@ -201,10 +202,13 @@ class Engine:
         return self._server.url
 
     def close(self) -> None:
-        """Stop every query, and serving metrics; the Spark session stays."""
-        for running in self._running.values():
+        """Stop every query, keeping windows, and serving metrics; the Spark session stays."""
+        for running in (*self._running.values(), *(keeping for keeping in self._keeping if keeping.active)):
             running.stop()
         self._running.clear()
+        self._keeping.clear()
+        if "windows" in self.__dict__:
+            self.windows.close()
         if self._listener is not None:
             self.spark.streams.removeListener(self._listener)
             self._listener = None
@@ -255,19 +259,22 @@ class Engine:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
             layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
             place = Place.of(path, self.checkpoint, layout.name)
-            return keep_stream(self.windows, layout, place, source, entry, trigger, recorder)
+            self._keeping.append(keep_stream(self.windows, layout, place, source, entry, trigger, recorder))
+            return self._keeping[-1]
         if name is None:
             raise CatalogError("the answer of a query needs a name to be asked by: engine.keep(query, ..., name=...)")
         query = what
         layout = layout_of(name, query.schema, "", window, every, retain, result=True)
         place = Place.of(path, self.checkpoint, name)
-        return keep_answer(
+        kept = keep_answer(
             self.windows,
             layout,
             place,
             lambda sink, checkpoint: query.start(sink, trigger=trigger, checkpoint=checkpoint),
             recorder,
         )
+        self._keeping.append(kept)
+        return kept
 
     def attach(self, name: str, path: str) -> None:
         """Ask the window that another process keeps in `path`, under this name."""

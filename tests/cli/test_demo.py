@@ -6,22 +6,48 @@ from pathlib import Path
 import pytest
 
 from sash.cli.demo import Board
+from sash.cli.shop import SCHEMA as SALES
 from sash.cli.shop import Shop
+from sash.cli.stories import RELATIONS, STORIES
+from sash.plan.types import BIGINT, DOUBLE, STRING, Field
+from sash.testing import replay
 from tests.cli.command import sash
 
 AT = [datetime(2026, 1, 1, second=second, tzinfo=UTC) for second in range(10)]
+SCHEMA = (Field("name", STRING), Field("sales", BIGINT), Field("total", DOUBLE))
 
 
-def test_board_folds_changes_and_counts_rows() -> None:
-    board = Board()
-    board.apply([("+", AT[1], 7, 1, 2.0)])
-    board.apply([("+", AT[2], 7, 2, 5.0), ("-", AT[2], 7, 1, 2.0), ("+", AT[2], 8, 1, 9.0)])
-    assert board.answer == {7: (2, 5.0), 8: (1, 9.0)}
-    assert (board.entered, board.expired, board.live, board.changes, board.batches) == (3, 0, 3, 4, 2)
-    board.apply([("-", AT[5], 8, 1, 9.0), ("-", AT[4], 7, 2, 5.0), ("+", AT[4], 7, 1, 3.0)])
-    assert board.answer == {7: (1, 3.0)}
-    assert (board.entered, board.expired, board.live) == (3, 2, 1)
-    assert board.as_of == AT[5]
+def test_board_folds_changes_and_follows_what_is_plotted() -> None:
+    board = Board(STORIES["q4"], SCHEMA)
+    board.apply([("+", AT[1], ("eggs", 1, 2.0))])
+    board.apply([("+", AT[2], ("eggs", 2, 5.0)), ("-", AT[2], ("eggs", 1, 2.0)), ("+", AT[2], ("figs", 1, 9.0))])
+    assert board.answer() == [("eggs", 2, 5.0), ("figs", 1, 9.0)]
+    board.apply([("-", AT[5], ("figs", 1, 9.0)), ("-", AT[4], ("eggs", 2, 5.0)), ("+", AT[4], ("eggs", 1, 3.0))])
+    assert board.answer() == [("eggs", 1, 3.0)]
+    assert [value for _, value in board.steps] == [2.0, 14.0, 12.0, 3.0]
+    assert (board.changes, board.batches, board.as_of) == (7, 3, AT[5])
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_story_can_be_planned_and_runs_empty(name: str) -> None:
+    story = STORIES[name]
+    columns = SALES.replace("TIMESTAMP", "BIGINT")
+    tables = {
+        table: [dict(zip(_names(RELATIONS[table][0]), row, strict=True)) for row in RELATIONS[table][1]]
+        for table in story.relations
+    }
+    sale = {"ts": 0, "store_id": 2, "item_id": 4, "price": 16.0, "quantity": 1}
+    others = {stream: [] if stream == "sales_b" and name == "q5" else [sale] for stream, _ in story.streams}
+    schemas = dict.fromkeys(others, columns) | {table: RELATIONS[table][0] for table in tables}
+    result = replay(story.sql, others, tables, unit="s", schemas=schemas)
+    names = [field.name for field in result.schema]
+    held = [sum(story.weight(names, tuple(row.values())) for row in result.at(at)) for at in (5, 10)]
+    assert held[0] > 0
+    assert held[1] == 0
+
+
+def _names(columns: str) -> list[str]:
+    return [column.split()[0] for column in columns.split(", ")]
 
 
 def test_shop_sells_in_order_of_time(tmp_path: Path) -> None:
@@ -38,6 +64,8 @@ def test_demo_ends_by_itself_and_its_window_runs_empty() -> None:
     done = sash("demo", "--plain", "--seconds", "30", "--rate", "50")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert any("rows only expire" in line for line in lines)
-    assert "sales entered the window" in lines[-1]
+    assert any("-> " in line and "Aggregate" in line for line in lines), "the plan with its update patterns"
+    assert any("the answer is empty" in line and "rows only expire" in line for line in lines)
+    assert any("output delay" in line for line in lines)
+    assert "sales came" in lines[-1]
     assert "Traceback" not in done.stderr

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sash.engine import Engine
 from sash.errors import CatalogError, SashError, StrategyError, UnknownNameError
 from sash.session import Listed, Said, Session
 from sash.session.ground import OnPaper
 from sash.sql.script import read_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SALES = "CREATE STREAM sales (ts TIMESTAMP, item INT, price DOUBLE) USING csv OPTIONS (path 'x');"
 ITEMS = "CREATE RELATION items (item INT, name STRING) USING csv OPTIONS (path 'x') KEY (item);"
@@ -65,6 +70,42 @@ def test_explain_needs_no_spark() -> None:
     assert "Aggregate sum(price) BY item [fifo]" in text
 
 
+def test_explain_all_shows_what_was_rejected() -> None:
+    on = session(SALES + SALES.replace("sales", "returned"))
+    query = (
+        "SELECT DISTINCT s.item FROM sales [RANGE 1 MINUTE] AS s, returned [RANGE 1 MINUTE] AS r WHERE s.item = r.item"
+    )
+    assert "Alternatives that cost more" in reply(on, f"EXPLAIN ALL {query}").text
+    assert "Alternatives" not in reply(on, f"EXPLAIN {query}").text
+
+
+def test_a_window_is_kept_until_it_is_dropped() -> None:
+    on = session(SALES)
+    assert reply(on, "KEEP Sales WINDOW '60 seconds' EVERY '1 second'").text.startswith("the window of Sales is kept")
+    assert reply(on, "SHOW WINDOWS").rows == [("Sales", "60 seconds", "1 second", None, None, None)]
+    with pytest.raises(CatalogError, match="already kept: DROP WINDOW sales"):
+        reply(on, "KEEP sales WINDOW 100 EVERY 10")
+    assert reply(on, "DROP WINDOW sales") == Said("window sales is gone")
+    reply(on, "KEEP sales WINDOW 100 EVERY 10 RETAIN 2 PATH 'kept'")
+
+
+@pytest.mark.spark
+def test_a_kept_window_answers_snapshots(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1000000,1,2.5\n2000000,1,3.5\n3500000,2,9.0\n5000000,2,1.0\n")
+    engine = Engine(spark)
+    on = Session.on(engine)
+    reply(on, SALES.replace("TIMESTAMP", "BIGINT").replace("'x'", f"'{tmp_path}'"))
+    reply(on, "KEEP sales WINDOW '4 seconds' EVERY '1 second'")
+    _, keeping = on.windows["sales"]
+    assert keeping is not None
+    keeping.process_all()
+    answer = reply(on, "SNAPSHOT SELECT item, SUM(price) AS total FROM sales [RANGE 4 SECONDS] GROUP BY item")
+    assert sorted(answer.rows) == [(1, 6.0), (2, 9.0)]
+    assert reply(on, "SHOW WINDOWS").rows[0][3:] == (4, 3, 0)
+    engine.close()
+    assert not keeping.active
+
+
 def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
     on = session(SALES)
     with pytest.raises(UnknownNameError) as caught:
@@ -84,6 +125,10 @@ def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
         ("CREATE STREAM s (ts TIMESTAMP) USING socket OPTIONS (host 'h', port 1)", "say how its columns are written"),
         ("CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'x') SLACK 'long'", "slack must be a length of time"),
         ("CREATE RELATION r (a INT) USING csv OPTIONS (path 'x') KEY (b)", "no column 'b' to be its key"),
+        ("KEEP sale WINDOW '1 minute' EVERY '1 second'", "did you mean sales"),
+        ("KEEP sales WINDOW '1 minute' EVERY '7 seconds'", "whole multiple"),
+        ("KEEP sales WINDOW '1 minute' EVERY 7", "both lengths of time"),
+        ("EXPLAIN ANALYZE SELECT item FROM sales [NOW]", "EXPLAIN ANALYZE is not supported yet"),
         ("DESCRIBE sale", "did you mean sales"),
         ("SET strategie = auto", "did you mean strategy"),
         (f"CREATE QUERY q AS {TOTALS} INTO postgres (url 'x')", "needs the option table"),

@@ -12,6 +12,7 @@ from sash.sql.statements import (
     Describe,
     Drop,
     Explain,
+    Keep,
     Place,
     Select,
     SetOption,
@@ -77,6 +78,14 @@ def test_the_smaller_statements_are_read() -> None:
     assert [s.query.sql for s in found if isinstance(s, Snapshot)] == ["SELECT 1"]
 
 
+def test_windows_are_kept_by_time_or_by_rows() -> None:
+    by_time, by_rows = read_script(
+        "KEEP s WINDOW '1 minute' EVERY '1 second'; KEEP s WINDOW 10 EVERY 2 PATH 'p' RETAIN 3"
+    )
+    assert by_time == Keep(Place(1, 1), "s", "1 minute", "1 second")
+    assert by_rows == Keep(Place(1, 44), "s", 10, 2, "p", 3)
+
+
 def test_relations_say_how_they_change() -> None:
     (plain, changing) = read_script(
         "CREATE RELATION items (id INT) USING csv OPTIONS (path 'x') KEY (id);"
@@ -103,6 +112,9 @@ def test_relations_say_how_they_change() -> None:
         ("SELECT a,\n  'open FROM s", "this string has no end", 2, 3),
         ("CREATE QUERY q AS SELECT 1 FROM s;", "INTO and a sink", 1, 34),
         ("CREATE QUERY q AS SELECT 1 INTO console MODE all", "CHANGES or NET or UPSERT", 1, 46),
+        ("KEEP s WINDOW 1.5 EVERY 1", "or a number of rows", 1, 15),
+        ("KEEP s WINDOW 10", "expected EVERY; the text ends", 1, 17),
+        ("KEEP s WINDOW 10 EVERY 1 RETAIN '2'", "expected a number of sub-windows", 1, 33),
         ("SET a 1", "expected =; found 1", 1, 7),
     ],
 )

@@ -100,7 +100,7 @@ def check(text: str, ground: OnPaper) -> list[SashError]:
             problems.append(problem)
         except SashError as problem:
             problems.append(SqlSyntaxError(str(problem), statement.place.line, statement.place.column))
-    if not problems and not session.queries:
+    if not problems and not session.queries and not session.windows:
         problems.append(CatalogError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
     return problems
 
@@ -159,6 +159,8 @@ def _wait(session: Session, log: Log, stop: threading.Event) -> int:
     """Until all queries have ended, one has failed, or the signal to stop."""
     names = {name: statement.name for name, (statement, _) in session.queries.items()}
     running = {names[name]: query for name, (_, query) in session.queries.items() if query is not None}
+    kept = {f"window {keep.name}": keeping for keep, keeping in session.windows.values() if keeping is not None}
+    running |= kept
     while running and not stop.wait(_POLL):
         for name, query in list(running.items()):
             _news(log, name, query)

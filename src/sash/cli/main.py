@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -30,6 +30,8 @@ Save = Annotated[
 
 @app.command()
 def demo(
+    query: Annotated[Literal["q1", "q2", "q3", "q4", "q5"], typer.Option(help="Which of paper 1's queries.")] = "q4",
+    strategy: Annotated[str, typer.Option(help=f"How operators learn of expiry: {', '.join(STRATEGIES)}.")] = "auto",
     seconds: Annotated[int, typer.Option(min=15, help="How long to show it.")] = 45,
     rate: Annotated[int, typer.Option(min=1, max=20_000, help="Sales per second.")] = 200,
     plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a live table.")] = False,
@@ -37,7 +39,7 @@ def demo(
     """Run a continuous query over a stream of made-up sales and show its answer changing."""
     from sash.cli.demo import run_demo
 
-    run_demo(seconds, rate, plain=plain or not sys.stdout.isatty())
+    run_demo(query, Options(strategy).strategy, seconds, rate, plain=plain or not sys.stdout.isatty())
 
 
 @app.command()

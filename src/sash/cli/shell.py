@@ -38,9 +38,12 @@ HELP = r"""Statements end with a semicolon and may go over several lines.
       [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second'] [STRATEGY name]
       sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, console, memory,
       or any other of Spark's
-  EXPLAIN [ALL | ANALYZE] SELECT ...           SNAPSHOT SELECT ...
-  SHOW STREAMS | RELATIONS | QUERIES           DESCRIBE name
-  DROP STREAM | RELATION | QUERY name          SET strategy|trigger|spark.x = value
+  KEEP stream WINDOW '60 seconds' EVERY '1 second'
+  SNAPSHOT SELECT ...                          one answer, of a window that is kept
+  EXPLAIN [ALL] SELECT ...                     DESCRIBE name
+  SHOW STREAMS | RELATIONS | QUERIES | WINDOWS
+  DROP STREAM | RELATION | QUERY | WINDOW name
+  SET strategy|trigger|spark.x = value
 
   \help  this text          \quit  leave (so does Ctrl-D)"""
 

@@ -18,10 +18,15 @@ _STORES = 100
 
 
 class Shop:
-    """While entered, writes a file of sales every half second; `open` says whether anything is sold."""
+    """While entered, writes a file of sales every half second; `open` says whether anything is sold.
 
-    def __init__(self, directory: Path, rate: int, items: int) -> None:
+    Prices are `whole` numbers where equal ones are to be found.
+    """
+
+    def __init__(self, directory: Path, rate: int, items: int, *, whole: bool = False) -> None:
+        directory.mkdir(exist_ok=True)
         self._directory = directory
+        self._digits = 0 if whole else 2
         self._rate = rate
         self._items = items
         self._random = np.random.default_rng()
@@ -58,7 +63,7 @@ class Shop:
                 "ts": pa.array(ts, pa.timestamp("us", tz="UTC")),
                 "store_id": self._random.integers(0, _STORES, count, dtype=np.int32),
                 "item_id": (self._items * self._random.random(count) ** 2).astype(np.int32),
-                "price": np.round(1 + 19 * self._random.random(count), 2),
+                "price": np.round(1 + 19 * self._random.random(count), self._digits),
                 "quantity": self._random.integers(1, 6, count, dtype=np.int32),
             }
         )

@@ -14,7 +14,7 @@ from sash.plan.options import Options
 from sash.plan.types import Schema
 from sash.planning import Planned, plan_query
 from sash.sql.sources import relation_columns, stream_columns
-from sash.sql.statements import CreateQuery, CreateRelation, CreateStream, Value
+from sash.sql.statements import CreateQuery, CreateRelation, CreateStream, Keep, Value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +48,9 @@ class Ground(Protocol):
 
     def start(self, statement: CreateQuery, strategy: str, trigger: str | None) -> Running | None:
         """Start a standing query."""
+
+    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+        """Keep the window of a stream."""
 
     def configure(self, name: str, value: str) -> None:
         """Set one of Spark's settings."""
@@ -101,6 +104,13 @@ class OnEngine:
         mode: Any = statement.mode
         return query.start(
             statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **options
+        )
+
+    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+        window: Any = statement.window
+        every: Any = statement.every
+        return self.engine.keep(
+            statement.name, window, every, path=statement.path, retain=statement.retain, trigger=trigger
         )
 
     def configure(self, name: str, value: str) -> None:
@@ -186,6 +196,17 @@ class OnPaper:
         if mode == "upsert":
             planned.key(statement.key, needed=True)
         check_trigger(trigger, [name for name in planned.streams if name.lower() in self._beating])
+        return None
+
+    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+        from sash.spark.keeping import layout_of
+        from sash.spark.sinks import check_trigger
+
+        entry = self._catalog.streams[statement.name.lower()]
+        window: Any = statement.window
+        every: Any = statement.every
+        layout_of(entry.name, entry.schema, entry.time, window, every, statement.retain)
+        check_trigger(trigger, [entry.name] if entry.name.lower() in self._beating else [])
         return None
 
     def configure(self, name: str, value: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from sash.sql.statements import (
     Describe,
     Drop,
     Explain,
+    Keep,
     Kind,
     Select,
     SetOption,
@@ -68,10 +68,11 @@ class Settings:
 
 @dataclass
 class Session:
-    """Executes statements on its ground; `queries` are those that were started, by name."""
+    """Executes statements on its ground; `queries` and `windows` are those that were started, by name."""
 
     ground: Ground
     queries: dict[str, tuple[CreateQuery, Running | None]] = field(default_factory=dict)
+    windows: dict[str, tuple[Keep, Running | None]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
 
     @classmethod
@@ -98,6 +99,8 @@ class Session:
             case Explain():
                 with statement.query.place.of_errors():
                     return self._explain(statement)
+            case Keep():
+                return self._keep(statement)
             case Snapshot():
                 with statement.query.place.of_errors():
                     return self._snapshot(statement)
@@ -123,13 +126,19 @@ class Session:
         return Said(f"query {name} runs into {statement.sink}")
 
     def _explain(self, statement: Explain) -> Said:
-        if statement.form == "plan":
-            return Said(self.ground.plan(statement.query.sql, self.settings.strategy).explain().rstrip())
-        query = self.ground.query(statement.query.sql, self.settings.strategy)
-        if statement.form not in inspect.signature(query.explain).parameters:
-            raise UnsupportedSqlError(f"EXPLAIN {statement.form.upper()} is not supported yet")
-        explain: Any = query.explain
-        return Said(str(explain(**{statement.form: True})).rstrip())
+        planned = self.ground.plan(statement.query.sql, self.settings.strategy)
+        if statement.form == "analyze":
+            raise UnsupportedSqlError("EXPLAIN ANALYZE is not supported yet: DESCRIBE a query that runs")
+        return Said(planned.explain(all=statement.form == "all").rstrip())
+
+    def _keep(self, statement: Keep) -> Said:
+        name, streams = statement.name, self.ground.catalog.streams
+        if name.lower() not in streams:
+            raise self._unknown("stream", name, list(streams))
+        if name.lower() in self.windows:
+            raise CatalogError(f"the window of {name} is already kept: DROP WINDOW {name} stops it")
+        self.windows[name.lower()] = (statement, self.ground.keep(statement, self.settings.trigger))
+        return Said(f"the window of {name} is kept: SNAPSHOT SELECT asks it")
 
     def _snapshot(self, statement: Snapshot) -> Listed:
         if not isinstance(self.ground, OnEngine):
@@ -151,6 +160,11 @@ class Session:
                     ("query", "sink", "state", "batch", "rows in", "rows out", "late"),
                     [_standing(statement, running) for statement, running in self.queries.values()],
                 )
+            case "WINDOW":
+                return Listed(
+                    ("window", "length", "every", "updates", "rows", "late"),
+                    [_kept(statement, running) for statement, running in self.windows.values()],
+                )
 
     def _describe(self, name: str) -> Listed:
         catalog = self.ground.catalog
@@ -167,14 +181,19 @@ class Session:
 
     def _drop(self, statement: Drop) -> Said:
         catalog, name = self.ground.catalog, statement.name
-        known: dict[Kind, Any] = {"STREAM": catalog.streams, "RELATION": catalog.relations, "QUERY": self.queries}
+        known: dict[Kind, Any] = {
+            "STREAM": catalog.streams,
+            "RELATION": catalog.relations,
+            "QUERY": self.queries,
+            "WINDOW": self.windows,
+        }
         what = statement.what.lower()
         if name.lower() not in known[statement.what]:
             if statement.if_exists:
                 return Said(f"there was no {what} {name}")
             raise self._unknown(what, name, list(known[statement.what]))
-        if statement.what == "QUERY":
-            _, running = self.queries.pop(name.lower())
+        if statement.what in ("QUERY", "WINDOW"):
+            _, running = known[statement.what].pop(name.lower())
             if running is not None:
                 running.stop()
         else:
@@ -218,3 +237,8 @@ def _standing(statement: CreateQuery, running: Running | None) -> tuple[Any, ...
     state = "runs" if running is not None and running.active else "has ended"
     counts = [progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late")]
     return statement.name, statement.sink, state, progress.get("batch"), *counts
+
+
+def _kept(statement: Keep, running: Running | None) -> tuple[Any, ...]:
+    progress: dict[str, Any] = {} if running is None else running.progress()
+    return statement.name, statement.window, statement.every, *(progress.get(p) for p in ("updates", "rows", "late"))

@@ -19,6 +19,7 @@ from sash.sql.statements import (
     Drop,
     Explain,
     Input,
+    Keep,
     Kind,
     Place,
     QueryText,
@@ -31,11 +32,12 @@ from sash.sql.statements import (
 )
 from sash.sql.type_names import type_of
 
-STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "SNAPSHOT", "SET")
+STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "KEEP", "SNAPSHOT", "SET")
 """What a statement can start with."""
 
-_KINDS: tuple[Kind, ...] = ("STREAM", "RELATION", "QUERY")
-_PLURALS: dict[str, Kind] = {"STREAMS": "STREAM", "RELATIONS": "RELATION", "QUERIES": "QUERY"}
+_MADE: tuple[Kind, ...] = ("STREAM", "RELATION", "QUERY")
+_KINDS: tuple[Kind, ...] = (*_MADE, "WINDOW")
+_PLURALS: dict[str, Kind] = {"STREAMS": "STREAM", "RELATIONS": "RELATION", "QUERIES": "QUERY", "WINDOWS": "WINDOW"}
 _MODES = ("changes", "net", "upsert")
 
 
@@ -79,12 +81,14 @@ class _Reader:
         elif self._word("EXPLAIN"):
             form = self._word("ALL", "ANALYZE")
             read = Explain(place, self._query(), cast("Any", form.lower() if form else "plan"))
+        elif self._word("KEEP"):
+            read = self._keep(place)
         elif self._word("SNAPSHOT"):
             read = Snapshot(place, self._query())
         elif self._word("SHOW"):
             read = Show(place, _PLURALS[self._one_of(*_PLURALS)])
         elif self._word("DESCRIBE", "DESC"):
-            self._word(*_KINDS)
+            self._word(*_MADE)
             read = Describe(place, self._name("the name of a stream, relation or query"))
         elif self._word("DROP"):
             kind = cast("Kind", self._one_of(*_KINDS))
@@ -99,7 +103,7 @@ class _Reader:
         return read
 
     def _create(self, place: Place) -> Statement:
-        match self._one_of(*_KINDS):
+        match self._one_of(*_MADE):
             case "STREAM":
                 return self._stream(place)
             case "RELATION":
@@ -166,6 +170,28 @@ class _Reader:
             clauses.get("TRIGGER"),
             clauses.get("STRATEGY"),
         )
+
+    def _keep(self, place: Place) -> Keep:
+        name = self._name("the name of a stream")
+        lengths = []
+        for word in ("WINDOW", "EVERY"):
+            self._one_of(word)
+            token = self._next
+            lengths.append(self._value())
+            if isinstance(lengths[-1], bool | float):
+                message = f"{word} takes a time such as '60 seconds', or a number of rows"
+                raise self._source.error(SqlSyntaxError, message, token.start)
+        clauses: dict[str, Any] = {}
+        while clause := self._clause(clauses, "PATH", "RETAIN"):
+            clauses[clause] = self._string("a path") if clause == "PATH" else self._count()
+        return Keep(place, name, lengths[0], lengths[1], clauses.get("PATH"), clauses.get("RETAIN", 0))
+
+    def _count(self) -> int:
+        token = self._next
+        value = self._value()
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._source.error(SqlSyntaxError, "expected a number of sub-windows", token.start)
+        return value
 
     def _input(self, what: str) -> Input:
         """name [(columns)] USING source [OPTIONS (...)]."""

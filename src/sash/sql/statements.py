@@ -13,7 +13,7 @@ from sash.plan.types import Schema
 Value = str | int | float | bool
 """Of an option or a setting."""
 
-Kind = Literal["STREAM", "RELATION", "QUERY"]
+Kind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,21 @@ class Select:
 
 
 @dataclass(frozen=True)
+class Keep:
+    """KEEP stream WINDOW '60 seconds' EVERY '1 second' [PATH '..'] [RETAIN n]: keep its window for SNAPSHOT SELECT.
+
+    Lengths are of time, or both are numbers of rows.
+    """
+
+    place: Place
+    name: str
+    window: Value
+    every: Value
+    path: str | None = None
+    retain: int = 0
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """SNAPSHOT SELECT ...: one answer, of what is in the windows now."""
 
@@ -118,7 +133,7 @@ class Explain:
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW STREAMS | RELATIONS | QUERIES."""
+    """SHOW STREAMS | RELATIONS | QUERIES | WINDOWS."""
 
     place: Place
     what: Kind
@@ -134,7 +149,7 @@ class Describe:
 
 @dataclass(frozen=True)
 class Drop:
-    """DROP STREAM | RELATION | QUERY [IF EXISTS] name."""
+    """DROP STREAM | RELATION | QUERY | WINDOW [IF EXISTS] name."""
 
     place: Place
     what: Kind
@@ -152,5 +167,15 @@ class SetOption:
 
 
 Statement = (
-    CreateStream | CreateRelation | CreateQuery | Select | Snapshot | Explain | Show | Describe | Drop | SetOption
+    CreateStream
+    | CreateRelation
+    | CreateQuery
+    | Keep
+    | Select
+    | Snapshot
+    | Explain
+    | Show
+    | Describe
+    | Drop
+    | SetOption
 )

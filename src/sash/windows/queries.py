@@ -170,7 +170,8 @@ class WindowQueries:
                     if name.lower() not in self._windows and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
                         raise StoreError(
                             f"{name} is not kept, so there is no window to look at: start keeping it with "
-                            f'engine.keep({name!r}, window="60 seconds", every="1 second")'
+                            f'engine.keep({name!r}, window="60 seconds", every="1 second"), or as a statement with '
+                            f"KEEP {name} WINDOW '60 seconds' EVERY '1 second'"
                         ) from problem
                 raise
         names = {node.name.lower() for plan in plans for node in walk(plan) if isinstance(node, Stream)}

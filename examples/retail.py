@@ -1,0 +1,62 @@
+"""Retail: takings by favourite item over the last minute, kept in a dict, the way a cache or a dashboard would."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import sash
+
+SQL = """
+SELECT i.name, COUNT(*) AS sales, SUM(s.price * s.quantity) AS takings
+FROM sales [RANGE 1 MINUTE] AS s JOIN favourites AS i ON s.item_id = i.item_id
+GROUP BY i.name
+"""
+
+
+def sell(folder: Path, minutes: range) -> None:
+    """One file of sales per minute; in the last one only item 0 sells."""
+    rnd = random.Random(1)  # noqa: S311  (made-up sales)
+    for minute in minutes:
+        items = [0] if minute == minutes[-1] else range(10)
+        lines = [
+            f"2026-01-01 12:{minute:02d}:{second:02d},{rnd.choice(items)},{rnd.randint(100, 2000) / 100},{rnd.randint(1, 5)}"
+            for second in range(60)
+        ]
+        (folder / f"{minute:02d}.csv").write_text("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    """Keep the dict current through three batches, a minute of sales each."""
+    folder = Path(tempfile.mkdtemp(prefix="sash-retail-"))
+    sell(folder, range(3))
+    engine = sash.Engine()
+    schema = "ts TIMESTAMP, item_id INT, price DOUBLE, quantity INT"
+    sales = engine.spark.readStream.schema(schema).csv(str(folder), maxFilesPerTrigger=1)
+    engine.stream("sales", sales, rate=1)
+    names = [(0, "apples"), (3, "dates"), (7, "honey")]
+    engine.relation("favourites", engine.spark.createDataFrame(names, "item_id INT, name STRING"), key=["item_id"])
+
+    takings: dict[str, float] = {}
+
+    def keep(batch: Any, number: int) -> None:
+        """In mode upsert a batch has one row per key: its latest, or that it is gone."""
+        for row in batch.collect():
+            if row["_op"] == "+":
+                takings[row["name"]] = row["takings"]
+            else:
+                del takings[row["name"]]
+        shown = ", ".join(f"{name} {money:.2f}" for name, money in sorted(takings.items()))
+        print(f"after batch {number}: {shown}")
+
+    running = engine.sql(SQL).start(keep, mode="upsert", trigger="available_now")
+    running.await_termination()
+    delay = running.progress()
+    print(f"{delay['total_rows_in']} sales read, {delay['total_late']} of them too late")
+    engine.close()
+
+
+if __name__ == "__main__":
+    main()

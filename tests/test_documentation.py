@@ -1,0 +1,160 @@
+"""What README and docs/ say is so: their blocks are executed, page by page and in order."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sash.cli.job import check
+from sash.cli.main import app
+from sash.session import Session
+from sash.session.ground import OnPaper
+from sash.sql.script import read_script
+from sash.sql.statements import CreateStream, Select
+
+HOME = Path(__file__).parents[1]
+PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r'title="(.+?)"')
+DECLARED = """
+CREATE STREAM sales (ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE) USING csv OPTIONS (path 'x');
+CREATE STREAM returned (ts TIMESTAMP, item_id INT, price DOUBLE) USING csv OPTIONS (path 'x');
+CREATE STREAM link_a (ts TIMESTAMP, source STRING) USING csv OPTIONS (path 'x');
+"""
+"""What a page may take for granted; its own declarations replace these."""
+
+RUN = ("mkdir", "printf")
+READ = ("createdb", "curl", "kill", "psql", "source", "spark-submit")
+"""Programs that change the machine, or need what may not be there: their commands are only read by the shell."""
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    info: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [Block(m[1], m[2], m[3], text.count("\n", 0, m.start()) + 1) for m in BLOCK.finditer(text)]
+
+
+def needs_spark(page: Path) -> bool:
+    return any(block.language == "python" and "sash.Engine(" in block.text for block in blocks(page))
+
+
+def named(page: Path) -> Any:
+    marks = [pytest.mark.spark] if needs_spark(page) else []
+    return pytest.param(page, id=str(page.relative_to(HOME)), marks=marks)
+
+
+def unstarted() -> Any:
+    raise AssertionError("Spark is not needed for this")
+
+
+class Reader:
+    """Someone who does all that a page says, in a folder of their own."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {}
+        self.session = Session(OnPaper(unstarted))
+        for statement in read_script(DECLARED):
+            self.session.execute(statement)
+
+    def python(self, block: Block) -> None:
+        exec(compile(block.text, f"line {block.line}", "exec"), self.names)
+
+    def sql(self, block: Block) -> None:
+        if title := TITLE.search(block.info):
+            Path(title[1]).write_text(block.text)
+            assert check(block.text, OnPaper(unstarted)) == []
+            return
+        for statement in read_script(block.text):
+            if isinstance(statement, CreateStream):
+                self.session.ground.catalog.streams.pop(statement.input.name.lower(), None)
+            if isinstance(statement, Select):
+                assert self.session.ground.plan(statement.query.sql, "auto").explain()
+            else:
+                self.session.execute(statement)
+
+    def bash(self, block: Block) -> None:
+        subprocess.run(["bash", "-n"], input=block.text, text=True, check=True)
+        for line in block.text.replace("\\\n", " ").splitlines():
+            words = [word for word in shlex.split(line, comments=True) if word != "&"]
+            if words:
+                self.command(words, line)
+
+    def command(self, words: list[str], line: str) -> None:
+        program, *arguments = words
+        if program in RUN:
+            subprocess.run(["bash", "-c", line], check=True)
+        elif program == "make":
+            assert re.search(rf"^{arguments[0]}:.*##", (HOME / "Makefile").read_text(), re.MULTILINE), line
+        elif program == "python":
+            assert (HOME / arguments[0]).is_file(), line
+        elif program == "sash":
+            self.sash(arguments)
+        else:
+            assert program in READ, f"nobody knows how to check {line!r}"
+
+    def sash(self, arguments: list[str]) -> None:
+        command, rest = typer.main.get_command(app), arguments
+        while hasattr(command, "commands"):
+            command, rest = command.commands[rest[0]], rest[1:]
+        command.make_context(command.name or "", list(rest))  # the options are there, and their values right
+        if arguments[0] == "run":
+            arguments = ["validate", arguments[1]]
+        if arguments[0] in ("validate", "explain"):
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, done.output
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    monkeypatch.chdir(tmp_path)
+    reads = Reader()
+    yield reads
+    if "engine" in reads.names:
+        reads.names["engine"].close()
+
+
+@pytest.mark.parametrize("page", [named(page) for page in PAGES])
+def test_a_page_can_be_followed(page: Path, reader: Reader, request: pytest.FixtureRequest) -> None:
+    if needs_spark(page):
+        request.getfixturevalue("spark")
+    for block in blocks(page):
+        assert block.language in ("python", "sql", "bash", "text"), f"{page}:{block.line}: mark what cannot run as text"
+        if block.language != "text":
+            getattr(reader, block.language)(block)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "index.html").is_file()
+
+
+def test_pictures_are_as_they_are_drawn() -> None:
+    drawn = subprocess.run(
+        [sys.executable, "-c", "import draw_windows as d; [print(p.draw(), end='') for p in d.DRAWN.values()]"],
+        cwd=HOME / "scripts",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    kept = [(HOME / "docs" / "pictures" / f"{name}.svg").read_text() for name in ("sliding", "slide", "join", "rows")]
+    assert drawn == "".join(kept)
