@@ -294,6 +294,9 @@ def explicit(node: Physical) -> Physical:
 
 
 def _expired(node: Physical) -> Operation:
+    """An Expire operator; DISTINCT says the ends itself, and need not be remembered twice."""
+    if isinstance(node, Operation) and node.operator == "Distinct":
+        return replace(node, arguments={"spoken": True}, expiry="explicit", horizon=0)
     return Operation("Expire", {}, (node,), node.schema, "explicit", node.pattern)
 
 
