@@ -68,7 +68,7 @@ def measure(
     protocol = trace.unselective if case.unselective else trace.selective
     only = Trace(trace.name, {name: trace.links[name] for name in case.links}, trace.selective, trace.unselective)
     disable = CHOICES if case.fixed else frozenset()
-    catalog = trace.catalog()
+    catalog = trace.catalog
     text = case.text(window, protocol)
     runs = {
         name: Timed(plan_query(text, catalog, disable=disable, shards=1, options=Options(name))) for name in strategies
@@ -116,6 +116,6 @@ def premature(taken_back: Sequence[Ints], left: Ints, window: int) -> float:
 
 def chosen_form(trace: Trace, window: int, written: Case) -> str:
     """Which form of Query 5 the optimizer takes, given what the trace tells: `q5-above` or `q5-below`."""
-    planned = plan_query(written.text(window, trace.selective), trace.catalog())
+    planned = plan_query(written.text(window, trace.selective), trace.catalog)
     top = next(node for node in walk(planned.optimized) if isinstance(node, Join | Except))
     return "q5-above" if isinstance(top, Except) else "q5-below"

@@ -64,6 +64,7 @@ class Trace:
         """Rows of the busiest link."""
         return max(len(rows) for rows in self.links.values())
 
+    @cached_property
     def catalog(self) -> Catalog:
         """The links as streams, with what a look at the whole trace tells of them."""
         entries = {}
