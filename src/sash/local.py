@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,12 +32,10 @@ class LocalRun:
         self._legs = [
             None if isinstance(leg, RelationLeg) else LegRunner(leg.node, relations) for leg in self.plan.legs
         ]
+        self._memories = [[HeapMemory() for _ in range(self._width(stage))] for stage in self.plan.stages]
         self._stages = [
-            [
-                Shard(self.plan, stage, HeapMemory(), relations, shard, self._width(stage))
-                for shard in range(self._width(stage))
-            ]
-            for stage in self.plan.stages
+            [Shard(self.plan, stage, memory, relations, shard, len(memories)) for shard, memory in enumerate(memories)]
+            for stage, memories in zip(self.plan.stages, self._memories, strict=True)
         ]
 
     def _width(self, stage: Stage) -> int:
@@ -110,3 +109,31 @@ class LocalRun:
     def state_rows(self) -> int:
         """How many rows all operators remember."""
         return sum(shard.state_rows for shards in self._stages for shard in shards)
+
+    @property
+    def operator_rows(self) -> dict[str, int]:
+        """How many rows each operator remembers, by the names of `counts`."""
+        total: Counter[str] = Counter()
+        for stage, shards in zip(self.plan.stages, self._stages, strict=True):
+            for shard in shards:
+                total.update({f"{stage.index}.{name}": rows for name, rows in shard.operator_rows.items()})
+        return dict(total)
+
+    @property
+    def operator_bytes(self) -> dict[str, int]:
+        """How many bytes the arrays of each operator take, by the names of `counts`."""
+        total: Counter[str] = Counter()
+        for stage, shards, memories in zip(self.plan.stages, self._stages, self._memories, strict=True):
+            for shard, memory in zip(shards, memories, strict=True):
+                for name in shard.operator_rows:
+                    mine = (size for array, size in memory.sizes.items() if array.startswith(f"{name}."))
+                    total[f"{stage.index}.{name}"] += sum(mine)
+        return dict(total)
+
+    @property
+    def stage_bytes(self) -> dict[int, int]:
+        """How many bytes the arrays of each stage take, rows that wait included."""
+        return {
+            stage.index: sum(memory.nbytes for memory in memories)
+            for stage, memories in zip(self.plan.stages, self._memories, strict=True)
+        }

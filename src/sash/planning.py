@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sash.errors import CatalogError
 from sash.optimizer.optimizer import Optimized, optimize_in_steps
+from sash.physical.analyze import Actual, remarks
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
@@ -68,10 +69,12 @@ class Planned:
             raise CatalogError(f"key column {missing[0]!r} is not in the answer; it has {shown}")
         return tuple(columns.index(name.lower()) for name in names)
 
-    def explain(self, *, all: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
+    def explain(self, *, all: bool = False, actual: Actual | None = None) -> str:  # noqa: A002  (as in EXPLAIN ALL)
         """The plan as text: update patterns, estimates, rules, stages, partition keys, buffers, and what runs straight
-        above the sources. With `all`, also the plans that were considered and cost more."""
-        return explain(self.sql, self.optimization, self.physical, alternatives=all)
+        above the sources. With `all`, also the plans that were considered and cost more; with `actual`, what each operator
+        did in a run, beside what was expected of it."""
+        said = {} if actual is None else remarks(self.physical, actual)
+        return explain(self.sql, self.optimization, self.physical, alternatives=all, remarks=said)
 
 
 def plan_query(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
@@ -38,9 +38,20 @@ class Query:
         """The columns of the answer."""
         return self.planned.schema
 
-    def explain(self, *, all: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
-        """The plan as text, update patterns, estimates, stages and buffers included; with `all` also what was rejected."""
-        return self.planned.explain(all=all)
+    def explain(self, *, all: bool = False, analyze: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
+        """The plan as text, update patterns, estimates, stages and buffers included; with `all` also what was rejected.
+
+        With `analyze` the query runs over what is in its sources now, its answer going nowhere, and the plan says what
+        each operator did. `Running.explain` says it of a query that runs.
+        """
+        if not analyze:
+            return self.planned.explain(all=all)
+        running = replace(self, checkpoint=None, keep=None).start("noop", trigger="available_now")
+        try:
+            running.await_termination()
+            return running.explain()
+        finally:
+            running.stop()
 
     def changes(self, mode: Mode = "changes", key: Sequence[str] | None = None) -> DataFrame:
         """The changes of the answer as a streaming DataFrame, to be started by whoever asks for it.
@@ -95,6 +106,7 @@ class Query:
             written = {option: str(value) for option, value in options.items()}
             operators = operator_names(self.planned.physical)
             running = start_query(changes, sink, written, trigger, place, name, temporary, operators)
+        running.planned = self.planned
         if self.keep is not None:
             self.keep(name or f"query-{running.id[:8]}", running)
         return running

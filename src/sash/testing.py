@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from sash.errors import BadRowError, CatalogError, StrategyError, UnsupportedSqlError
 from sash.local import LocalRun
+from sash.physical.analyze import Actual
 from sash.physical.legs import static_tables
 from sash.physical.shard import Counts, released_by
 from sash.physical.simulation import Feed as SimulatedFeed
@@ -63,6 +64,17 @@ class Result:
     state_rows: int = 0
     schema: Schema = ()
     switches: dict[str, int] = field(default_factory=dict)
+    planned: Planned | None = None
+    actual: Actual | None = None
+
+    def explain(self) -> str:
+        """The plan as it ran (EXPLAIN ANALYZE): rows, rates and expirations of every operator beside the estimates.
+
+        Rows in state are those that were kept when the last row had come; on Spark they are not told.
+        """
+        if self.planned is None:
+            raise CatalogError("this result was not made by replay: there is no plan to explain")
+        return self.planned.explain(actual=self.actual)
 
     @property
     def delays(self) -> list[int | float]:
@@ -177,8 +189,10 @@ def replay(
         from sash.spark.replay import replay_on_spark
 
         changes, late, state_rows, counts = replay_on_spark(planned, feeds, contents, batches, int(last), shards)
+        actual = Actual(counts, {}, 0)
     elif runtime == "local":
-        changes, late, state_rows, counts = _run_locally(planned, contents, batches, int(last), shards)
+        changes, late, state_rows, actual = _run_locally(planned, contents, batches, int(last), shards)
+        counts = dict(actual.counts)
     else:
         raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
     held = max((feed.slack for feed in feeds.values()), default=0)
@@ -198,7 +212,14 @@ def replay(
         Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _released(at, options.tau, int(end), scale))
         for ts, sign, row, at in zip(changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), strict=True)
     ]
-    return Result(listed, counts, late, state_rows, planned.schema, switches)
+    actual = replace(actual, counts=counts, seconds=_span(feeds.values()))
+    return Result(listed, counts, late, state_rows, planned.schema, switches, planned, actual)
+
+
+def _span(feeds: Iterable[Feed]) -> float | None:
+    """The seconds from the first row of all streams to the last."""
+    times = np.concatenate([np.empty(0, np.int64), *(feed.times for feed in feeds)])
+    return float(times.max() - times.min()) / 1e6 if len(times) else None
 
 
 def _simulate(
@@ -258,12 +279,15 @@ def _in_unit(micros: int, scale: int) -> int | float:
 
 def _run_locally(
     planned: Planned, relations: Mapping[str, pa.Table], batches: Sequence[MicroBatch], end: int, shards: int
-) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
+) -> tuple[ChangeBatch, int, int, Actual]:
     run = LocalRun(planned.physical, static_tables(planned.physical, relations), shards)
     changes = [run.advance(micro.rows, micro.clocks) for micro in batches]
+    kept = run.operator_rows
     changes.append(run.advance({}, dict.fromkeys(planned.streams, end)))
     changes.append(run.flush())
-    return concat(changes).sorted(), run.late, run.state_rows, run.counts
+    stages = run.stage_bytes
+    actual = Actual(run.counts, kept, sum(stages.values()), stages)
+    return concat(changes).sorted(), run.late, run.state_rows, actual
 
 
 def _feed(name: str, rows: Sequence[Row], schema: Schema | None, scale: int, slack: float) -> Feed:

@@ -17,12 +17,25 @@ def make(memory: Memory, edges: tuple[Edge, ...]) -> Distinct:
     return Distinct(memory, (edges[0],))
 
 
+def make_spoken(memory: Memory, edges: tuple[Edge, ...]) -> Distinct:
+    return Distinct(memory, (edges[0],), spoken=True)
+
+
 @settings(derandomize=True, deadline=None, max_examples=150)
 @given(data=st.data())
 def test_oracle_distinct(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["fifo", "calendar"]))
     inputs = [data.draw(lives(kind))]
     output = drive(make, [edge(kind)], inputs, data.draw(clocks()), stamped_output=True)
+    check(output, inputs, lambda live: Counter(set(live)))
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(data=st.data())
+def test_oracle_spoken_distinct(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(["fifo", "calendar"]))
+    inputs = [data.draw(lives(kind))]
+    output = drive(make_spoken, [edge(kind)], inputs, data.draw(clocks()))
     check(output, inputs, lambda live: Counter(set(live)))
 
 
@@ -42,6 +55,19 @@ def test_an_older_duplicate_that_lives_longer_is_not_lost() -> None:
     """Erratum 5: on input that expires out of order the youngest duplicate is not the one to keep."""
     a = (1, "a")
     assert run([Life(0, 3, a), Life(1, 9, a), Life(2, 4, a)]) == [Life(0, 3, a), Life(3, 9, a)]
+
+
+def test_spoken_a_replacement_is_no_change() -> None:
+    """The same rows, every end said: a value that is replaced stays."""
+    a, d = (1, "a"), (2, "d")
+    rows = [Life(2, 8, a), Life(4, 10, d), Life(6, 12, a), Life(7, 13, d), Life(12, 18, a)]
+    operator = Distinct(HeapMemory(), (edge("fifo"),), spoken=True)
+    output = operator.process([stamped(rows)], 18)
+    found = list(zip(output.ts.tolist(), output.sign.tolist(), rows_of(output), strict=True))
+    assert found == [(2, 1, a), (4, 1, d), (13, -1, d)]
+    assert operator.state_rows == 1, "a ends at 18, which is not over"
+    assert operator.process([stamped([])], 19).ts.tolist() == [18]
+    assert operator.state_rows == 0
 
 
 def test_distinct_regulates() -> None:

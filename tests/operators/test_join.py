@@ -45,6 +45,20 @@ def test_oracle_join(keys: tuple[tuple[int, int], ...], data: st.DataObject) -> 
     check(output, inputs, lambda left, right: answer(left, right, keys))
 
 
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(data=st.data())
+def test_oracle_spoken_join(data: st.DataObject) -> None:
+    """Stamped inputs, and every end said: what a row gave is taken back by probing once more."""
+    kinds = data.draw(st.tuples(*[st.sampled_from(["fifo", "calendar"])] * 2))
+    inputs = [data.draw(lives(kind, size=15)) for kind in kinds]
+
+    def make(memory: Memory, edges: tuple[Edge, ...]) -> Join:
+        return Join(memory, (edges[0], edges[1]), ((0, 0),), spoken=True)
+
+    output = drive(make, [edge(kind) for kind in kinds], inputs, data.draw(clocks()))
+    check(output, inputs, lambda left, right: answer(left, right, ((0, 0),)))
+
+
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(data=st.data())
 def test_oracle_pruned_columns(data: st.DataObject) -> None:

@@ -283,6 +283,38 @@ def paper2(
         write(results)
 
 
+@bench.command()
+def paper5(
+    queries: Annotated[
+        str,
+        typer.Option(help="Which, comma-separated: q1-ftp, q1-telnet, q2-src, q2-pairs, q3, q4, q5-below, q5-above."),
+    ] = "all",
+    windows: Annotated[str, typer.Option(help="Rows per window of the generated trace, comma-separated.")] = (
+        "2000,6000,20000,60000,200000"
+    ),
+    rows: Annotated[
+        int, typer.Option(min=1_000, help="Rows per link that are measured once windows are full.")
+    ] = 200_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 3,
+    data: Annotated[Path | None, typer.Option(help="The folder of recorded traces; default: ../shared/data.")] = None,
+    state_rows: Annotated[int, typer.Option(min=1_000, help="Rows in the window of the group-by.")] = 1_000_000,
+    as_json: AsJson = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
+) -> None:
+    """Update patterns: Queries 1 to 5 of paper 5 under three strategies, time and state by window (Figs 9-17)."""
+    from sash.cli.bench.paper5.command import DATA, measure_all, plots, table
+    from sash.cli.bench.paper5.page import write
+    from sash.cli.bench.report import publish
+
+    sizes = sorted(int(size) for size in windows.split(","))
+    results = measure_all(queries, sizes, rows, repeats, data or DATA, state_rows)
+    publish("paper5", results, table, as_json=as_json, save=save)
+    if save:
+        for figure in plots(results):
+            figure.draw()
+        write(results)
+
+
 def run() -> None:
     """The entry point: errors that a user can put right are told in one line."""
     try:

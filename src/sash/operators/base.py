@@ -61,6 +61,9 @@ class Operator(ABC):
         """How many rows it has looked at to find matches, where it counts them."""
         return 0
 
+    premature: int = 0
+    """How many rows it has taken back before their time, at an instant at which none of the rows they come from ended."""
+
     @property
     def remark(self) -> str:
         """What there is to say about how it runs at present."""

@@ -58,6 +58,7 @@ class CountWindow(Operator):
         if len(gone):
             ends = ChangeBatch.explicit(times, np.full(len(gone), -1, np.int8), self._contents.take(gone))
             output = concat([ends, output]).take(merge(times, own(output.ts)))
+        self.premature += len(gone)
         for dead in (gone, unseen):
             self._contents.free(dead)
             self._slots.give(dead)

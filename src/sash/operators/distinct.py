@@ -4,6 +4,10 @@ Meaning: a value is in the output from its first row's ts on; its output row exp
 that instant, by the duplicate that expires last. State is one entry per value: the expiry that was reported and the
 latest expiry of any duplicate since (not the youngest duplicate's: on inputs that expire out of order an older one may
 live longer). The input is stamped, and so is the output.
+
+Spoken, it is explicit: (value, ts, +) where a value comes and (value, exp, -) at the last expiry known, once that is over.
+A replacement would be a `-` and a `+` of equal rows at one instant, so nothing is said of it, and only values whose
+reported row has expired are looked at.
 """
 
 from __future__ import annotations
@@ -15,19 +19,22 @@ import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
 from sash.state.calendar import CalendarBuffer
-from sash.state.changes import ChangeBatch
+from sash.state.changes import ChangeBatch, Signs
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
 from sash.state.jit import kernel
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.rows import RowStore
 
+_NEVER = -(2**62)
+
 
 class Distinct(Operator):
-    """Values by code: `reported` (the expiry given out), `latest` (the last expiry known)."""
+    """Values by code: `reported` (the expiry given out, or at which to look again), `latest` (the last expiry known)."""
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge]) -> None:
+    def __init__(self, memory: Memory, inputs: tuple[Edge], spoken: bool = False) -> None:
         (edge,) = inputs
+        self._spoken = spoken
         self._dtypes = edge.dtypes
         self._values = Interner(memory.scope("values"))
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
@@ -40,17 +47,21 @@ class Distinct(Operator):
         self._expiry.reserve(self._values.capacity)
         reported, latest = self._expiry["reported"], self._expiry["latest"]
         new = codes[fresh]
-        reported[new] = latest[new] = -(2**62)
+        reported[new] = latest[new] = _NEVER
         if len(new):
             first = pa.array(fresh)
             self._rows.put(new, [column.take(first) for column in batch.columns])
         expired, _ = self._calendar.drain(clock)
         touched = np.concatenate((new, expired))
-        out_codes, out_ts, out_exp = _advance(batch.ts, batch.exp, codes, touched, clock, reported, latest)
-        alive = touched[reported[touched] >= clock]
-        self._calendar.schedule(alive, reported[alive])
-        output = self._output(out_codes, out_ts, out_exp)
-        dead = touched[reported[touched] < clock]
+        if self._spoken:
+            told, ts, sign = _tell(batch.ts, batch.exp, codes, touched, clock, reported, latest)
+            order = np.argsort(2 * ts + (sign > 0), kind="stable")
+            output = ChangeBatch.explicit(ts[order], sign[order], self._rows.take(told[order]))
+        else:
+            output = self._output(*_advance(batch.ts, batch.exp, codes, touched, clock, reported, latest))
+        ends = reported[touched]
+        alive, dead = touched[ends >= clock], touched[ends < clock]
+        self._calendar.schedule(alive, ends[ends >= clock])
         self._rows.free(dead)
         self._values.forget(dead)
         return output
@@ -91,6 +102,40 @@ def _advance(
                 reported[code] = latest[code]
                 count += 1
     return out_codes[:count].copy(), out_ts[:count].copy(), out_exp[:count].copy()
+
+
+@kernel
+def _tell(
+    ts: Ints, exp: Ints, codes: Ints, expired: Ints, clock: int, reported: Ints, latest: Ints
+) -> tuple[Ints, Ints, Signs]:
+    """As `_advance`, with every end said and no replacement: (codes, times, signs), not sorted.
+
+    An arrival that is not the first of its value gives a change only if the value has ended before, so there are at most
+    two changes per arrival.
+    """
+    size = 2 * len(ts) + len(expired)
+    out_codes = np.empty(size, np.int64)
+    out_ts = np.empty(size, np.int64)
+    out_sign = np.empty(size, np.int8)
+    count = 0
+    for index in range(len(ts)):
+        code, now = codes[index], ts[index]
+        if exp[index] <= now:
+            continue
+        if latest[code] < now:
+            if latest[code] > _NEVER:
+                out_codes[count], out_ts[count], out_sign[count] = code, latest[code], -1
+                count += 1
+            out_codes[count], out_ts[count], out_sign[count] = code, now, 1
+            count += 1
+        latest[code] = max(latest[code], exp[index])
+    for index in range(len(expired)):
+        code = expired[index]
+        reported[code] = latest[code]
+        if _NEVER < latest[code] < clock:
+            out_codes[count], out_ts[count], out_sign[count] = code, latest[code], -1
+            count += 1
+    return out_codes[:count].copy(), out_ts[:count].copy(), out_sign[:count].copy()
 
 
 @kernel

@@ -2,7 +2,8 @@
 
 Meaning: a left and a right row with equal keys give a row that is valid while both are: (ts, exp) is
 (max ts, min exp). NULL keys match nothing, and without keys every row matches every other. If both inputs are stamped
-so is the output, and expiry is silent. Otherwise the output is explicit: whatever ends takes back its matches.
+so is the output, and expiry is silent, unless it is to be spoken of. Otherwise the output is explicit: whatever ends
+takes back its matches.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ class Join(Operator):
         keys: tuple[tuple[int, int], ...],
         left_columns: tuple[int, ...] | None = None,
         right_columns: tuple[int, ...] | None = None,
+        spoken: bool = False,
     ) -> None:
         left, right = inputs
-        self._explicit = not (left.stamped and right.stamped)
+        self._explicit = spoken or not (left.stamped and right.stamped)
         self._keys = Interner(memory.scope("keys"))
         self._heads = Arrays(memory, {"heads": np.int64})
         self._sides = (

@@ -13,6 +13,7 @@ import numpy as np
 
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import semi_join as loop
+from sash.operators.kernels.events import taken_back
 from sash.operators.kernels.lists import WORDS, fill
 from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
 from sash.operators.netting import net
@@ -52,7 +53,9 @@ class SemiJoin(Operator):
         self._rows.free(gone)
         self._left.release(gone)
         self._keys.forget(dead)
-        return net(ChangeBatch.explicit(ts, sign, columns))
+        output = net(ChangeBatch.explicit(ts, sign, columns))
+        self.premature += taken_back(output.ts, output.sign, left.ts, left.sign)
+        return output
 
     def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
         nulls = any_null([batch.columns[key] for key in self._left_keys])

@@ -16,6 +16,7 @@ import numpy as np
 from sash.errors import SashError
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import set_operation as loop
+from sash.operators.kernels.events import taken_back
 from sash.operators.live_rows import Events, LiveCodes, rows_at
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import hash_rows
@@ -54,6 +55,8 @@ class SetOperation(Operator):
         ts, sign, codes, dead = loop.advance(
             self._mode, left.ts, left.sign, left.items, right.ts, right.sign, right.items, self._counts["counts"]
         )
+        if others:
+            self.premature += taken_back(ts, sign, left.ts, left.sign)
         output = ChangeBatch.explicit(ts, sign, self._rows.take(codes))
         self._rows.free(dead)
         self._values.forget(dead)

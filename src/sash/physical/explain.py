@@ -1,12 +1,13 @@
 """EXPLAIN: the logical plan with every edge's update pattern and estimates, and the stages, buffers and legs that run it.
 
-EXPLAIN ALL adds the plans that were proposed and cost more.
+EXPLAIN ALL adds the plans that were proposed and cost more, EXPLAIN ANALYZE (`analyze.py`) what a run did.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
@@ -27,8 +28,18 @@ Line = tuple[str, str]
 """What stands on the left of a line, and what is said of its output edge on the right."""
 
 
-def explain(sql: str, optimized: Optimized, physical: PhysicalPlan, *, alternatives: bool = False) -> str:
-    """The plan of a query as text; with `alternatives`, also the plans that it was chosen from."""
+def explain(
+    sql: str,
+    optimized: Optimized,
+    physical: PhysicalPlan,
+    *,
+    alternatives: bool = False,
+    remarks: Mapping[int, Sequence[str]] = MappingProxyType({}),
+) -> str:
+    """The plan of a query as text; with `alternatives`, also the plans that it was chosen from.
+
+    `remarks` are what there is to add to stages and operators, by identity.
+    """
     count = len(physical.stages)
     sections = [
         ["Query", *_indented(sql.strip().splitlines())],
@@ -36,11 +47,12 @@ def explain(sql: str, optimized: Optimized, physical: PhysicalPlan, *, alternati
             "Logical plan (-> update pattern; estimates: rows per second out, rows kept, cost per second)",
             *_columns(_logical(optimized.plan, PlanCosts(), 1)),
         ],
-        [f"Rules that changed it, and its cost: {_number(optimized.cost)} in the end", *_steps(optimized)],
+        [f"Rules that changed it, and its cost: {rounded(optimized.cost)} in the end", *_steps(optimized)],
         *([["Alternatives that cost more", *_alternatives(optimized)]] if alternatives else []),
         [
             f"Physical plan: {count} stage{'' if count == 1 else 's'} (-> how rows end, update pattern)",
-            *_columns([line for stage in physical.stages for line in _stage(stage, physical)]),
+            *_indented(remarks.get(id(physical), ())),
+            *_columns([line for stage in physical.stages for line in _stage(stage, physical, remarks)]),
         ],
         ["Strategy: " + physical.strategy, *_indented(describe_strategy(physical))],
         ["Legs, straight above the sources", *_legs(physical)],
@@ -51,7 +63,7 @@ def explain(sql: str, optimized: Optimized, physical: PhysicalPlan, *, alternati
 def _steps(optimized: Optimized) -> list[str]:
     width = max((len(step.rule) for step in optimized.steps), default=0)
     lines = [
-        f"{_INDENT}{step.rule:<{width}}  {_number(step.before)} {_ARROW} {_number(step.after)}"
+        f"{_INDENT}{step.rule:<{width}}  {rounded(step.before)} {_ARROW} {rounded(step.after)}"
         for step in optimized.steps
     ]
     return lines or [_INDENT + "none"]
@@ -60,15 +72,15 @@ def _steps(optimized: Optimized) -> list[str]:
 def _alternatives(optimized: Optimized) -> list[str]:
     lines = []
     for one in optimized.rejected:
-        lines.append(f"{_INDENT}{one.rule}: {_number(one.cost)} instead of {_number(one.instead)}")
+        lines.append(f"{_INDENT}{one.rule}: {rounded(one.cost)} instead of {rounded(one.instead)}")
         lines += _indented(_indented(tree(one.plan).splitlines()))
     return lines or [_INDENT + "none"]
 
 
-def _number(value: float) -> str:
+def rounded(value: float) -> str:
     """Three digits say enough of a guess.
 
-    >>> [_number(value) for value in (0.0, 0.0333, 12.34, 1234.0, 86_400_000.0)]
+    >>> [rounded(value) for value in (0.0, 0.0333, 12.34, 1234.0, 86_400_000.0)]
     ['0', '0.0333', '12.3', '1,230', '86,400,000']
     """
     if not value:
@@ -91,16 +103,18 @@ def _columns(lines: Sequence[Line]) -> list[str]:
 def _logical(node: Node, costs: PlanCosts, depth: int) -> list[Line]:
     below = [line for child in node.children for line in _logical(child, costs, depth + 1)]
     kept, cost = costs.state(node), costs.of(node)
-    said = [f"{pattern(node).label}; {_number(costs.estimates(node).rate)}/s"]
-    said += [f"{_number(kept)} kept"] if kept else []
-    said += [f"cost {_number(cost)}"] if cost else []
+    said = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
+    said += [f"{rounded(kept)} kept"] if kept else []
+    said += [f"cost {rounded(cost)}"] if cost else []
     return [(_INDENT * depth + label(node), ", ".join(said)), *below]
 
 
-def _stage(stage: Stage, plan: PhysicalPlan) -> list[Line]:
+def _stage(stage: Stage, plan: PhysicalPlan, remarks: Mapping[int, Sequence[str]]) -> list[Line]:
     where = "one shard" if stage.single else "partitioned by " + _partitioning(stage)
     keys = {id(given.leaf): given.keys for given in stage.inputs}
-    return [(f"{_INDENT}Stage {stage.index}, {where}", ""), *_operators(stage.root, 2, keys, plan, set())]
+    added = [(f"{_INDENT * 3}{remark}", "") for remark in remarks.get(id(stage), ())]
+    below = _operators(stage.root, 2, keys, plan, set(), remarks)
+    return [(f"{_INDENT}Stage {stage.index}, {where}", ""), *added, *below]
 
 
 def _partitioning(stage: Stage) -> str:
@@ -110,18 +124,23 @@ def _partitioning(stage: Stage) -> str:
 
 
 def _operators(
-    node: Physical, depth: int, keys: dict[int, tuple[int, ...]], plan: PhysicalPlan, seen: set[int]
+    node: Physical,
+    depth: int,
+    keys: dict[int, tuple[int, ...]],
+    plan: PhysicalPlan,
+    seen: set[int],
+    remarks: Mapping[int, Sequence[str]],
 ) -> list[Line]:
     indent = _INDENT * depth
     if isinstance(node, Leaf):
         by = f" by {_names(node.schema, keys[id(node)])}" if keys[id(node)] else ""
         return [(f"{indent}{_origin(node, plan)}{by}", _edge(node))]
     text = f"{indent}{_operation(node)}{_state(node)}"
-    reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in _reasons(node)]
+    reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
     seen.add(id(node))
-    below = [line for child in node.inputs for line in _operators(child, depth + 1, keys, plan, seen)]
+    below = [line for child in node.inputs for line in _operators(child, depth + 1, keys, plan, seen, remarks)]
     return [(text, _edge(node)), *reasons, *below]
 
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
+from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.multi_join import lower_chain
-from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
+from sash.physical.nodes import Expected, Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
 from sash.physical.strategies.base import Placement
 from sash.physical.strategies.registry import strategy_of
 from sash.physical.times import with_time
@@ -55,11 +56,14 @@ class Lowering:
         expire: Placement = "top",
         spoken: frozenset[Distinct] = frozenset(),
     ) -> None:
-        self._by_pattern = strategy_of(options.strategy).by_pattern
+        strategy = strategy_of(options.strategy)
+        self._by_pattern = strategy.by_pattern
+        self._speaking = strategy.speaking
         self._expire = expire
         self._below_join = False
         self.legs: list[Leg] = []
-        self.distincts: list[tuple[Distinct, Operation]] = []
+        self.distincts: list[tuple[Distinct, Physical]] = []
+        self._costs = PlanCosts()
         self._spoken = spoken
         self._options = options
         self._shards = shards
@@ -68,8 +72,18 @@ class Lowering:
     def lower(self, node: Node) -> Physical:
         """The operator tree that computes the node, its legs noted on the way."""
         if node not in self._done:
-            self._done[node] = self._leg(node) if self._is_leg(node) else self._chain(node) or self._operation(node)
+            made = self._leg(node) if self._is_leg(node) else self._chain(node) or self._operation(node)
+            self._done[node] = self._expecting(made, node)
+            if isinstance(node, Distinct) and isinstance(made, Operation) and made.expiry in _STAMPED:
+                self.distincts.append((node, self._done[node]))
         return self._done[node]
+
+    def _expecting(self, made: Physical, node: Node) -> Physical:
+        """The operator with what is expected of the node that it computes."""
+        if not isinstance(made, Operation) or made.expected is not None:
+            return made
+        estimate = self._costs.estimates(node)
+        return replace(made, expected=Expected(estimate.rate, self._costs.state(node), estimate.premature))
 
     def _chain(self, node: Node) -> Physical | None:
         """The node as multi-way joins, where it is a chain of inner joins that these are for."""
@@ -149,14 +163,13 @@ class Lowering:
         leaf = Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
         return Operation("CountWindow", {"window": node.window}, (leaf,), node.schema, "explicit", pattern(node))
 
-    def _distinct(self, node: Distinct) -> Operation:
+    def _distinct(self, node: Distinct) -> Physical:
         child = self._input(node.child)
         if child.expiry not in _STAMPED or not self._by_pattern:
             return self._set_operation("distinct", (child,), node)
         expiry: OutputExpiry = "mono" if child.expiry == "mono" else "calendar"
         operation = Operation("Distinct", {}, (child,), node.schema, expiry, pattern(node), child.horizon)
-        self.distincts.append((node, operation))
-        return _expired(operation) if node in self._spoken else operation
+        return explicit(operation) if self._speaking or node in self._spoken else operation
 
     def _aggregate(self, node: Aggregate) -> Operation:
         """A group-by, or a global aggregate: partial where its input runs in several shards, then final in one."""
@@ -288,13 +301,31 @@ class Lowering:
         return Operation("Project", arguments, (alone,), node.schema, alone.expiry, alone.pattern)
 
 
-def explicit(node: Physical) -> Physical:
-    """The same rows with every end said: an Expire operator, where rows expire by themselves."""
-    return node if node.expiry in ("explicit", "mono") else _expired(node)
+def explicit(node: Physical, speaking: bool = False) -> Physical:
+    """The same rows with every end said: an Expire operator, where rows expire by themselves.
 
-
-def _expired(node: Physical) -> Operation:
+    DISTINCT says it itself; with `speaking` joins do, too: what they gave is found again by probing, not kept.
+    """
+    if node.expiry in ("explicit", "mono"):
+        return node
+    if isinstance(node, Operation):
+        spoken = replace(node, arguments={**node.arguments, "spoken": True}, expiry="explicit", horizon=0)
+        if node.operator == "Distinct" or (speaking and node.operator == "Join"):
+            return spoken
+        if speaking and node.operator == "Project" and _speaks(node):
+            (child,) = node.inputs
+            return replace(node, inputs=(explicit(child, speaking),), expiry="explicit", horizon=0)
     return Operation("Expire", {}, (node,), node.schema, "explicit", node.pattern)
+
+
+def _speaks(node: Physical) -> bool:
+    """Whether the node is a join, or chooses columns of one: what it takes back need not be computed again."""
+    if not isinstance(node, Operation):
+        return False
+    if node.operator == "Project":
+        plain = all(isinstance(expression, Column) for expression in node.arguments["expressions"])
+        return plain and _speaks(node.inputs[0])
+    return node.operator == "Join"
 
 
 def is_leg(node: Node) -> bool:

@@ -31,12 +31,21 @@ class Leaf:
         return ()
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What the planner expects of an operator: rows per second out, rows kept, premature ends per second."""
+
+    rate: float
+    kept: float
+    premature: float
+
+
 @dataclass(frozen=True, eq=False)
 class Operation:
     """An operator of the registry over its inputs. Nodes are compared by identity: one node may feed two others.
 
     `horizon` is the longest life of a row on the output edge in microseconds (0: unknown or endless); it shapes the
-    calendar buffers above.
+    calendar buffers above. `expected` is what is estimated for the logical node that it computes, if it computes one.
     """
 
     operator: str
@@ -46,6 +55,7 @@ class Operation:
     expiry: OutputExpiry
     pattern: Pattern
     horizon: int = 0
+    expected: Expected | None = None
 
 
 Physical = Leaf | Operation

@@ -36,8 +36,8 @@ BEGINNING = -(2**62)
 @dataclass
 class Counts:
     """Rows, positive and negative, that an operator took in and put out; the time messages that it heard, and how many rows
-    expired in its buffers; the rows it looked at to find matches (a multi-way join counts them), and what it says about
-    how it runs."""
+    expired in its buffers; the rows it looked at to find matches (a multi-way join counts them); those it took back before
+    their time, and what it says about how it runs."""
 
     taken: int = 0
     taken_negative: int = 0
@@ -46,6 +46,7 @@ class Counts:
     messages: int = 0
     expired: int = 0
     probes: int = 0
+    premature: int = 0
     remark: str = ""
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
@@ -56,7 +57,7 @@ class Counts:
                 sum(int((batch.sign < 0).sum()) for batch in inputs),
                 len(output),
                 int((output.sign < 0).sum()),
-                expired,
+                expired=expired,
             )
         )
 
@@ -69,6 +70,7 @@ class Counts:
         self.messages += other.messages
         self.expired += other.expired
         self.probes += other.probes
+        self.premature += other.premature
         self.remark = other.remark or self.remark
 
 
@@ -292,11 +294,15 @@ class Shard:
                 inputs, until = self._pacing.admit(number, inputs, everything)
             if self._listening is not None:
                 counted.messages += self._listening.hear(number, inputs, clock)
-            before, probes = Buffer.expired, operator.probes
+            before, probes, premature = Buffer.expired, operator.probes, operator.premature
             output = operator.process(inputs, until)
             results[id(node)] = output
             counted.note(inputs, output, Buffer.expired - before)
-            counted.add(Counts(probes=operator.probes - probes, remark=operator.remark))
+            counted.add(
+                Counts(
+                    probes=operator.probes - probes, premature=operator.premature - premature, remark=operator.remark
+                )
+            )
         return results[id(self._stage.root)]
 
 

@@ -269,7 +269,7 @@ def plan_stages(node: Node, shards: int | None = None, options: Options = DEFAUL
     spoken: frozenset[Distinct] = frozenset()
     while True:
         lowering = Lowering(options, shards, expire, spoken)
-        root = explicit(lowering.lower(node))
+        root = explicit(lowering.lower(node), strategy.speaking)
         cutter = _Cutter(shards)
         cutter.close(cutter.part(root))
         if not cutter.forgetful:

@@ -1,6 +1,6 @@
 """Counts of operators and of output delays: how they ride in a note, are observed by Spark, and are read again.
 
-A note has one array: eight numbers for every operator of the plan, in the order of its stages; then how long after its
+A note has one array: nine numbers for every operator of the plan, in the order of its stages; then how long after its
 instant a change left the last stage, by the wall clock: a histogram, the sum and the longest; then how often edges have
 changed the way in which they pass times on (piggybacking).
 """
@@ -22,7 +22,10 @@ from sash.state.memory import Ints
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-PARTS = ("rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "messages", "expired", "probes", "state_rows")
+PARTS = (
+    "rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "messages", "expired", "probes", "premature",
+    "state_rows",
+)  # fmt: skip
 EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 """The upper ends of the histogram's buckets, in seconds; one more bucket is for what took longer."""
 
@@ -84,7 +87,7 @@ def packed(
     for name in operator_names(plan):
         seen, rows = mine.get(name, (Counts(), 0))
         numbers += [seen.taken, seen.taken_negative, seen.given, seen.given_negative]
-        numbers += [seen.messages, seen.expired, seen.probes, rows]
+        numbers += [seen.messages, seen.expired, seen.probes, seen.premature, rows]
     return [*numbers, *late.numbers, switches]
 
 
@@ -140,6 +143,7 @@ def counts_of(seen: Mapping[str, int]) -> Counts:
         messages=seen["messages"],
         expired=seen["expired"],
         probes=seen["probes"],
+        premature=seen["premature"],
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sash.spark.counts import EDGES, PARTS, percentile, read
+from sash.physical.analyze import Actual
+from sash.physical.shard import BEGINNING, Counts
+from sash.spark.counts import EDGES, PARTS, counts_of, percentile, read
+from sash.state.changes import FOREVER
 
 METRICS = "sash"
 """The name under which Spark reports what it observed, to its listeners too."""
@@ -23,6 +26,7 @@ class Progress:
         self._operators = {name: dict.fromkeys(PARTS, 0) for name in operators}
         self._counted = -1
         self._last: dict[str, Any] = {"batch": None}
+        self._first: tuple[int, dict[str, Counts]] | None = None
         self.delays: tuple[int, ...] = (0,) * (len(EDGES) + 1)
 
     def take(self, entries: Sequence[Any]) -> list[dict[str, Any]]:
@@ -42,6 +46,15 @@ class Progress:
     def operators(self) -> dict[str, dict[str, int]]:
         """The totals of every operator, and its rows in state now."""
         return {name: dict(counts) for name, counts in self._operators.items()}
+
+    def actual(self) -> Actual:
+        """What the operators did, for EXPLAIN ANALYZE."""
+        counts = {name: counts_of(seen) for name, seen in self._operators.items()}
+        rows = {name: seen["state_rows"] for name, seen in self._operators.items()}
+        held, clock = self._last.get("state_bytes", 0), self._last.get("clock")
+        if self._first is None or clock is None or clock <= self._first[0]:
+            return Actual(counts, rows, held)
+        return Actual(counts, rows, held, seconds=(clock - self._first[0]) / 1e6, before=self._first[1])
 
     def _count(self, entry: Any) -> None:
         seen = entry["observedMetrics"][METRICS]
@@ -73,3 +86,5 @@ class Progress:
             known = self._operators[name]
             for part in PARTS:
                 known[part] = counts[part] if part == "state_rows" else known[part] + counts[part]
+        if self._first is None and BEGINNING < (seen["clock"] or 0) < FOREVER:
+            self._first = seen["clock"], {name: counts_of(counts) for name, counts in self._operators.items()}

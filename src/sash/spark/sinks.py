@@ -18,6 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import sash.errors
 from sash.errors import CatalogError, QueryFailedError, SashError
+from sash.planning import Planned
 from sash.spark.progress import Progress
 
 Sink = str | Callable[[DataFrame, int], None]
@@ -95,6 +96,7 @@ class Running:
         self._query = query
         self._temporary = temporary
         self._progress = Progress(operators)
+        self.planned: Planned | None = None
         self.told: Callable[[dict[str, Any]], object] | None = None
         self._untold: list[dict[str, Any]] = []
         self._lock = threading.Lock()
@@ -157,6 +159,17 @@ class Running:
         self.count()
         with self._lock:
             return self._progress.operators()
+
+    def explain(self) -> str:
+        """The plan as it runs (EXPLAIN ANALYZE): rows, rates and expirations of every operator beside the estimates.
+
+        Rates are of the stream time since the end of the first batch.
+        """
+        if self.planned is None:
+            raise CatalogError("only queries that were started by Query.start can be explained")
+        self.count()
+        with self._lock:
+            return self.planned.explain(actual=self._progress.actual())
 
     def delays(self) -> tuple[int, ...]:
         """The histogram of output delays since the start; its edges are `sash.spark.counts.EDGES`."""

@@ -58,7 +58,12 @@ class HeapMemory(Memory):
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._arrays.values())
+        return sum(self.sizes.values())
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The arrays by name, with their bytes."""
+        return {name: array.nbytes for name, array in self._arrays.items()}
 
 
 class MappedMemory(Memory):

@@ -25,3 +25,17 @@ def interleave(ts: Ints, arrived: Ints, ends: Ints, gone: Ints) -> tuple[Ints, S
             times[index], signs[index], items[index] = ts[i], 1, arrived[i]
             i += 1
     return times, signs, items
+
+
+@kernel
+def taken_back(ts: Ints, sign: Signs, input_ts: Ints, input_sign: Signs) -> int:
+    """How many `-` rows come at an instant at which no row of the input ends; both are sorted, ends first."""
+    count = place = 0
+    for index in range(len(ts)):
+        if sign[index] > 0:
+            continue
+        while place < len(input_ts) and input_ts[place] < ts[index]:
+            place += 1
+        if place == len(input_ts) or input_ts[place] > ts[index] or input_sign[place] > 0:
+            count += 1
+    return count

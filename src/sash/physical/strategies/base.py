@@ -81,13 +81,18 @@ Placement = Literal["bottom", "above joins", "top"]
 
 @dataclass(frozen=True)
 class Strategy:
-    """One row of the table of strategies. `ear` makes the ear of an edge from its memory and the run's settings."""
+    """One row of the table of strategies. `ear` makes the ear of an edge from its memory and the run's settings.
+
+    `by_pattern` says that buffers and operators are chosen by update pattern, `speaking` that joins and DISTINCT say
+    themselves what ends where that must be said, so that no Expire keeps their results.
+    """
 
     name: str
     learns: str
     ear: Callable[[Memory, Settings], Ear]
     expire: Placement = "top"
     by_pattern: bool = True
+    speaking: bool = False
     messages: bool = False
     note: Callable[[Any], str | None] = lambda _plan: None
 

@@ -1,0 +1,145 @@
+"""`sash bench paper5`: the queries over every trace and window, the optimizer's choices, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+
+from sash.cli.bench.figures import Figure
+from sash.cli.bench.paper5.claims import claims
+from sash.cli.bench.paper5.measure import BATCH, chosen_form, measure
+from sash.cli.bench.paper5.queries import CASES, STRATEGIES, Case
+from sash.cli.bench.paper5.state import group_by_state
+from sash.cli.bench.paper5.trace import Trace, generated, recorded
+from sash.cli.bench.report import Figures
+from sash.errors import SashError
+
+DATA = Path("..") / "shared" / "data"
+SHARES = (200, 60, 20, 6, 2)
+"""Windows over a recorded trace are such parts of it, in rows on average."""
+
+
+def measure_all(
+    names: str, windows: Sequence[int], rows: int, repeats: int, data: Path, state_rows: int, seed: int = 5
+) -> Figures:
+    """Everything that the command measures."""
+    wanted = [case for case in CASES if names == "all" or case.name in names.split(",")]
+    unknown = [] if names == "all" else [name for name in names.split(",") if name not in {case.name for case in CASES}]
+    if unknown:
+        raise SashError(f"there is no query {unknown[0]!r}; there are {', '.join(case.name for case in CASES)}")
+    traces, missing = recorded(data)
+    with Console(stderr=True).status("paper 5") as status:
+        results, choices = [], []
+        for window in windows:
+            made = generated(window + rows, seed)
+            results += _over(wanted, made, [1_000 * window], repeats, BATCH, status.update)
+            choices += _choices(wanted, made, [1_000 * window])
+        for trace in traces:
+            lengths = [max(1, trace.span // share) for share in SHARES]
+            batch = max(20, min(BATCH, trace.rows // 40))
+            results += _over(wanted, trace, lengths, repeats, batch, status.update)
+            choices += _choices(wanted, trace, lengths)
+        status.update("the state of the group-by benchmark")
+        state = group_by_state(state_rows)
+    figures: Figures = {"rows": rows, "repeats": repeats, "results": results, "skipped": missing, "group_by": state}
+    figures["choices"] = [_judged(choice, results) for choice in choices]
+    figures["claims"] = [{"claim": text, "held": held} for text, held in claims(figures)]
+    figures["figures"] = [figure.as_json() for figure in plots(figures)]
+    return figures
+
+
+def _over(
+    cases: Sequence[Case], trace: Trace, windows: Sequence[int], repeats: int, batch: int, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    made = []
+    for window in windows:
+        for case in cases:
+            tell(f"{trace.name}: {case.title}, {window / 1e6:g} s")
+            runs = [measure(case, trace, window, batch=batch) for _ in range(repeats)]
+            for same in zip(*runs, strict=True):
+                times = [run["ms_per_1000"] for run in same]
+                made.append({**same[0], "ms_per_1000": median(times), "least": min(times), "most": max(times)})
+    return made
+
+
+def _choices(cases: Sequence[Case], trace: Trace, windows: Sequence[int]) -> list[dict[str, Any]]:
+    """What the optimizer makes of Query 5, whichever form it is written in, where both forms are measured."""
+    forms = [case for case in cases if case.fixed]
+    if len(forms) < 2:
+        return []
+    return [
+        {"trace": trace.name, "window_us": window, "chosen": [chosen_form(trace, window, case) for case in forms]}
+        for window in windows
+    ]
+
+
+def _judged(choice: dict[str, Any], results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The choice beside what both forms take under update-pattern-aware execution."""
+    times = {
+        result["query"]: result["ms_per_1000"]
+        for result in results
+        if result["query"].startswith("q5")
+        and result["strategy"] == "update-pattern-aware"
+        and (result["trace"], result["window_us"]) == (choice["trace"], choice["window_us"])
+    }
+    rows = next(
+        result["window_rows"]
+        for result in results
+        if (result["trace"], result["window_us"]) == (choice["trace"], choice["window_us"])
+    )
+    ratio = max(times[form] for form in choice["chosen"]) / min(times.values())
+    return {**choice, "window_rows": rows, "ms_per_1000": times, "ratio": round(ratio, 3), "good": ratio <= 1.1}
+
+
+def plots(figures: Figures) -> list[Figure]:
+    """The paper's figures on the generated trace: times by window for every query, bytes for those with DISTINCT."""
+    drawn = []
+    mine = [result for result in figures["results"] if result["trace"] == "generated"]
+    for case in CASES:
+        results = [result for result in mine if result["query"] == case.name]
+        kinds = [("time", "ms_per_1000", "ms per 1,000 tuples")]
+        if "DISTINCT" in case.sql:
+            kinds.append(("state", "state_bytes", "bytes"))
+        for kind, key, unit in kinds if results else ():
+            series = {
+                strategy: [(r["window_rows"], r[key]) for r in results if r["strategy"] == strategy]
+                for strategy in STRATEGIES
+            }
+            name, title = f"paper5-{case.name}-{kind}", f"{case.title} ({case.figure})"
+            drawn.append(Figure(name, title, "rows per window", unit, series, log_x=True, log_y=kind == "state"))
+    return drawn
+
+
+def table(figures: Figures) -> Group:
+    """The figures for people."""
+    shown = Table(title="Paper 5: time per 1,000 tuples (ms) and state (bytes)")
+    for column in ("trace", "query", "rows per window", *STRATEGIES, *(f"{name}, bytes" for name in STRATEGIES)):
+        shown.add_column(column, justify="left" if column in ("trace", "query") else "right")
+    for row in rows_of(figures["results"]):
+        times = [f"{row['times'][name]:.3f}" for name in STRATEGIES]
+        sizes = [f"{row['bytes'][name]:,}" for name in STRATEGIES]
+        shown.add_row(row["trace"], row["query"], f"{row['window_rows']:,}", *times, *sizes)
+    told = Table(title="What was to be shown")
+    told.add_column("claim")
+    told.add_column("held")
+    for claim in figures["claims"]:
+        told.add_row(claim["claim"], "yes" if claim["held"] else "no")
+    return Group(shown, told)
+
+
+def rows_of(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per trace, query and window, with the strategies side by side."""
+    rows: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for result in results:
+        key = (result["trace"], result["query"], result["window_us"])
+        row = rows.setdefault(key, {"times": {}, "bytes": {}, "results": {}})
+        row.update(trace=result["trace"], query=result["query"], window_rows=result["window_rows"])
+        row["times"][result["strategy"]] = result["ms_per_1000"]
+        row["bytes"][result["strategy"]] = result["state_bytes"]
+        row["results"][result["strategy"]] = result
+    return list(rows.values())

@@ -1,0 +1,121 @@
+"""Measures a query under several strategies side by side: the same micro-batches, in turn, in one process."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from sash.cli.bench.paper5.queries import CHOICES, STRATEGIES, Case
+from sash.cli.bench.paper5.trace import Trace
+from sash.local import LocalRun
+from sash.plan.nodes import Except, Join, walk
+from sash.plan.options import Options
+from sash.planning import Planned, plan_query
+from sash.state.changes import ChangeBatch
+from sash.state.memory import Ints
+
+BATCH = 5_000
+_GROUP = 4
+"""Batches whose times are added up before the median is taken, so that what happens now and then counts."""
+
+
+class Timed:
+    """A run, with the times of its batches after the window has filled, and its output, positive and negative."""
+
+    def __init__(self, planned: Planned) -> None:
+        self.planned = planned
+        self.run = LocalRun(planned.physical, {})
+        self.times: list[float] = []
+        self.rows: list[int] = []
+        self.given = 0
+        self.taken_back: list[Ints] = []
+        self.answer = 0
+        self.bytes: list[int] = []
+
+    def advance(self, rows: dict[str, ChangeBatch], clocks: dict[str, int], *, measured: bool) -> None:
+        """One batch."""
+        before = time.process_time()
+        changes = self.run.advance(rows, clocks)
+        taken = time.process_time() - before
+        negative = changes.sign < 0
+        self.answer += len(changes) - 2 * int(negative.sum())
+        if measured:
+            self.times.append(taken)
+            self.rows.append(sum(len(batch) for batch in rows.values()))
+            self.given += len(changes)
+            self.taken_back.append(changes.ts[negative])
+            self.bytes.append(sum(self.run.stage_bytes.values()))
+
+    @property
+    def per_thousand(self) -> float:
+        """Milliseconds per 1,000 rows of input."""
+        groups = [
+            sum(self.times[start : start + _GROUP]) / max(1, sum(self.rows[start : start + _GROUP]))
+            for start in range(0, len(self.times), _GROUP)
+        ]
+        return 1e6 * median(groups)
+
+
+def measure(
+    case: Case, trace: Trace, window: int, strategies: Sequence[str] = STRATEGIES, batch: int = BATCH
+) -> list[dict[str, Any]]:
+    """The query over windows of so many microseconds, under each strategy: times, bytes, rows."""
+    protocol = trace.unselective if case.unselective else trace.selective
+    only = Trace(trace.name, {name: trace.links[name] for name in case.links}, trace.selective, trace.unselective)
+    disable = CHOICES if case.fixed else frozenset()
+    catalog = trace.catalog
+    text = case.text(window, protocol)
+    runs = {
+        name: Timed(plan_query(text, catalog, disable=disable, shards=1, options=Options(name))) for name in strategies
+    }
+    begun = int(min(rows.ts[0] for rows in only.links.values() if len(rows))) + window
+    gc.collect()
+    gc.disable()
+    try:
+        for turn, (rows, clocks) in enumerate(only.batches(batch)):
+            filled = min(clocks.values()) > begun
+            order = list(runs.values())
+            for run in order[turn % len(order) :] + order[: turn % len(order)]:
+                run.advance(rows, clocks, measured=filled)
+    finally:
+        gc.enable()
+    return [_figures(name, run, case, only, window) for name, run in runs.items()]
+
+
+def _figures(strategy: str, run: Timed, case: Case, trace: Trace, window: int) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "query": case.name,
+        "trace": trace.name,
+        "strategy": strategy,
+        "window_rows": round(window * trace.rows / max(trace.span, 1)),
+        "window_us": window,
+        "ms_per_1000": round(run.per_thousand, 4),
+        "state_bytes": max(run.bytes),
+        "state_rows": run.run.state_rows,
+        "answer_rows": run.answer,
+        "changes": run.given,
+        "measured_rows": sum(run.rows),
+        "operator_bytes": run.run.operator_bytes,
+        "operator_rows": run.run.operator_rows,
+    }
+    if case.name == "q3":
+        result["premature"] = round(premature(run.taken_back, trace.links["link1"].ts, window), 4)
+    return result
+
+
+def premature(taken_back: Sequence[Ints], left: Ints, window: int) -> float:
+    """The share of rows that are taken back at an instant at which no row of the left input expires."""
+    times = np.concatenate(taken_back)
+    return float((~np.isin(times - window, left)).mean()) if len(times) else 0.0
+
+
+def chosen_form(trace: Trace, window: int, written: Case) -> str:
+    """Which form of Query 5 the optimizer takes, given what the trace tells: `q5-above` or `q5-below`."""
+    planned = plan_query(written.text(window, trace.selective), trace.catalog)
+    top = next(node for node in walk(planned.optimized) if isinstance(node, Join | Except))
+    return "q5-above" if isinstance(top, Except) else "q5-below"

@@ -1,0 +1,79 @@
+"""Paper 5's experiments at a small size, with a fixed seed: what is counted, not what is timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sash.cli.bench.paper5.command import measure_all, plots, rows_of, table
+from sash.cli.bench.paper5.measure import measure
+from sash.cli.bench.paper5.page import write
+from sash.cli.bench.paper5.queries import CASES, STRATEGIES
+from sash.cli.bench.paper5.trace import generated, recorded
+from sash.errors import SashError
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+def by_strategy(name: str, window_rows: int, more: int = 4_000) -> dict[str, dict[str, Any]]:
+    results = measure(BY_NAME[name], generated(window_rows + more), 1_000 * window_rows, batch=1_000)
+    return {result["strategy"]: result for result in results}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_all_strategies_give_the_same_answer(name: str) -> None:
+    results = by_strategy(name, 3_000)
+    assert set(results) == set(STRATEGIES)
+    assert len({(result["answer_rows"], result["changes"]) for result in results.values()}) == 1
+
+
+@pytest.mark.parametrize("name", ["q2-src", "q2-pairs"])
+def test_delta_star_keeps_at_most_twice_its_output(name: str) -> None:
+    result = by_strategy(name, 5_000)["update-pattern-aware"]
+    (kept,) = [rows for operator, rows in result["operator_rows"].items() if operator.endswith("Distinct")]
+    assert kept <= 2 * result["answer_rows"]
+    assert result["state_rows"] == kept
+
+
+def test_delta_star_takes_a_tenth_of_the_bytes_of_two_buffers() -> None:
+    results = by_strategy("q2-src", 200_000, more=2_000)
+    assert results["direct"]["state_bytes"] >= 10 * results["update-pattern-aware"]["state_bytes"]
+
+
+def test_two_fifths_of_the_results_of_a_negation_end_prematurely() -> None:
+    assert by_strategy("q3", 20_000)["update-pattern-aware"]["premature"] == pytest.approx(0.4, abs=0.05)
+
+
+def test_the_unselective_protocol_has_ten_times_the_results() -> None:
+    few, many = (by_strategy(name, 30_000)["direct"]["answer_rows"] for name in ("q1-ftp", "q1-telnet"))
+    assert many == pytest.approx(10 * few, rel=0.2)
+
+
+def test_everything_is_shown_and_written(tmp_path: Path) -> None:
+    figures = measure_all("all", [1_000, 2_000], 6_000, 1, tmp_path, 10_000)
+    assert len(figures["skipped"]) == 3
+    assert len(rows_of(figures["results"])) == 2 * len(CASES)
+    assert {choice["trace"] for choice in figures["choices"]} == {"generated"}
+    assert table(figures)
+    assert len(plots(figures)) == len(CASES) + 3
+    text = write(figures, tmp_path / "paper5.md").read_text(encoding="utf-8")
+    assert all(case.title in text for case in CASES)
+    assert "bytes per row" in text
+    assert "lbl_pkt4_udp.parquet is not in" in text
+
+
+def test_unknown_queries_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SashError, match="there is no query 'q9'"):
+        measure_all("q9", [1_000], 1_000, 1, tmp_path, 1_000)
+
+
+def test_recorded_traces_are_split_by_destination() -> None:
+    folder = Path(__file__).parents[5] / "shared" / "data"
+    traces, missing = recorded(folder)
+    if missing:
+        pytest.skip(missing[0])
+    for trace in traces:
+        seen = [set(rows.columns[2].to_pylist()) for rows in trace.links.values()]
+        assert not any(one & other for number, one in enumerate(seen) for other in seen[:number])
