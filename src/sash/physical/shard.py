@@ -56,7 +56,7 @@ class Counts:
                 sum(int((batch.sign < 0).sum()) for batch in inputs),
                 len(output),
                 int((output.sign < 0).sum()),
-                expired,
+                expired=expired,
             )
         )
 
