@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -25,7 +26,9 @@ def sell(folder: Path, minutes: range) -> None:
             f"2026-01-01 12:{minute:02d}:{second:02d},{rnd.choice(items)},{rnd.randint(100, 2000) / 100},{rnd.randint(1, 5)}"
             for second in range(60)
         ]
-        (folder / f"{minute:02d}.csv").write_text("\n".join(lines) + "\n")
+        file = folder / f"{minute:02d}.csv"
+        file.write_text("\n".join(lines) + "\n")
+        os.utime(file, (10**9 + minute, 10**9 + minute))  # Spark takes files in the order of their times
 
 
 def main() -> None:
@@ -34,7 +37,7 @@ def main() -> None:
     sell(folder, range(3))
     engine = sash.Engine()
     schema = "ts TIMESTAMP, item_id INT, price DOUBLE, quantity INT"
-    sales = engine.spark.readStream.schema(schema).csv(str(folder), maxFilesPerTrigger=1)
+    sales = engine.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).csv(str(folder))
     engine.stream("sales", sales, rate=1)
     names = [(0, "apples"), (3, "dates"), (7, "honey")]
     engine.relation("favourites", engine.spark.createDataFrame(names, "item_id INT, name STRING"), key=["item_id"])

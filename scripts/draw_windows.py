@@ -84,7 +84,7 @@ DRAWN = {
     ),
     "join": Picture("A join's row lives while both of its rows do", JOINED, 10, ((0, "0"), (4, "1"), (7, "0")), "rows"),
     "rows": Picture(
-        "The last two rows", (Life("a at 1", 1, 4), Life("b at 2", 2, 7), Life("c at 4", 4, 9), Life("d at 7", 7, 10)),
+        "The last two rows", (Life("a at 1", 1, 4), Life("b at 2", 2, 7), Life("c at 4", 4, 10), Life("d at 7", 7, 10)),
         10, ((0, "none"), (1, "a"), (2, "a b"), (4, "b c"), (7, "c d")), "[ROWS 2]",
     ),
 }  # fmt: skip

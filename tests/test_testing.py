@@ -175,3 +175,9 @@ def test_rows_must_fit_the_schema_they_are_given() -> None:
         replay(COUNT, streams={"s": [{"ts": 1, "k": "a"}]}, schemas=schemas)
     with pytest.raises(BadRowError, match="no column 'z'"):
         replay(COUNT, streams={"s": [{"ts": 1, "z": 1}]}, schemas=schemas)
+
+
+def test_expirations_are_counted_apart_from_messages() -> None:
+    rows = [{"ts": ts, "k": ts % 3} for ts in range(30)]
+    counts = replay("SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k", {"s": rows}, unit="s").counts
+    assert (counts["0.0.Aggregate"].expired, counts["0.0.Aggregate"].messages) == (30, 0)
