@@ -42,7 +42,7 @@ def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_pat
         (aggregate,) = [name for name in progress["operators"] if name.endswith("Aggregate")]
         assert 0 < progress["operators"][aggregate]["rows_in"] <= 40
         assert running.operators()[aggregate]["rows_in"] <= len(rows)
-        assert set(progress["delay_seconds"]) == {"p50", "p95", "p99"}
+        assert set(progress["delay_seconds"]) == {"average", "p50", "p95", "p99", "max"}
         assert progress["delay_seconds"]["p50"] is None, "these rows are from 1970"
         assert sum(running.delays()) == progress["total_rows_out"]
         assert [entry["batch"] for entry in running.news()] == [0, 1, 2]
@@ -57,3 +57,24 @@ def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_pat
         engine.close()
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(url)
+
+
+def test_a_run_is_explained(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(3)
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    query = file_engine(spark, tmp_path / "in").sql(SQL)
+    running = query.start("noop", trigger="available_now")
+    running.await_termination()
+    text = running.explain()
+    (name,) = [name for name in running.operators() if name.endswith("Aggregate")]
+    counts = running.operators()[name]
+    assert (
+        f"actual: {counts['rows_in']:,} in, {counts['rows_out']:,} ({counts['rows_out_negative']:,} negative) out"
+        in text
+    )
+    assert f"{counts['state_rows']:,} kept" in text
+    assert "s of stream time" in text
+    assert "actual" not in query.explain()
+    again = query.explain(analyze=True)
+    assert again == text
