@@ -10,9 +10,10 @@ from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
 from sash.plan.catalog import Catalog
-from sash.plan.nodes import Node, Stream, walk
+from sash.plan.nodes import Node, Relation, Stream, walk
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
+from sash.plan.relations import refuse_misused_relations
 from sash.plan.types import Schema
 from sash.sql import parse
 
@@ -43,6 +44,12 @@ class Planned:
         """The streams that the query reads, by name."""
         return tuple(dict.fromkeys(node.name for node in walk(self.written) if isinstance(node, Stream)))
 
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """The relations that change while the query runs, by name."""
+        found = (node.name for node in walk(self.written) if isinstance(node, Relation) and node.changes)
+        return tuple(dict.fromkeys(found))
+
     def explain(self) -> str:
         """The plan as text: update patterns, stages, partition keys, buffers, and what runs straight above the sources."""
         return explain(self.sql, self.optimized, self.rules, self.physical)
@@ -62,4 +69,5 @@ def plan_query(
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimized, rules = optimize(written, disable=disable)
+    refuse_misused_relations(optimized)
     return Planned(sql, written, optimized, rules, plan_stages(optimized, shards), options)

@@ -11,6 +11,7 @@ from sash.optimizer.rules.order_static_joins import order_static_joins
 from sash.optimizer.rules.push_distinct_below_join import push_distinct_below_join
 from sash.optimizer.rules.push_down_projection import push_down_projection
 from sash.optimizer.rules.push_down_selection import push_down_selection
+from sash.optimizer.rules.push_relation_join_below_negation import push_relation_join_below_negation
 from sash.optimizer.rules.put_tables_right import put_tables_right
 from sash.optimizer.rules.split_count_distinct import split_count_distinct
 from sash.plan.nodes import Node
@@ -23,6 +24,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("split_count_distinct", split_count_distinct),
     ("put_tables_right", put_tables_right),
     ("order_static_joins", order_static_joins),
+    ("push_relation_join_below_negation", push_relation_join_below_negation),
     ("push_distinct_below_join", push_distinct_below_join),
     ("drop_distinct", drop_distinct),
     ("push_down_projection", push_down_projection),

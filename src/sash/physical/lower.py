@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
-from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
+from sash.physical.nodes import Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg, UpdateLeg
 from sash.plan.expressions import Call, Cast, Column, Expression, Literal
 from sash.plan.nodes import (
     Aggregate,
@@ -30,10 +30,13 @@ from sash.plan.nodes import (
     mirrored,
     walk,
 )
-from sash.plan.patterns import Pattern, is_table, pattern
-from sash.plan.types import Schema
+from sash.plan.patterns import Pattern, is_nonretroactive, is_table, pattern
+from sash.plan.types import BIGINT, Field, Schema
 
 _STAMPED = ("mono", "fifo", "calendar")
+
+MADE = Field("_made", BIGINT)
+"""The column that stands after a relation's own in its updates: the time at which each was made."""
 
 
 class Lowering:
@@ -89,8 +92,17 @@ class Lowering:
                 arguments = {"order": node.order, "limit": node.limit, "offset": node.offset}
                 child = self.lower(node.child)
                 return Operation("TopK", arguments, (child,), node.schema, "explicit", pattern(node))
-            case Stream() | Relation():
-                raise AssertionError("sources are legs")
+            case Relation():
+                return self._updates(node)
+            case Stream():
+                raise AssertionError("streams are legs")
+
+    def _updates(self, node: Relation) -> Operation:
+        """A relation that changes: its updates, made into changes of its rows."""
+        schema = (*node.schema, MADE)
+        self.legs.append(UpdateLeg(node, schema))
+        leaf = Leaf(schema, "explicit", Pattern.STR, leg=len(self.legs) - 1, follows=not node.waits, timed=node.timed)
+        return Operation("Updates", {"key": node.key}, (leaf,), node.schema, "explicit", Pattern.STR)
 
     def _distinct(self, node: Distinct) -> Operation:
         child = self.lower(node.child)
@@ -160,6 +172,10 @@ class Lowering:
         return Operation("Union", {}, (explicit(left), explicit(right)), schema, "explicit", update)
 
     def _join(self, node: Join) -> Physical:
+        if node.kind in ("inner", "left", "semi", "anti") and is_nonretroactive(node.right):
+            return self._meeting(node)
+        if node.kind in ("inner", "right") and is_nonretroactive(node.left):
+            return self._exchanged(self._meeting(mirrored(node)), node)
         if node.kind in ("inner", "left", "semi", "anti") and is_table(node.right):
             return self._lookup(node)
         left, right = self.lower(node.left), self.lower(node.right)
@@ -177,6 +193,24 @@ class Lowering:
                     alone = self._semi(mirrored(node), right, left, anti=True)
                     result = self._union(result, self._padded(alone, node, left=False), node.schema, Pattern.STR)
                 return result
+
+    def _meeting(self, node: Join) -> Operation:
+        left, right = self.lower(node.left), self.lower(node.right)
+        arguments = {"kind": node.kind, "keys": node.keys, "condition": node.condition}
+        return Operation(
+            "NrrJoin", arguments, (left, right), node.schema, left.expiry, pattern(node), horizon=left.horizon
+        )
+
+    @staticmethod
+    def _exchanged(joined: Operation, node: Join) -> Operation:
+        """The columns of a mirrored join in the order of the join as it was."""
+        split = len(node.right.schema)
+        expressions = tuple(
+            Column((index + split) % len(node.schema), field.name, field.dtype)
+            for index, field in enumerate(node.schema)
+        )
+        arguments = {"expressions": expressions}
+        return Operation("Project", arguments, (joined,), node.schema, joined.expiry, joined.pattern, joined.horizon)
 
     def _lookup(self, node: Join) -> Operation:
         child = self.lower(node.left)
@@ -235,8 +269,10 @@ def _expired(node: Physical) -> Operation:
 def is_leg(node: Node) -> bool:
     """Whether the node runs straight above a source: nothing but filters, projections and static lookups."""
     match node:
-        case Stream() | Relation():
+        case Stream():
             return True
+        case Relation():
+            return not node.changes
         case Filter() | Project():
             return is_leg(node.child)
         case Join():
@@ -267,8 +303,9 @@ def _has_times(node: Node) -> bool:
         case Union():
             return _has_times(node.left) and _has_times(node.right)
         case Join():
-            sides = [_has_times(side) or is_table(side) for side in (node.left, node.right)]
-            lookup = is_table(node.right) and node.kind in ("left", "semi", "anti")
+            sides = [_has_times(side) or is_table(side) or is_nonretroactive(side) for side in (node.left, node.right)]
+            looked_up = is_table(node.right) or is_nonretroactive(node.right)
+            lookup = looked_up and node.kind in ("left", "semi", "anti")
             return all(sides) and (node.kind == "inner" or lookup)
         case _:
             return False

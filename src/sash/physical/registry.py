@@ -15,11 +15,13 @@ from sash.operators.expire import Expire
 from sash.operators.filter import Filter
 from sash.operators.join import Join
 from sash.operators.lookup import Lookup
+from sash.operators.nrr_join import NrrJoin
 from sash.operators.project import Project
 from sash.operators.semi_join import SemiJoin
 from sash.operators.set_operation import SetOperation
 from sash.operators.top_k import TopK
 from sash.operators.union import Union
+from sash.operators.updates import Updates
 from sash.physical.nodes import Operation, edge
 from sash.plan.nodes import Node
 from sash.state.memory import Memory
@@ -32,14 +34,22 @@ OPERATORS: Mapping[str, Any] = {
     "Filter": Filter,
     "Join": Join,
     "Lookup": Lookup,
+    "NrrJoin": NrrJoin,
     "Project": Project,
     "SemiJoin": SemiJoin,
     "SetOperation": SetOperation,
     "TopK": TopK,
     "Union": Union,
+    "Updates": Updates,
 }
 
-_NEVER: Mapping[str, Expiry] = {"Distinct": "fifo", "Expire": "fifo", "Join": "fifo", "Union": "calendar"}
+_NEVER: Mapping[str, Expiry] = {
+    "Distinct": "fifo",
+    "Expire": "fifo",
+    "Join": "fifo",
+    "NrrJoin": "fifo",
+    "Union": "calendar",
+}
 """How an operator takes rows that never expire, where not as an explicit edge that says no `-`."""
 
 Relations = Mapping[Node, pa.Table]

@@ -2,7 +2,9 @@
 
 The clock of an input means that every row before it is here; the stage's clock is the smallest of them, and only
 instants before it are released. Rows ahead of it wait in a spool; a row behind its own stream's clock is late: it is
-counted and dropped, never applied wrongly.
+counted and dropped, never applied wrongly. An update of a relation is not dropped, for the relation would stay wrong: one
+that comes behind the shard's clock is counted as late and takes effect at the clock. A relation that nobody waits for
+does not hold the clock back; where a shard has nothing but such, its clock is just past the latest update.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sash.operators.base import Operator
+from sash.operators.netting import net
 from sash.operators.window import assign
-from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, walk
+from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.physical.registry import Relations, build
 from sash.plan.nodes import Unbounded, Window
 from sash.state.changes import FOREVER, ChangeBatch, concat
@@ -31,14 +34,15 @@ BEGINNING = -(2**62)
 
 @dataclass
 class Counts:
-    """Rows, positive and negative, that an operator took in and put out."""
+    """Rows, positive and negative, that an operator took in and put out; `refused` are those that it left out."""
 
     taken: int = 0
     taken_negative: int = 0
     given: int = 0
     given_negative: int = 0
+    refused: int = 0
 
-    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch) -> None:
+    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, refused: int = 0) -> None:
         """Count one call of the operator."""
         self.add(
             Counts(
@@ -46,6 +50,7 @@ class Counts:
                 sum(int((batch.sign < 0).sum()) for batch in inputs),
                 len(output),
                 int((output.sign < 0).sum()),
+                refused,
             )
         )
 
@@ -55,6 +60,7 @@ class Counts:
         self.taken_negative += other.taken_negative
         self.given += other.given
         self.given_negative += other.given_negative
+        self.refused += other.refused
 
 
 @dataclass(frozen=True)
@@ -97,10 +103,12 @@ class Shard:
     ) -> None:
         self._stage = stage
         self._windows: list[Window | None] = []
+        self._updates: list[bool] = []
         self._constant: dict[int, ChangeBatch] = {}
         for index, given in enumerate(stage.inputs):
             leg = None if given.leaf.leg is None else plan.legs[given.leaf.leg]
             self._windows.append(leg.window if isinstance(leg, StreamLeg) else None)
+            self._updates.append(isinstance(leg, UpdateLeg))
             if isinstance(leg, RelationLeg):
                 self._constant[index] = _relation_rows(relations, leg, given.keys, shard, shards)
         self._clocks = memory.array("clocks", np.int64, len(stage.inputs) + 1)
@@ -141,17 +149,19 @@ class Shard:
         return Outcome(concat(list(self.release(taken))), taken)
 
     def take(self, arrivals: Sequence[Arrival | None]) -> Taken:
-        """Take in one batch per input; late rows are left out."""
+        """Take in one batch per input; late rows are left out, late updates of relations are put off to the clock."""
         accepted, late = [], 0
         for index, (arrival, window) in enumerate(zip(arrivals, self._windows, strict=True)):
             rows = ChangeBatch.empty([column.dtype for column in self._stage.inputs[index].leaf.schema])
             if arrival is not None:
                 rows = arrival.rows
-                if window is not None and len(rows):
-                    behind = rows.ts < self._clocks[index]
-                    if behind.any():
-                        late += int(behind.sum())
-                        rows = rows.take(np.flatnonzero(~behind))
+                if window is not None:
+                    kept = np.flatnonzero(rows.ts >= self._clocks[index])
+                    late += len(rows) - len(kept)
+                    rows = rows if len(kept) == len(rows) else rows.take(kept)
+                elif self._updates[index] or self._stage.inputs[index].leaf.follows:
+                    late += int((rows.ts < self.clock).sum()) if self._stage.inputs[index].leaf.timed else 0
+                    rows = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
             accepted.append(rows)
         return self._place(accepted, [None if a is None else a.clock for a in arrivals], late)
 
@@ -171,15 +181,26 @@ class Shard:
                 self._clocks[index] = FOREVER
             elif clock is not None:
                 self._clocks[index] = max(int(self._clocks[index]), clock)
-        clock = int(self._clocks[:-1].min())
+        clock = self._reached()
         ready = []
         for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
             placed = rows if window is None or isinstance(window, Unbounded) else assign(window, rows)
-            ready.append(self._release(self._spools[index], placed, clock))
+            released = self._release(self._spools[index], placed, clock)
+            # Changes that were put off to one instant may take back one another.
+            put_off = self._stage.inputs[index].leaf.follows and not self._updates[index]
+            ready.append(net(released) if put_off else released)
         self._begun[0] = 1
         self._clocks[-1] = max(clock, self.clock)
         return Taken(tuple(accepted), late, tuple(ready), self.clock)
+
+    def _reached(self) -> int:
+        """The clock of the slowest input that is waited for; where there is none, just past that of the fastest."""
+        follows = np.array([given.leaf.follows for given in self._stage.inputs])
+        changing = np.array([index not in self._constant for index in range(len(follows))])
+        if (follows & changing).any() and not (~follows & changing).any():
+            return int(self._clocks[:-1][changing].max()) + (1 if any(self._updates) else 0)
+        return int(self._clocks[:-1][~follows].min())
 
     def release(self, taken: Taken) -> Iterator[ChangeBatch]:
         """Run the operators over what is ready, some instants at a time, and give their changes as they come.
@@ -211,7 +232,7 @@ class Shard:
             inputs = [results[id(child)] for child in node.inputs]
             output = operator.process(inputs, clock)
             results[id(node)] = output
-            counts.setdefault(name, Counts()).note(inputs, output)
+            counts.setdefault(name, Counts()).note(inputs, output, operator.refused)
         return results[id(self._stage.root)]
 
 

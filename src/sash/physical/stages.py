@@ -80,13 +80,17 @@ class _Cutter:
             case "Aggregate":
                 keys: tuple[int, ...] = node.arguments["keys"]
                 return self._keyed(node, parts, [(key,) for key in keys], [{n} for n in range(len(keys))])
+            case "Updates":
+                told = node.arguments["key"]
+                chosen = range(len(node.schema)) if told is None else told
+                return self._keyed(node, parts, [(n,) for n in chosen], [{n} for n in chosen])
             case "Distinct" | "SetOperation":
                 columns = range(len(node.schema))
                 return self._keyed(node, parts, [(n,) * len(parts) for n in columns], [{n} for n in columns])
-            case "Join" | "SemiJoin":
+            case "Join" | "SemiJoin" | "NrrJoin":
                 pairs: tuple[tuple[int, int], ...] = node.arguments["keys"]
                 split = len(node.inputs[0].schema)
-                both = node.operator == "Join"
+                both = node.operator == "Join" or node.arguments.get("kind") == "inner"
                 return self._keyed(
                     node, parts, pairs, [{left, split + right} if both else {left} for left, right in pairs]
                 )
@@ -125,7 +129,7 @@ class _Cutter:
     def _goes_along(self, part: _Part) -> bool:
         """Whether the subtree may as well run in the one shard that what is above it needs."""
         operations = [node for node in walk(part.node) if isinstance(node, Operation)]
-        heavy = any(node.operator not in (*_STATELESS, "Distinct", "Expire", "Union") for node in operations)
+        heavy = any(node.operator not in (*_STATELESS, "Distinct", "Expire", "Union", "Updates") for node in operations)
         return self._few and not heavy
 
     def cut(self, part: _Part) -> _Part:
@@ -139,7 +143,9 @@ class _Cutter:
             node = part.node
             self.forgetful |= _forgetful(node)
             stage = self.close(part)
-            leaf = Leaf(node.schema, node.expiry, node.pattern, stage=stage.index, horizon=node.horizon)
+            follows = all(given.leaf.follows for given in stage.inputs)
+            timed = any(given.leaf.timed for given in stage.inputs)
+            leaf = Leaf(node.schema, node.expiry, node.pattern, None, stage.index, node.horizon, follows, timed)
             self._cuts[id(node)] = _leaf_part(self._keep(leaf))
         return self._cuts[id(part.node)]
 

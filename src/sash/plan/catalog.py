@@ -24,12 +24,15 @@ class StreamEntry:
 
 @dataclass(frozen=True)
 class RelationEntry:
-    """A registered relation."""
+    """A registered relation; what it says is as in the plan's node."""
 
     name: str
     schema: Schema
     retroactive: bool = True
     changes: bool = False
+    key: tuple[int, ...] | None = None
+    waits: bool = True
+    timed: bool = True
 
 
 @dataclass

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from sash.errors import CheckpointError
 from sash.operators.netting import net_all
-from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
+from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range
@@ -168,9 +168,19 @@ class Round(StatefulProcessor):
         return 0 if before is None else len(self._layout.labels[before])
 
     def endless(self, stage: Stage) -> bool:
-        """Whether some input brings ever more rows that never expire, so that its log needs snapshots."""
-        leaves = [given.leaf for given in stage.inputs if given.leaf.expiry == "mono"]
-        return any(leaf.leg is None or not isinstance(self._plan.legs[leaf.leg], RelationLeg) for leaf in leaves)
+        """Whether some input brings ever more rows that must be kept in order, so that its log needs snapshots.
+
+        These are rows that never expire, updates of relations, and whatever meets a non-retroactive relation: what rows
+        got from it depends on versions of it that are gone.
+        """
+        if any(isinstance(node, Operation) and node.operator == "NrrJoin" for node in walk(stage.root)):
+            return True
+        leaves = [given.leaf for given in stage.inputs]
+        legs = [None if leaf.leg is None else self._plan.legs[leaf.leg] for leaf in leaves]
+        return any(
+            isinstance(leg, UpdateLeg) or (leaf.expiry == "mono" and not isinstance(leg, RelationLeg))
+            for leaf, leg in zip(leaves, legs, strict=True)
+        )
 
     def log(self, stage: Stage, index: int, chunks: _StateChunks, directory: dict[str, Any] | None) -> InputLog:
         """The log of an input, by how its rows end."""
@@ -178,7 +188,7 @@ class Round(StatefulProcessor):
         dtypes = [field.dtype for field in leaf.schema]
         if leaf.leg is not None:
             leg = self._plan.legs[leaf.leg]
-            expires = not isinstance(leg, RelationLeg) and isinstance(leg.window, Range)
+            expires = isinstance(leg, StreamLeg) and isinstance(leg.window, Range)
             return InputLog(chunks, dtypes, horizon=leaf.horizon if expires else None, directory=directory)
         # Rows may take back what only a snapshot has: nothing to net them with, and no need to.
         netting = net_all if leaf.expiry == "explicit" and not self.endless(stage) else None
@@ -220,6 +230,7 @@ class _ShardRun:
             yield from self._owner.outgoing(self._stage, self._shard, taken.clock, shard.release(taken))
             self._write(shard, taken, arena)
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
+            note.bad = sum(counts.refused for counts in taken.counts.values())
             del shard
             arena.seal(self._state["nonce"])
         yield note
