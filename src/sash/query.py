@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sash.spark.output import Mode
     from sash.spark.plan import Inputs
+    from sash.spark.reread import Reread
     from sash.spark.sinks import Running, Sink
 
 
@@ -50,8 +51,11 @@ class Query:
         """
         from sash.spark.session import apply_settings
 
+        for name in self.planned.changing:
+            if name.lower() in self.inputs.reread:
+                raise CatalogError(f"relation {name} is read again while a query runs: start the query with start()")
         apply_settings(self.spark, self._width)
-        return self._changes(mode, key)
+        return self._changes(mode, key, self.inputs)
 
     def start(
         self,
@@ -73,31 +77,58 @@ class Query:
         from sash.spark.session import query_settings
         from sash.spark.sinks import start_query
 
-        beating = [name for name in self.planned.streams if self.inputs.streams[name.lower()].heartbeat is not None]
-        if beating and trigger in ("available_now", "once"):
+        beating = self._beating
+        ends = trigger in ("available_now", "once")
+        if beating and ends:
             raise CatalogError(
                 f"stream {beating[0]} has a heartbeat, so its input has no end: trigger {trigger!r} cannot be"
             )
         place, temporary = self._place(checkpoint, name)
         check_fingerprint(self.spark, place, self._fingerprint())
+        inputs, tables = self._read_tables(place)
         with query_settings(self.spark, self._width, place):
-            changes = self._changes(mode, key)
+            changes = self._changes(mode, key, inputs)
             written = {option: str(value) for option, value in options.items()}
-            return start_query(changes, sink, written, trigger, place, name, temporary)
+            running = start_query(changes, sink, written, trigger, place, name, temporary)
+        return running.reading(tables, again=not ends)
+
+    @property
+    def _beating(self) -> list[str]:
+        """The streams, and relations with updates, that have a heartbeat."""
+        sources = {name: self.inputs.streams.get(name.lower()) for name in self._flowing}
+        return [name for name, source in sources.items() if source is not None and source.heartbeat is not None]
+
+    @property
+    def _flowing(self) -> tuple[str, ...]:
+        return (*self.planned.streams, *self.planned.changing)
+
+    def _read_tables(self, place: str) -> tuple[Inputs, dict[str, Reread]]:
+        """The tables that are read again, read for the first time, and what the query reads with their updates in it."""
+        from sash.spark.plan import Source
+        from sash.spark.reread import READ_AT, READING, Reread
+
+        streams, tables = dict(self.inputs.streams), {}
+        for name in map(str.lower, self.planned.changing):
+            if name in self.inputs.reread:
+                tables[name] = Reread(self.spark, self.inputs.reread[name], f"{place.rstrip('/')}/relations/{name}")
+                tables[name].refresh()
+                time = READING if self.planned.streams else READ_AT
+                streams[name] = Source(tables[name].updates(), time=time)
+        return replace(self.inputs, streams=streams), tables
 
     @property
     def _width(self) -> int:
         """How many shards there is work for."""
         return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
-    def _changes(self, mode: Mode, key: Sequence[str] | None) -> DataFrame:
+    def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: Inputs) -> DataFrame:
         from sash.spark.output import MODES
         from sash.spark.plan import change_frame
 
         if mode not in MODES:
             raise CatalogError(f"unknown output mode {mode!r}; use one of {', '.join(MODES)}")
         positions = self._key(key, needed=mode == "upsert")
-        return change_frame(self.planned.physical, self.schema, self.inputs, self._width, mode, positions)
+        return change_frame(self.planned.physical, self.schema, inputs, self._width, mode, positions)
 
     def _key(self, names: Sequence[str] | None, *, needed: bool) -> tuple[int, ...] | None:
         """The columns that tell the answer's rows apart, as the user names them or as the plan knows them."""
@@ -130,5 +161,6 @@ class Query:
             "plan": tree(self.planned.optimized),
             "shards": self.shards,
             "streams": list(streams),
-            "heartbeats": [name for name in streams if self.inputs.streams[name.lower()].heartbeat is not None],
+            "relations": list(self.planned.changing),
+            "heartbeats": self._beating,
         }

@@ -340,8 +340,10 @@ EXAMPLES: tuple[tuple[str, str, str], ...] = (
     (
         "push_relation_join_below_negation",
         "below_anti_join",
-        f"SELECT q.price, p.list FROM (SELECT s.item, s.price FROM {_S} LEFT ANTI JOIN {_R} ON s.store = r.store AND "
-        "s.price < r.price) q LEFT JOIN prices p ON q.item = p.item",
+        (
+            f"SELECT q.price, p.list FROM (SELECT s.item, s.price FROM {_S} LEFT ANTI JOIN {_R} "
+            "ON s.store = r.store AND s.price < r.price) q LEFT JOIN prices p ON q.item = p.item"
+        ),
     ),
     (
         "push_relation_join_below_negation",

@@ -23,6 +23,7 @@ _REASONS = {
     "plan": "the query is now planned differently, over other columns or by other rules",
     "shards": "it was written with another number of shards",
     "streams": "the streams are others, or in another order",
+    "relations": "the relations that change are others",
     "heartbeats": "other streams had a heartbeat",
 }
 

@@ -27,6 +27,7 @@ from sash.spark.labels import shard_labels
 from sash.spark.legs import leg_frame, relation_table
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import Mode
+from sash.spark.reread import Table
 from sash.spark.scatter import TIME, Beat, Scatter, Target
 from sash.spark.stage import Layout, Round
 from sash.spark.updates import update_frame, update_time
@@ -54,12 +55,13 @@ class Source:
 class Inputs:
     """Everything that a query reads: streams and relations' updates, and relations that never change, by name.
 
-    `control` is a stream of (stream, ts): clocks set by hand.
+    `control` is a stream of (stream, ts): clocks set by hand. `reread` are tables that a query reads again while it runs.
     """
 
     streams: Mapping[str, Source]
     relations: Mapping[str, DataFrame] = field(default_factory=dict)
     control: DataFrame | None = None
+    reread: Mapping[str, Table] = field(default_factory=dict)
 
 
 def change_frame(

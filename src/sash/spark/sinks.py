@@ -17,6 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 import sash.errors
 from sash.errors import CatalogError, SashError
 from sash.spark.plan import METRICS
+from sash.spark.reread import Reread
 
 Sink = str | Callable[[DataFrame, int], None]
 
@@ -80,6 +81,18 @@ class Running:
         self._temporary = temporary
         self._totals = dict.fromkeys(("rows_in", "rows_out", "late", "bad", "rebuilt"), 0)
         self._counted = -1
+        self._tables: dict[str, Reread] = {}
+
+    def reading(self, tables: dict[str, Reread], *, again: bool) -> Running:
+        """Take charge of the tables that the query reads, and read them again and again where that is wanted."""
+        self._tables = tables
+        for table in tables.values() if again else ():
+            table.start()
+        return self
+
+    def refresh(self) -> int:
+        """Read the relations that are read again now, not only at their times; how many updates that gave."""
+        return sum(table.refresh() for table in self._tables.values())
 
     @property
     def query(self) -> StreamingQuery:
@@ -93,6 +106,8 @@ class Running:
 
     def stop(self) -> None:
         """Stop it; its checkpoint stays, unless it was a temporary one."""
+        for table in self._tables.values():
+            table.stop()
         self._query.stop()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
