@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from sash.physical.legs import LegRunner
-from sash.physical.nodes import PhysicalPlan, StreamLeg
+from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg
 from sash.physical.shard import Arrival, Shard
-from sash.plan.catalog import Catalog, StreamEntry
+from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.nodes import Range
 from sash.planning import plan_query
 from sash.rows import parse_schema
@@ -32,6 +32,23 @@ QUERIES = {
     "top": "SELECT k, x FROM s [RANGE 50 MICROSECONDS] ORDER BY x DESC LIMIT 3",
     "chain": "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(DISTINCT g) AS n FROM s [RANGE 50 MICROSECONDS] GROUP BY k) GROUP BY n",
     "sliding": "SELECT k, COUNT(*) AS n FROM s [RANGE 50 MICROSECONDS SLIDE 7 MICROSECONDS] GROUP BY k",
+    "relation": "SELECT s.g, t.x FROM s [RANGE 50 MICROSECONDS] JOIN t ON s.k = t.k",
+    "relation_outer": "SELECT t.g, COUNT(*) AS n FROM s [RANGE 50 MICROSECONDS] FULL JOIN t ON s.k = t.k GROUP BY t.g",
+    "relation_by_another_column": "SELECT s.k, t.k AS j FROM s [RANGE 50 MICROSECONDS] LEFT JOIN t ON s.g = t.g",
+    "nrr": "SELECT s.g, n.x FROM s [RANGE 50 MICROSECONDS] JOIN n ON s.k = n.k",
+    "nrr_by_another_column": "SELECT s.k, n.k AS j FROM s [RANGE 50 MICROSECONDS] LEFT JOIN n ON s.g = n.g",
+    "nrr_group": "SELECT n.g, COUNT(*) AS c FROM s [RANGE 50 MICROSECONDS] JOIN n ON s.k = n.k GROUP BY n.g",
+    "nrr_over_group": (
+        "SELECT q.k, q.c, n.x FROM (SELECT k, COUNT(*) AS c FROM s [RANGE 50 MICROSECONDS] GROUP BY k) AS q "
+        "JOIN n ON q.k = n.k"
+    ),
+    "nrr_over_distinct": (
+        "SELECT q.k, COUNT(*) AS c FROM (SELECT DISTINCT k, g FROM s [RANGE 50 MICROSECONDS]) AS q JOIN n ON q.g = n.g "
+        "GROUP BY q.k"
+    ),
+    "nrr_over_join": (
+        "SELECT s.g, n.x FROM s [RANGE 50 MICROSECONDS] JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k JOIN n ON s.k = n.k"
+    ),
 }
 
 
@@ -45,6 +62,13 @@ def rows(rng: np.random.Generator, start: int, stop: int) -> ChangeBatch:
         pa.array(rng.choice(["a", "bb", "a string that is longer than sixteen bytes"], count)),
     )
     return ChangeBatch(ts, np.full(count, FOREVER), np.ones(count, np.int8), columns)
+
+
+def updates(rng: np.random.Generator, start: int, stop: int) -> ChangeBatch:
+    """Updates of a relation, with the time at which each was made in the last column."""
+    batch = rows(rng, start, stop)
+    sign = rng.choice(np.array([1, 1, -1], np.int8), len(batch))
+    return ChangeBatch(batch.ts, batch.exp, sign, (*batch.columns[1:], pa.array(batch.ts))).sorted()
 
 
 class Chain:
@@ -66,7 +90,7 @@ class Chain:
                 leg = None if given.leaf.leg is None else self.plan.legs[given.leaf.leg]
                 length = None
                 if isinstance(leg, StreamLeg):
-                    assert isinstance(leg.window, Range)
+                    assert isinstance(leg.window, Range)  # updates of relations never expire
                     length = leg.window.length + (leg.window.slide or 0)
                 kept = [
                     batch
@@ -87,7 +111,7 @@ class Chain:
                     arrivals.append(Arrival(before.changes, before.clock))
                 else:
                     leg = self.plan.legs[given.leaf.leg or 0]
-                    assert isinstance(leg, StreamLeg)
+                    assert isinstance(leg, StreamLeg | UpdateLeg)
                     arrivals.append(Arrival(self.legs[given.leaf.leg or 0].run(streams[leg.stream]), clock))
             outcome = self.shards[number].run(arrivals)
             for log, accepted in zip(self.logs[number], outcome.taken.accepted, strict=True):
@@ -105,7 +129,13 @@ def listed(batch: ChangeBatch) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_rebuilt_after_every_batch(name: str) -> None:
-    catalog = Catalog({stream: StreamEntry(stream, SCHEMA, "ts") for stream in ("s", "r")})
+    catalog = Catalog(
+        {stream: StreamEntry(stream, SCHEMA, "ts") for stream in ("s", "r")},
+        {
+            "t": RelationEntry("t", SCHEMA[1:], changes=True, key=(0,)),
+            "n": RelationEntry("n", SCHEMA[1:], retroactive=False, changes=True, key=(0,)),
+        },
+    )
     plan = plan_query(QUERIES[name], catalog).physical
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -113,6 +143,7 @@ def test_rebuilt_after_every_batch(name: str) -> None:
         for step in range(14):
             start = step * 20
             streams = {"s": rows(rng, start, start + 20), "r": rows(rng, start, start + 20)}
+            streams |= {"t": updates(rng, start, start + 20), "n": updates(rng, start, start + 20)}
             clock = start + int(rng.integers(0, 20)) if step < 13 else int(FOREVER)
             streams = {n: b.take(np.flatnonzero(b.ts >= max(0, (start - 20)))) for n, b in streams.items()}
             expected = listed(steady.advance(streams, clock))

@@ -89,7 +89,7 @@ def test_differential_updates_restarted_after_every_batch(spark: SparkSession, t
     keys = {"names": ["k"], "bands": ["id"]}
     local = replay(SQL, {"s": rows}, {"bands": bands}, nrrs={"names": names}, keys=keys, unit="us", until=last - 1)
     expected = Counter((change.op, change.ts, *change.row.values()) for change in local.changes)
-    assert len(expected) > 100
+    assert len(expected) > 50
     assert sink.read() == expected
 
 

@@ -89,6 +89,8 @@ class _Cutter:
                 return self._keyed(node, parts, [(n,) * len(parts) for n in columns], [{n} for n in columns])
             case "Join" | "SemiJoin" | "NrrJoin":
                 pairs: tuple[tuple[int, int], ...] = node.arguments["keys"]
+                if node.operator == "NrrJoin" and not _repeatable(node.inputs[0]):
+                    parts[0] = self.cut(parts[0])
                 split = len(node.inputs[0].schema)
                 both = node.operator == "Join" or node.arguments.get("kind") == "inner"
                 return self._keyed(
@@ -178,6 +180,17 @@ def _forgetful(node: Physical) -> set[int]:
     operations = [below for below in node.inputs if isinstance(below, Operation)]
     mine = {id(node)} if isinstance(node, Operation) and node.operator == "Distinct" else set()
     return mine.union(*(_forgetful(below) for below in operations))
+
+
+def _repeatable(node: Physical) -> bool:
+    """Whether rows come out of the node at times that its live rows alone tell.
+
+    What a row gets from a non-retroactive relation depends on when it comes. A GROUP BY's row, or a DISTINCT's, may have
+    come when a row that is gone since came or went: a stage built again would let it come at another time.
+    """
+    return isinstance(node, Leaf) or (
+        node.operator in (*_STATELESS, "Expire", "Join", "NrrJoin", "Union") and all(map(_repeatable, node.inputs))
+    )
 
 
 def _leaf_part(leaf: Leaf) -> _Part:
