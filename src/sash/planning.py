@@ -9,6 +9,7 @@ from sash.optimizer.optimizer import optimize
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
+from sash.plan.annotated import PlanNode, annotated
 from sash.plan.catalog import Catalog
 from sash.plan.nodes import Node, Relation, Stream, walk
 from sash.plan.options import DEFAULT, Options
@@ -33,6 +34,11 @@ class Planned:
     def schema(self) -> Schema:
         """The columns of the answer."""
         return self.written.schema
+
+    @property
+    def plan(self) -> PlanNode:
+        """The optimized logical plan, to be walked."""
+        return annotated(self.optimized)
 
     @property
     def pattern(self) -> Pattern:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
 from sash.physical.explain import explain
+from sash.plan.annotated import PlanNode
 from sash.plan.keys import keys
+from sash.plan.patterns import Pattern
 from sash.plan.tree import tree
 from sash.plan.types import Schema
 from sash.planning import Planned
@@ -38,6 +40,16 @@ class Query:
     def schema(self) -> Schema:
         """The columns of the answer."""
         return self.planned.schema
+
+    @property
+    def plan(self) -> PlanNode:
+        """The optimized logical plan: nodes to walk, each with the update pattern of its output."""
+        return self.planned.plan
+
+    @property
+    def pattern(self) -> Pattern:
+        """The update pattern of the answer."""
+        return self.planned.pattern
 
     def explain(self) -> str:
         """The plan as text, update patterns, stages and buffers included."""
