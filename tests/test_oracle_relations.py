@@ -145,6 +145,20 @@ def test_what_is_wrong_with_updates_and_keys_is_said() -> None:
         replay(JOIN, {"s": S}, {"t": T}, keys={"t": ["z"]})
 
 
+def test_distinct_over_an_input_that_was_cut_can_be_cut_itself() -> None:
+    query = case(
+        "distinct",
+        "",
+        {"s": 5},
+        sash="SELECT SUM(DISTINCT a.k) AS t FROM {s} AS a JOIN t ON a.k = t.k",
+        duck="SELECT CAST(SUM(DISTINCT a.k) AS BIGINT) AS t FROM {s} AS a "
+        f"JOIN t_rows AS t ON a.k = t.k AND {met('t', 'a.ts')}",
+        nrrs={"t": T},
+        keys={"t": ["name"]},
+    )
+    assert_oracle(query, shards=5, batch=2)
+
+
 NRR_OVER_JOIN = case(
     "pinned",
     "",

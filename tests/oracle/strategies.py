@@ -355,10 +355,10 @@ def changing_cases(draw: st.DrawFn, depth: int = 2) -> Case:
 @st.composite
 def nonretroactive_cases(draw: st.DrawFn) -> Case:
     """A stream, or a join of two, that meets a non-retroactive relation `t`; something over it."""
-    view = draw(windows("s").filter(lambda view: view.slide is None))
+    view = draw(windows("s"))
     views, left, moment = {"s_w": view}, f"s {clause(view, 's')} AS a", "a.ts"
     plain = "s_w AS a"
-    if draw(st.integers(0, 2)) == 2:
+    if view.slide is None and draw(st.integers(0, 2)) == 2:
         other = draw(windows("r").filter(lambda view: view.slide is None))
         views["r_w"] = other
         left, plain = f"{left} JOIN r {clause(other, 's')} AS b ON a.g = b.g", "s_w AS a JOIN r_w AS b ON a.g = b.g"

@@ -46,6 +46,9 @@ QUERIES = {
         "SELECT q.k, COUNT(*) AS c FROM (SELECT DISTINCT k, g FROM s [RANGE 50 MICROSECONDS]) AS q JOIN n ON q.g = n.g "
         "GROUP BY q.k"
     ),
+    "nrr_sliding": (
+        "SELECT n.g, COUNT(*) AS c FROM s [RANGE 50 MICROSECONDS SLIDE 17 MICROSECONDS] JOIN n ON s.k = n.k GROUP BY n.g"
+    ),
     "nrr_over_join": (
         "SELECT s.g, n.x FROM s [RANGE 50 MICROSECONDS] JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k JOIN n ON s.k = n.k"
     ),
@@ -91,7 +94,7 @@ class Chain:
                 length = None
                 if isinstance(leg, StreamLeg):
                     assert isinstance(leg.window, Range)  # updates of relations never expire
-                    length = leg.window.length + (leg.window.slide or 0)
+                    length = given.leaf.horizon
                 kept = [
                     batch
                     for batch in log

@@ -29,6 +29,7 @@ from sash.plan.nodes import (
     Union,
     mirrored,
     walk,
+    with_children,
 )
 from sash.plan.patterns import Pattern, is_nonretroactive, is_table, pattern
 from sash.plan.types import BIGINT, Field, Schema
@@ -49,6 +50,7 @@ class Lowering:
         self.legs: list[Leg] = []
         self.distincts: list[tuple[Distinct, Operation]] = []
         self._spoken = spoken
+        self._grids: dict[Stream, int] = {}
         self._done: dict[Node, Physical] = {}
 
     def lower(self, node: Node) -> Physical:
@@ -68,7 +70,8 @@ class Lowering:
             )
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
         expiry: OutputExpiry = "mono" if isinstance(source.window, Unbounded) else "fifo"
-        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=_horizon(node))
+        horizon = _horizon(node) + self._grids.get(source, 0)
+        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=horizon)
 
     def _operation(self, node: Node) -> Physical:
         match node:
@@ -195,6 +198,15 @@ class Lowering:
                 return result
 
     def _meeting(self, node: Join) -> Operation:
+        """A join with a non-retroactive relation; rows of a stream meet it at their own times, before they are sampled."""
+        stream = _only_stream(node.left)
+        if stream is not None and isinstance(stream.window, Range) and stream.window.slide is not None:
+            slide = stream.window.slide
+            plain = replace(stream, window=Range(stream.window.length))
+            self._grids[plain] = max(slide, self._grids.get(plain, 0))
+            met = self._meeting(replace(node, left=_with_stream(node.left, plain)))
+            arguments: dict[str, Any] = {"slide": slide}
+            return Operation("Sample", arguments, (met,), node.schema, met.expiry, met.pattern, met.horizon)
         left, right = self.lower(node.left), self.lower(node.right)
         arguments = {"kind": node.kind, "keys": node.keys, "condition": node.condition}
         return Operation(
@@ -284,6 +296,23 @@ def is_leg(node: Node) -> bool:
             )
         case _:
             return False
+
+
+def _only_stream(node: Node) -> Stream | None:
+    """The stream whose rows come out of the node one by one, as they came; None where rows are put together."""
+    while not isinstance(node, Stream):
+        looks_up = isinstance(node, Join) and (is_table(node.right) or is_nonretroactive(node.right))
+        if not isinstance(node, Filter | Project) and not looks_up:
+            return None
+        node = node.children[0]
+    return node
+
+
+def _with_stream(node: Node, stream: Stream) -> Node:
+    """The node over another stream."""
+    if isinstance(node, Stream):
+        return stream
+    return with_children(node, (_with_stream(node.children[0], stream), *node.children[1:]))
 
 
 def leg_source(node: Node) -> Stream | Relation:

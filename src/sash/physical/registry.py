@@ -17,6 +17,7 @@ from sash.operators.join import Join
 from sash.operators.lookup import Lookup
 from sash.operators.nrr_join import NrrJoin
 from sash.operators.project import Project
+from sash.operators.sample import Sample
 from sash.operators.semi_join import SemiJoin
 from sash.operators.set_operation import SetOperation
 from sash.operators.top_k import TopK
@@ -36,6 +37,7 @@ OPERATORS: Mapping[str, Any] = {
     "Lookup": Lookup,
     "NrrJoin": NrrJoin,
     "Project": Project,
+    "Sample": Sample,
     "SemiJoin": SemiJoin,
     "SetOperation": SetOperation,
     "TopK": TopK,

@@ -59,6 +59,7 @@ class _Cutter:
         self.forgetful: set[int] = set()
         self._parts: dict[int, _Part] = {}
         self._cuts: dict[int, _Part] = {}
+        self._origins: dict[int, int] = {}
         self._kept: list[Physical] = []
 
     def part(self, node: Physical) -> _Part:
@@ -66,12 +67,13 @@ class _Cutter:
         if id(node) not in self._parts:
             self._kept.append(node)
             self._parts[id(node)] = _leaf_part(node) if isinstance(node, Leaf) else self._operation(node)
+            self._origins[id(self._parts[id(node)].node)] = id(node)
         return self._parts[id(node)]
 
     def _operation(self, node: Operation) -> _Part:
         parts = [self.part(child) for child in node.inputs]
         match node.operator:
-            case "Filter" | "Project" | "Lookup" | "Combine" | "Expire":
+            case "Filter" | "Project" | "Lookup" | "Combine" | "Expire" | "Sample":
                 (part,) = parts
                 loose = part.loose and node.operator in _STATELESS
                 return _Part(_over(node, parts), _through(node, part.attributes), loose, part.single)
@@ -143,7 +145,7 @@ class _Cutter:
             return _leaf_part(self._keep(replace(part.node)))
         if id(part.node) not in self._cuts:
             node = part.node
-            self.forgetful |= _forgetful(node)
+            self.forgetful |= {self._origins[below] for below in _forgetful(node)}
             stage = self.close(part)
             follows = all(given.leaf.follows for given in stage.inputs)
             timed = any(given.leaf.timed for given in stage.inputs)
@@ -189,7 +191,8 @@ def _repeatable(node: Physical) -> bool:
     come when a row that is gone since came or went: a stage built again would let it come at another time.
     """
     return isinstance(node, Leaf) or (
-        node.operator in (*_STATELESS, "Expire", "Join", "NrrJoin", "Union") and all(map(_repeatable, node.inputs))
+        node.operator in (*_STATELESS, "Expire", "Join", "NrrJoin", "Sample", "Union")
+        and all(map(_repeatable, node.inputs))
     )
 
 

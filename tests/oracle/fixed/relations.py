@@ -148,6 +148,8 @@ NON_RETROACTIVE = (
     _nrr("nrr_keyed", "a.ts AS at, i.name AS name", "{s} AS a JOIN {i} AS i ON a.k = i.k AND {met}", {"s": 5}, nrrs={"items": KEYED}, keys={"items": ["k"]}),
     _nrr("nrr_by_another_column", "a.ts AS at, i.k AS k", "{s} AS a JOIN {i} AS i ON a.v = i.price AND {met}", {"s": 5}, nrrs={"items": [{**row, "price": (row["k"] or 0) + row["ts"] % 5} for row in KEYED]}, keys={"items": ["k"]}),
     _nrr("nrr_thinned", "a.ts AS at, i.name AS name", "{s} AS a JOIN {i} AS i ON a.k = i.k AND i.name <> 'uno' AND a.v > 3 AND {met}", {"s": 5}),
+    _nrr("nrr_slide", "a.ts AS at, i.name AS name", "{s} AS a LEFT JOIN {i} AS i ON a.k = i.k AND {met}", {"s": View("s", 5, slide=4)}),
+    _nrr("nrr_slide_group", "i.name AS name, COUNT(*) AS n", "{s} AS a JOIN {i} AS i ON a.k = i.k AND {met} WHERE a.v > 1 GROUP BY i.name", {"s": View("s", 3, slide=5)}),
     _nrr("nrr_unbounded", "a.ts AS at, i.name AS name", "{s} AS a JOIN {i} AS i ON a.k = i.k AND {met}", {"s": None}),
     _nrr("nrr_below_group", "i.name AS name, COUNT(*) AS n, SUM(a.v) AS t", "{s} AS a JOIN {i} AS i ON a.k = i.k AND {met} GROUP BY i.name", {"s": 5}, ),
     _nrr("nrr_below_count", "COUNT(*) AS n, MIN(i.name) AS m", "{s} AS a LEFT JOIN {i} AS i ON a.k = i.k AND {met}", {"s": 5}, empties=False),
