@@ -58,7 +58,7 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
     with pytest.raises(CatalogError, match="found by key"):
         engine.relation("r", spark.range(3), changes=True, refresh="1 second")
     engine.relation("r", spark.range(3), key="ID", retroactive=False)
-    with pytest.raises(StrategyError, match="not available"):
+    with pytest.raises(StrategyError, match="there is no strategy"):
         engine.sql("SELECT value FROM s [NOW]", strategy="wild")
 
 
