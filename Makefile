@@ -22,8 +22,9 @@ $(STAMP): pyproject.toml scripts/setup-python.sh
 demo: setup  ## a continuous query over a stream of sales, for about a minute (ARGS="--plain": lines)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash demo $(ARGS)
 
-test: setup  ## all tests (ARGS="-m 'not spark'": without Spark)
-	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/python -m pytest $(ARGS)
+test: setup  ## all tests: first those without Spark, side by side, then those with (ARGS="tests/sql": just some)
+	@export JAVA_HOME="$$(scripts/setup-java.sh)" && if [ -n "$(ARGS)" ]; then $(BIN)/python -m pytest $(ARGS); else \
+	$(BIN)/python -m pytest -m "not spark" -n 2 && $(BIN)/python -m pytest -m spark; fi
 
 check: $(STAMP)  ## format, lint, types, and who imports whom
 	$(BIN)/ruff format --check src tests examples scripts

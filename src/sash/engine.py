@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from sash.durations import microseconds
-from sash.errors import CatalogError, UnknownNameError, UnsupportedSqlError
-from sash.plan.catalog import Catalog, RelationEntry, stream_entry
+from sash.errors import CatalogError, UnknownNameError
+from sash.plan.catalog import OP, Catalog, RelationEntry, missing_op, stream_entry, time_field
 from sash.plan.options import Options
-from sash.plan.statistics import declared
+from sash.plan.statistics import Statistics, declared
+from sash.plan.types import Schema
 from sash.planning import plan_query
 from sash.query import Query
+from sash.rows import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from sash.metrics import MetricsServer
     from sash.spark.listener import BatchListener
     from sash.spark.plan import Source
+    from sash.spark.reread import Table
     from sash.spark.sinks import Running
     from sash.spark.window_store import Keeping
     from sash.transactions.recorder import Recorder
@@ -60,6 +63,8 @@ class Engine:
         self._catalog = Catalog(native_type=self._native_type)
         self._streams: dict[str, Source] = {}
         self._relations: dict[str, DataFrame] = {}
+        self._updates: dict[str, Source] = {}
+        self._tables: dict[str, Table] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._running: dict[str, Running] = {}
         self._keeping: list[Keeping] = []
@@ -107,44 +112,146 @@ class Engine:
     def relation(
         self,
         name: str,
-        df: DataFrame,
-        key: Sequence[str] | None = None,
+        df: DataFrame | Callable[[], DataFrame],
+        key: str | Sequence[str] | None = None,
         retroactive: bool = True,
         changes: bool = False,
+        time: str = "ts",
+        heartbeat: str | None = None,
+        refresh: str | None = None,
+        bad_rows: Literal["fail", "drop"] = "fail",
         rows: float | None = None,
         distinct: Mapping[str, float] | None = None,
     ) -> None:
-        """Register a table that never changes under a name. `key` names columns that are unique in it.
+        """Register a table under a name; `key` names columns that are unique in it.
+
+        Without `changes` it is read once, when a query starts. With `changes`, a streaming `df` brings its updates: the
+        relation's columns, `time` (when the update was made) and `_op`, '+' or '-'. With a key, '+' replaces the key's row
+        (`_op` may be left out) and '-' deletes it; without one, rows are a bag. An update counts from its time on, or, if
+        it comes later than that, from when it comes, and is counted as late. Queries do not wait for updates unless there
+        is a `heartbeat`: then the updates' time holds a query back, and the wall clock moves it on while none comes.
+
+        A `df` that is not streaming, or a function that gives one, is read again every `refresh` while a query runs; what
+        differs, by key, is updated then. (A function reads anew what a DataFrame may have cached, such as lists of files.)
+
+        With `retroactive=False`, an update concerns only stream rows that come after it; else it also adds and takes back
+        results of rows that are already there. Updates without time or `_op` fail the query, or are dropped and counted.
 
         `rows` and `distinct` (how many values a column has, by name) help to choose plans.
         """
-        from sash.spark.types import read_schema
+
+        def known(schema: Schema) -> Statistics:
+            return declared(name, tuple(field.name for field in schema), rows=rows, distinct=distinct)
 
         self._claim(name)
-        if changes or df.isStreaming:
-            raise UnsupportedSqlError(
-                f"relation {name}: relations that change are not supported yet; register plain data"
-            )
-        if not retroactive:
-            raise UnsupportedSqlError(f"relation {name}: non-retroactive relations are not supported yet")
+        if not changes:
+            if callable(df) or df.isStreaming or refresh is not None or heartbeat is not None:
+                raise CatalogError(f"relation {name} is a stream, or read again: then it changes, so say changes=True")
+            self._register_table(name, df, key, retroactive, known)
+        elif not callable(df) and df.isStreaming:
+            if refresh is not None:
+                raise CatalogError(f"relation {name} is a stream of updates: there is nothing to refresh")
+            self._register_updates(name, df, key, retroactive, time, heartbeat, bad_rows, known)
+        else:
+            if refresh is None or heartbeat is not None:
+                raise CatalogError(
+                    f"relation {name} changes, but is not a stream: say how often it is read again, as in "
+                    'refresh="10 seconds", without a heartbeat; or register a stream of updates'
+                )
+            self._register_reread(name, df, key, retroactive, refresh, known)
+
+    def _register_table(
+        self,
+        name: str,
+        df: DataFrame,
+        key: str | Sequence[str] | None,
+        retroactive: bool,
+        known: Callable[[Schema], Statistics],
+    ) -> None:
+        from sash.spark.reread import refuse_duplicate_keys
+        from sash.spark.types import read_schema
+
         schema, refused = read_schema(df)
-        names = {field.name.lower() for field in schema}
-        for column in key or ():
-            if column.lower() not in names:
-                raise CatalogError(f"relation {name} has no column {column!r} to be its key")
-        statistics = declared(name, tuple(field.name for field in schema), rows=rows, distinct=distinct)
+        columns = key_columns(name, schema, key)
+        if columns is not None:
+            refuse_duplicate_keys(name, df, [schema[column].name for column in columns])
+        entry = RelationEntry(name, schema, retroactive, key=columns, statistics=known(schema))
         self._refused[name.lower()] = refused
         self._relations[name.lower()] = df
-        self._catalog.relations[name.lower()] = RelationEntry(name, schema, statistics=statistics)
+        self._catalog.relations[name.lower()] = entry
+
+    def _register_updates(
+        self,
+        name: str,
+        df: DataFrame,
+        key: str | Sequence[str] | None,
+        retroactive: bool,
+        time: str,
+        heartbeat: str | None,
+        bad_rows: str,
+        known: Callable[[Schema], Statistics],
+    ) -> None:
+        from sash.spark.plan import Source
+        from sash.spark.types import read_schema
+
+        all_columns, refused = read_schema(df)
+        found = time_field(f"relation {name}", all_columns, time)
+        schema = tuple(field for field in all_columns if field.name not in (found, OP))
+        if key is None and OP not in df.columns:
+            raise CatalogError(missing_op(name))
+        if bad_rows not in ("fail", "drop"):
+            raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
+        beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
+        columns = key_columns(name, schema, key)
+        entry = RelationEntry(
+            name, schema, retroactive, changes=True, key=columns, waits=beat is not None, statistics=known(schema)
+        )
+        self._refused[name.lower()] = refused
+        self._updates[name.lower()] = Source(df, 0, beat, bad_rows == "drop", found)
+        self._catalog.relations[name.lower()] = entry
+
+    def _register_reread(
+        self,
+        name: str,
+        df: DataFrame | Callable[[], DataFrame],
+        key: str | Sequence[str] | None,
+        retroactive: bool,
+        refresh: str,
+        known: Callable[[Schema], Statistics],
+    ) -> None:
+        from sash.spark.reread import Table
+        from sash.spark.types import read_schema
+
+        read = df if callable(df) else lambda: df
+        schema, refused = read_schema(read())
+        columns = key_columns(name, schema, key)
+        if columns is None:
+            raise CatalogError(f"relation {name} is read again, and what differs is found by key: name its key=...")
+        table = Table(name, read, schema, columns, microseconds(refresh, "refresh"))
+        entry = RelationEntry(
+            name,
+            schema,
+            retroactive,
+            changes=True,
+            key=columns,
+            waits=False,
+            timed=False,
+            statistics=known(schema),
+        )
+        self._refused[name.lower()] = refused
+        self._tables[name.lower()] = table
+        self._catalog.relations[name.lower()] = entry
 
     def drop(self, name: str) -> None:
         """Forget a stream or relation; queries that were made over it go on."""
         known = name.lower()
-        if known not in self._streams and known not in self._relations:
+        if known not in self._catalog.streams and known not in self._catalog.relations:
             raise CatalogError(f"there is no stream or relation {name}")
         for registered in (
             self._streams,
             self._relations,
+            self._updates,
+            self._tables,
             self._refused,
             self._catalog.streams,
             self._catalog.relations,
@@ -175,7 +282,7 @@ class Engine:
         except UnknownNameError as problem:
             self._explain_refused(text, problem)
             raise
-        inputs = Inputs(dict(self._streams), dict(self._relations))
+        inputs = Inputs({**self._streams, **self._updates}, dict(self._relations), reread=dict(self._tables))
         return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._keep)
 
     @property
@@ -343,14 +450,15 @@ class Engine:
     def _claim(self, name: str) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise CatalogError(f"{name!r} cannot be written in SQL: use letters, digits and _ in a name")
-        if name.lower() in self._streams or name.lower() in self._relations:
+        if name.lower() in (*self._catalog.streams, *self._catalog.relations):
             raise CatalogError(f"{name} is already registered")
 
     def _native_type(self, name: str, sql: str) -> pa.DataType | None:
         from sash.spark.types import expression_type
 
         source = self._streams.get(name.lower())
-        return expression_type(self._relations[name.lower()] if source is None else source.frame, sql)
+        frame = self._relations.get(name.lower()) if source is None else source.frame
+        return None if frame is None else expression_type(frame, sql)
 
     def _explain_refused(self, text: str, problem: UnknownNameError) -> None:
         """If the unknown name is of a column that was left out for its type, say so."""

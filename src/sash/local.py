@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from sash.physical.legs import LegRunner
-from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage, StreamLeg
+from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
 from sash.physical.registry import Relations
 from sash.physical.shard import Arrival, Counts, Outcome, Shard, partition
 from sash.plan.nodes import Node
@@ -44,8 +44,8 @@ class LocalRun:
     def advance(self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int]) -> ChangeBatch:
         """Take in the rows of a micro-batch and the clocks of the streams that were heard from."""
         legs = [
-            runner.run(rows[leg.stream]) if runner is not None and isinstance(leg, StreamLeg) and leg.stream in rows
-            else None
+            None if runner is None or isinstance(leg, RelationLeg) or leg.stream not in rows
+            else runner.run(rows[leg.stream])
             for leg, runner in zip(self.plan.legs, self._legs, strict=True)
         ]  # fmt: skip
         outcomes: list[list[Outcome]] = []

@@ -11,11 +11,13 @@ from sash.physical.analyze import Actual, remarks
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
+from sash.plan.annotated import PlanNode, annotated
 from sash.plan.catalog import Catalog
 from sash.plan.keys import keys
-from sash.plan.nodes import Node, Stream, walk
+from sash.plan.nodes import Node, Relation, Stream, walk
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
+from sash.plan.relations import refuse_misused_relations
 from sash.plan.types import Schema
 from sash.sql import parse
 
@@ -46,6 +48,11 @@ class Planned:
         return self.written.schema
 
     @property
+    def plan(self) -> PlanNode:
+        """The optimized logical plan, to be walked."""
+        return annotated(self.optimized)
+
+    @property
     def pattern(self) -> Pattern:
         """The update pattern of the answer."""
         return pattern(self.optimized)
@@ -54,6 +61,12 @@ class Planned:
     def streams(self) -> tuple[str, ...]:
         """The streams that the query reads, by name."""
         return tuple(dict.fromkeys(node.name for node in walk(self.written) if isinstance(node, Stream)))
+
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """The relations that change while the query runs, by name."""
+        found = (node.name for node in walk(self.written) if isinstance(node, Relation) and node.changes)
+        return tuple(dict.fromkeys(found))
 
     def key(self, names: Sequence[str] | None, *, needed: bool) -> tuple[int, ...] | None:
         """The columns that tell the answer's rows apart, as the user names them or as the plan knows them."""
@@ -91,5 +104,6 @@ def plan_query(
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimization = optimize_in_steps(written, disable=disable)
+    refuse_misused_relations(optimization.plan)
     physical = plan_stages(optimization.plan, shards, options)
     return Planned(sql, written, optimization, physical, options)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
+from sash.plan.annotated import PlanNode
+from sash.plan.patterns import Pattern
 from sash.plan.tree import tree
 from sash.plan.types import Schema
 from sash.planning import Planned
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from sash.spark.output import Mode
     from sash.spark.plan import Inputs
+    from sash.spark.reread import Reread
     from sash.spark.sinks import Running, Sink
     from sash.spark.stores import Answer
 
@@ -37,6 +40,16 @@ class Query:
     def schema(self) -> Schema:
         """The columns of the answer."""
         return self.planned.schema
+
+    @property
+    def plan(self) -> PlanNode:
+        """The optimized logical plan: nodes to walk, each with the update pattern of its output."""
+        return self.planned.plan
+
+    @property
+    def pattern(self) -> Pattern:
+        """The update pattern of the answer."""
+        return self.planned.pattern
 
     def explain(self, *, all: bool = False, analyze: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
         """The plan as text, update patterns, estimates, stages and buffers included; with `all` also what was rejected.
@@ -61,8 +74,11 @@ class Query:
         """
         from sash.spark.session import apply_settings
 
+        for name in self.planned.changing:
+            if name.lower() in self.inputs.reread:
+                raise CatalogError(f"relation {name} is read again while a query runs: start the query with start()")
         apply_settings(self.spark, self._width)
-        return self._changes(mode, key)
+        return self._changes(mode, key, self.inputs)
 
     def start(
         self,
@@ -88,8 +104,7 @@ class Query:
         from sash.spark.sinks import check_trigger, start_query
         from sash.spark.stores import STORES
 
-        streams = self.inputs.streams
-        check_trigger(trigger, [name for name in self.planned.streams if streams[name.lower()].heartbeat is not None])
+        check_trigger(trigger, self._beating)
         store = STORES[sink](options) if isinstance(sink, str) and sink in STORES else None
         if store is None:
             chosen = mode or "changes"
@@ -99,35 +114,61 @@ class Query:
         self._check(chosen, key)
         place, temporary = self._place(checkpoint, name)
         identity = check_fingerprint(self.spark, place, self._fingerprint())
+        inputs, tables = self._read_tables(place)
         if store is not None:
-            sink, options = store.open(self._answer(chosen, key, identity)), {}
+            sink, options = store.open(self._answer(chosen, key, identity, inputs)), {}
         with query_settings(self.spark, self._width, place):
-            changes = self._changes(chosen, key)
+            changes = self._changes(chosen, key, inputs)
             written = {option: str(value) for option, value in options.items()}
             operators = operator_names(self.planned.physical)
             running = start_query(changes, sink, written, trigger, place, name, temporary, operators)
         running.planned = self.planned
+        running.reading(tables, again=trigger not in ("available_now", "once"))
         if self.keep is not None:
             self.keep(name or f"query-{running.id[:8]}", running)
         return running
 
-    def _answer(self, mode: Mode, key: Sequence[str] | None, identity: str) -> Answer:
+    def _answer(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: Inputs) -> Answer:
         from sash.spark.plan import time_type
         from sash.spark.stores import Answer
 
         chosen = self.planned.key(key, needed=mode == "upsert")
-        return Answer(self.schema, time_type(self.planned.physical), mode, chosen, identity)
+        return Answer(self.schema, time_type(self.planned.physical, inputs), mode, chosen, identity)
+
+    @property
+    def _beating(self) -> list[str]:
+        """The streams, and relations with updates, that have a heartbeat."""
+        sources = {name: self.inputs.streams.get(name.lower()) for name in self._flowing}
+        return [name for name, source in sources.items() if source is not None and source.heartbeat is not None]
+
+    @property
+    def _flowing(self) -> tuple[str, ...]:
+        return (*self.planned.streams, *self.planned.changing)
+
+    def _read_tables(self, place: str) -> tuple[Inputs, dict[str, Reread]]:
+        """The tables that are read again, read for the first time, and what the query reads with their updates in it."""
+        from sash.spark.plan import Source
+        from sash.spark.reread import READ_AT, READING, Reread
+
+        streams, tables = dict(self.inputs.streams), {}
+        for name in map(str.lower, self.planned.changing):
+            if name in self.inputs.reread:
+                tables[name] = Reread(self.spark, self.inputs.reread[name], f"{place.rstrip('/')}/relations/{name}")
+                tables[name].refresh()
+                time = READING if self.planned.streams else READ_AT
+                streams[name] = Source(tables[name].updates(), time=time)
+        return replace(self.inputs, streams=streams), tables
 
     @property
     def _width(self) -> int:
         """How many shards there is work for."""
         return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
-    def _changes(self, mode: Mode, key: Sequence[str] | None) -> DataFrame:
+    def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: Inputs) -> DataFrame:
         from sash.spark.plan import change_frame
 
         positions = self._check(mode, key)
-        return change_frame(self.planned.physical, self.schema, self.inputs, self._width, mode, positions)
+        return change_frame(self.planned.physical, self.schema, inputs, self._width, mode, positions)
 
     def _check(self, mode: Mode, key: Sequence[str] | None) -> tuple[int, ...] | None:
         """The key by which the mode reduces changes."""
@@ -158,5 +199,6 @@ class Query:
             "shards": self.shards,
             "strategy": self.planned.physical.strategy,
             "streams": list(streams),
-            "heartbeats": [name for name in streams if self.inputs.streams[name.lower()].heartbeat is not None],
+            "relations": list(self.planned.changing),
+            "heartbeats": self._beating,
         }

@@ -22,19 +22,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sash.errors import BadRowError, CatalogError, StrategyError, UnsupportedSqlError
+from sash.errors import BadRowError, CatalogError, StrategyError
 from sash.local import LocalRun
 from sash.physical.analyze import Actual
 from sash.physical.legs import static_tables
 from sash.physical.shard import Counts, released_by
 from sash.physical.simulation import Feed as SimulatedFeed
 from sash.physical.simulation import Pace, Simulated, Simulation
-from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.catalog import OP, Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options
 from sash.plan.types import BIGINT, Field, Schema
 from sash.planning import Planned, plan_query
-from sash.rows import Row, infer_schema, parse_schema, to_arrow, to_dicts
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.rows import Row, infer_schema, key_columns, parse_schema, refuse_duplicates, to_arrow, to_dicts
+from sash.state.changes import FOREVER, ChangeBatch, Signs, concat
 from sash.state.hashing import hash_rows
 
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
@@ -101,13 +101,17 @@ def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Feed:
-    """One stream of a replay: its columns, and the time of every row in microseconds."""
+    """One stream of a replay, or the updates of a relation: its columns, and the time of every row in microseconds.
+
+    `signs` are those of updates, which come in order; a stream has none.
+    """
 
     name: str
     schema: Schema
     times: np.ndarray[Any, np.dtype[np.int64]]
     columns: list[pa.Array]
     slack: int
+    signs: Signs | None = None
 
 
 @dataclass(frozen=True)
@@ -137,14 +141,17 @@ def replay(
     join: str = "auto",
     tau: float | None = None,
     patience: float | None = None,
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
     `ts` of a row is its time in `unit`; rows of one micro-batch may come in any order, later ones only within `slack`.
     `batch` is the number of rows per micro-batch, or a list of such numbers; None takes all rows at once. The clock ends
     at `until`, or, without it, after the last expiry. `schemas` gives columns and types, as in DDL, where the rows alone
-    do not tell. `join` is how inner joins of streams are run, `tau` the interval of lazy re-executions in `unit`: changes
-    are released at its multiples.
+    do not tell. A relation is a list of rows, or, if its rows have `ts` and `_op`, of updates in the order of their times;
+    those of `nrrs` are non-retroactive. `keys` names the key columns of relations that have such: there a `+` replaces.
+    `join` is how inner joins of streams are run, `tau` the interval of lazy re-executions in `unit`: changes are released
+    at its multiples.
 
     `released` is simulated, event by event and whatever `batch` says. `delays` makes operators slow, by name (`Filter`,
     `Aggregate`, a stream's name, or a name from `counts`); `probe` is the period of time probing (None: always);
@@ -157,8 +164,6 @@ def replay(
         raise StrategyError("delays are simulated: use runtime='local'")
     if probe is not None and probe <= 0:
         raise StrategyError(f"probe is a period: it must be more than 0, not {probe}")
-    if nrrs:
-        raise UnsupportedSqlError("non-retroactive relations are not supported yet")
     scale = UNITS[unit]
     written = {name: parse_schema(text) for name, text in (schemas or {}).items()}
     feeds = {
@@ -167,16 +172,24 @@ def replay(
         )
         for name, rows in streams.items()
     }
-    tables = {name: _relation(name, rows, written.get(name)) for name, rows in (relations or {}).items()}
-    catalog = Catalog(
-        {name.lower(): StreamEntry(name, feed.schema, TIME) for name, feed in feeds.items()},
-        {name.lower(): RelationEntry(name, schema) for name, (schema, _) in tables.items()},
-    )
+    catalog = Catalog({name.lower(): StreamEntry(name, feed.schema, TIME) for name, feed in feeds.items()})
+    tables: dict[str, pa.Table] = {}
+    for name, rows in {**(relations or {}), **(nrrs or {})}.items():
+        schema, found = _relation(name, rows, written.get(name), scale)
+        if isinstance(found, Feed):
+            feeds[name] = found
+        else:
+            tables[name] = found
+        key = key_columns(name, schema, (keys or {}).get(name))
+        if key is not None and isinstance(found, pa.Table):
+            refuse_duplicates(name, found, key)
+        catalog.relations[name.lower()] = RelationEntry(
+            name, schema, name not in (nrrs or {}), isinstance(found, Feed), key
+        )
     planned = plan_query(sql, catalog, shards=shards, options=options)
     end = FOREVER if until is None else int(until * scale) + 1
     last = end if until is None else released_by(options.tau, int(end) - 1) + 1
     batches = _micro_batches(feeds, batch)
-    contents = {name: table for name, (_, table) in tables.items()}
     simulated: Simulated | None = None
     if delays or probe is not None or patience is not None or planned.physical.strategy in _LATE:
         pace = Pace(
@@ -184,14 +197,14 @@ def replay(
             probe=None if probe is None else int(probe * scale),
             patience=None if patience is None else int(patience * scale),
         )
-        simulated = _simulate(planned, contents, batches, feeds, int(end), pace)
+        simulated = _simulate(planned, tables, batches, feeds, int(end), pace)
     if runtime == "spark":
         from sash.spark.replay import replay_on_spark
 
-        changes, late, state_rows, counts = replay_on_spark(planned, feeds, contents, batches, int(last), shards)
+        changes, late, state_rows, counts = replay_on_spark(planned, feeds, tables, batches, int(last), shards)
         actual = Actual(counts, {}, 0)
     elif runtime == "local":
-        changes, late, state_rows, actual = _run_locally(planned, contents, batches, int(last), shards)
+        changes, late, state_rows, actual = _run_locally(planned, tables, batches, int(last), shards)
         counts = dict(actual.counts)
     else:
         raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
@@ -232,8 +245,8 @@ def _simulate(
 ) -> Simulated:
     """The same rows, event by event; those that came too late in their micro-batch are not among them."""
     given: dict[str, SimulatedFeed] = {}
-    for name in planned.streams:
-        clock, parts = -(2**62), [ChangeBatch.empty([column.dtype for column in feeds[name].schema])]
+    for name in (*planned.streams, *planned.changing):
+        clock, parts = -(2**62), [ChangeBatch.empty([column.type for column in feeds[name].columns])]
         for micro in batches:
             if name in micro.rows:
                 rows = micro.rows[name]
@@ -283,7 +296,7 @@ def _run_locally(
     run = LocalRun(planned.physical, static_tables(planned.physical, relations), shards)
     changes = [run.advance(micro.rows, micro.clocks) for micro in batches]
     kept = run.operator_rows
-    changes.append(run.advance({}, dict.fromkeys(planned.streams, end)))
+    changes.append(run.advance({}, dict.fromkeys((*planned.streams, *planned.changing), end)))
     changes.append(run.flush())
     stages = run.stage_bytes
     actual = Actual(run.counts, kept, sum(stages.values()), stages)
@@ -293,26 +306,44 @@ def _run_locally(
 def _feed(name: str, rows: Sequence[Row], schema: Schema | None, scale: int, slack: float) -> Feed:
     if schema is None:
         schema = infer_schema(name, rows) if rows else (Field(TIME, BIGINT),)
+    return Feed(name, schema, _times(f"stream {name}", rows, scale), to_arrow(name, rows, schema), int(slack * scale))
+
+
+def _times(owner: str, rows: Sequence[Row], scale: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     times = np.empty(len(rows), np.int64)
     for position, row in enumerate(rows):
         time = row.get(TIME)
         if time is None:
-            raise BadRowError(f"row {position} of stream {name} has no {TIME}: {dict(row)!r}")
+            raise BadRowError(f"row {position} of {owner} has no {TIME}: {dict(row)!r}")
         if (
             isinstance(time, bool)
             or not isinstance(time, int | float)
             or abs(round(time * scale) - time * scale) > 1e-3
         ):
-            raise BadRowError(
-                f"row {position} of stream {name}: {TIME} must be a number of whole microseconds, not {time!r}"
-            )
+            raise BadRowError(f"row {position} of {owner}: {TIME} must be a number of whole microseconds, not {time!r}")
         times[position] = round(time * scale)
-    return Feed(name, schema, times, to_arrow(name, rows, schema), int(slack * scale))
+    return times
 
 
-def _relation(name: str, rows: Sequence[Row], schema: Schema | None) -> tuple[Schema, pa.Table]:
-    if any("_op" in row for row in rows):
-        raise UnsupportedSqlError(f"relation {name} has updates (_op): relations that change are not supported yet")
+def _updates(name: str, rows: Sequence[Row], schema: Schema | None, scale: int) -> Feed:
+    """The updates of a relation, sorted by time; each has the time at which it was made after its columns."""
+    times = _times(f"relation {name}", rows, scale)
+    order = np.argsort(times, kind="stable")
+    for position, row in enumerate(rows):
+        if row.get(OP) not in ("+", "-"):
+            raise BadRowError(f"row {position} of relation {name}: {OP} must be '+' or '-', not {row.get(OP)!r}")
+    signs = np.array([1 if row[OP] == "+" else -1 for row in rows], np.int8)
+    plain = [{column: value for column, value in row.items() if column not in (TIME, OP)} for row in rows]
+    schema = infer_schema(name, plain) if schema is None else schema
+    index = pa.array(order)
+    columns = [column.take(index) for column in to_arrow(name, plain, schema)]
+    return Feed(name, schema, times[order], [*columns, pa.array(times[order])], 0, signs[order])
+
+
+def _relation(name: str, rows: Sequence[Row], schema: Schema | None, scale: int) -> tuple[Schema, pa.Table | Feed]:
+    if any(OP in row for row in rows):
+        feed = _updates(name, rows, schema, scale)
+        return feed.schema, feed
     if schema is None:
         if not rows:
             raise CatalogError(f"relation {name} is empty: say what its columns are with schemas={{{name!r}: ...}}")
@@ -322,7 +353,7 @@ def _relation(name: str, rows: Sequence[Row], schema: Schema | None) -> tuple[Sc
 
 
 def _micro_batches(feeds: Mapping[str, Feed], batch: int | Sequence[int] | None) -> list[MicroBatch]:
-    """The rows of all streams, merged by the time that each stream has reached, cut into micro-batches."""
+    """The rows of all feeds, merged by the time that each has reached, cut into micro-batches."""
     order = []
     for number, feed in enumerate(feeds.values()):
         reached = np.maximum.accumulate(feed.times) if len(feed.times) else feed.times
@@ -332,7 +363,9 @@ def _micro_batches(feeds: Mapping[str, Feed], batch: int | Sequence[int] | None)
     high = dict.fromkeys(names, -(2**62))
     batches = []
     for part in _cut(order, batch):
-        rows, clocks = {}, {}
+        rows: dict[str, ChangeBatch] = {}
+        # Updates come in order, so a relation is as far as everything is.
+        clocks = {name: part[-1][0] for name in names if feeds[name].signs is not None and part}
         for number, name in enumerate(names):
             feed = feeds[name]
             chosen = np.array([position for _, owner, position in part if owner == number], np.int64)
@@ -341,9 +374,11 @@ def _micro_batches(feeds: Mapping[str, Feed], batch: int | Sequence[int] | None)
             index = pa.array(chosen)
             ts = feed.times[chosen]
             columns = tuple(column.take(index) for column in feed.columns)
-            rows[name] = ChangeBatch(ts, np.full(len(ts), FOREVER), np.ones(len(ts), np.int8), columns)
-            high[name] = max(high[name], int(ts.max()))
-            clocks[name] = high[name] - feed.slack
+            signs = np.ones(len(ts), np.int8) if feed.signs is None else feed.signs[chosen]
+            rows[name] = ChangeBatch(ts, np.full(len(ts), FOREVER), signs, columns)
+            if feed.signs is None:
+                high[name] = max(high[name], int(ts.max()))
+                clocks[name] = high[name] - feed.slack
         batches.append(MicroBatch(rows, clocks))
     return batches
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.operators.base import Edge
 from sash.operators.distinct import Distinct
+from sash.operators.set_operation import SetOperation
 from sash.state.memory import HeapMemory, Memory
 from tests.operators.reference import Life, check, clocks, drive, edge, lives, rows_of, stamped
 
@@ -82,3 +84,23 @@ def test_dead_values_leave_no_state() -> None:
     assert operator.state_rows == 3
     operator.process([stamped([])], 6)
     assert operator.state_rows == 0
+
+
+def test_paper5_state_is_at_most_twice_the_output() -> None:
+    """Delta-star keeps a value's reported row and when its last duplicate expires; the two-buffer form every live row."""
+    rng = np.random.default_rng(1)
+    ts = np.sort(rng.integers(0, 20_000, 50_000))
+    rows = [
+        Life(int(t), int(t) + 10_000, (int(key), None)) for t, key in zip(ts, rng.integers(0, 500, 50_000), strict=True)
+    ]
+    kept, plain = HeapMemory(), HeapMemory()
+    star, two_buffers = Distinct(kept, (edge("fifo"),)), SetOperation(plain, (edge("fifo"),), "distinct")
+    for clock in range(1_000, 20_001, 1_000):
+        part = stamped([life for life in rows if clock - 1_000 <= life.ts < clock])
+        star.process([part], clock)
+        two_buffers.process([part], clock)
+        live = [life for life in rows if life.ts < clock <= life.exp]
+        output = len({life.row for life in live})
+        assert star.state_rows <= 2 * output
+        assert two_buffers.state_rows >= len(live)
+    assert 10 * star.state_rows < two_buffers.state_rows

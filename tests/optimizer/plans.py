@@ -38,6 +38,8 @@ CATALOG = Catalog(
     relations={
         "items": RelationEntry("items", (Field("item", BIGINT), Field("name", STRING), Field("kind", BIGINT))),
         "stores": RelationEntry("stores", (Field("store", BIGINT), Field("city", STRING))),
+        "prices": RelationEntry("prices", (Field("item", BIGINT), Field("list", BIGINT)), changes=True, key=(0,)),
+        "tags": RelationEntry("tags", (Field("item", BIGINT), Field("tag", STRING)), changes=True),
     },
 )
 
@@ -431,5 +433,33 @@ EXAMPLES: tuple[tuple[str, str, str], ...] = (
             "SELECT a.dst, b.dst AS other, c.ts FROM quiet [RANGE 10 SECONDS] a JOIN link1 [RANGE 10 SECONDS] b "
             "ON a.src = b.src JOIN busy [RANGE 10 SECONDS] c ON b.src = c.src"
         ),
+    ),
+    (
+        "push_relation_join_below_negation",
+        "below_set_difference",
+        f"SELECT q.item, p.list FROM (SELECT item FROM {_S} EXCEPT SELECT item FROM {_R}) q JOIN prices p ON q.item = p.item",
+    ),
+    (
+        "push_relation_join_below_negation",
+        "below_bag_difference",
+        f"SELECT t.tag FROM tags t JOIN (SELECT item FROM {_S} EXCEPT ALL SELECT item FROM {_R}) q ON q.item = t.item",
+    ),
+    (
+        "push_relation_join_below_negation",
+        "below_anti_join",
+        (
+            f"SELECT q.price, p.list FROM (SELECT s.item, s.price FROM {_S} LEFT ANTI JOIN {_R} "
+            "ON s.store = r.store AND s.price < r.price) q LEFT JOIN prices p ON q.item = p.item"
+        ),
+    ),
+    (
+        "push_relation_join_below_negation",
+        "not_where_duplicates_would_go",
+        f"SELECT t.tag FROM (SELECT item FROM {_S} EXCEPT SELECT item FROM {_R}) q JOIN tags t ON q.item = t.item",
+    ),
+    (
+        "push_relation_join_below_negation",
+        "not_where_nothing_is_taken_back",
+        f"SELECT s.price, t.tag FROM {_S} JOIN tags t ON s.item = t.item",
     ),
 )

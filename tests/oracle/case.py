@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,8 @@ class Case:
     until: int | None = None
     empties: bool = True
     """Whether empty windows leave nothing to remember: not so above a global aggregate, whose row never goes."""
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The key columns of the relations that have such."""
     scale: float = 1.0
     """The sum of absolute values within 1e-9 of which doubles must be right; 1e-9 of the result always does."""
 
@@ -74,6 +76,7 @@ def case(
     unit: str = "s",
     until: int | None = None,
     empties: bool = True,
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> Case:
     """A case from one text in which `{s}` stands for view `s`: with its window for Sash, bare for DuckDB.
 
@@ -95,6 +98,7 @@ def case(
         unit,
         until,
         empties,
+        keys or {},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, sets, windows
+from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, relations, sets, windows
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
@@ -16,6 +16,6 @@ CASES: tuple[Case, ...] = (
     *papers.CASES,
 )
 
-CHANGING: tuple[Case, ...] = joins.CHANGING
+CHANGING: tuple[Case, ...] = relations.CASES
 
 BY_NAME = {case.name: case for case in (*CASES, *CHANGING)}

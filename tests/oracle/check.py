@@ -53,7 +53,7 @@ def _replay() -> Engine:
 def run(case: Case, engine: Engine | None = None, **options: Any) -> Result:
     """The case through replay, or through another engine with its signature."""
     chosen = engine or _replay()
-    inputs = {"relations": case.relations, "nrrs": case.nrrs, "schemas": case.schemas}
+    inputs = {"relations": case.relations, "nrrs": case.nrrs, "schemas": case.schemas, "keys": case.keys}
     given = {name: dict(rows) for name, rows in inputs.items() if rows}
     streams = {name: [dict(row) for row in rows] for name, rows in case.streams.items()}
     result: Result = chosen(case.sql, streams=streams, unit=case.unit, until=until_of(case), **given, **options)
@@ -63,7 +63,8 @@ def run(case: Case, engine: Engine | None = None, **options: Any) -> Result:
 @functools.lru_cache(maxsize=1024)
 def oracle_of(case: Case) -> Oracle:
     """The case's oracle; it remembers its answers from one run of the case to the next."""
-    return Oracle(case.duck, case.streams, case.views, {**case.relations, **case.nrrs}, case.schemas, case.unit)
+    tables = {**case.relations, **case.nrrs}
+    return Oracle(case.duck, case.streams, case.views, tables, case.schemas, case.unit, case.keys)
 
 
 def until_of(case: Case) -> int:

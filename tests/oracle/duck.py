@@ -3,7 +3,9 @@
 A query under test comes as two texts: Sash SQL with its window clauses, and DuckDB SQL without any, over views.
 A view shows the rows of one stream that are valid at `now`: a stream row at ts is valid in [ts, ts + length), with a
 slide s in [ceil(ts/s)*s, ceil((ts+length)/s)*s), in a window of n rows until the n-th row after it arrives. A
-relation's rows are valid from their `+` to their `-`. Nothing here knows Sash's parser, plans or operators.
+relation's rows are valid from their `+` to their `-`, and if it has a key until the next row of their key. Table
+`name_rows` has all of them with their start and end: so a query says which version of a non-retroactive relation a row
+met (paper 5, Definition 2; `met`). Nothing here knows Sash's parser, plans or operators.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class Oracle:
         relations: Mapping[str, Rows] | None = None,
         schemas: Mapping[str, str] | None = None,
         unit: str = "s",
+        keys: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._sql = duck_sql
         self._scale = MICROSECONDS[unit]
@@ -75,7 +78,8 @@ class Oracle:
             rows = streams[view.stream]
             self._load(name, rows, self._validity(rows, view), schemas.get(view.stream))
         for name, updates in (relations or {}).items():
-            rows, validity = self._versions(updates)
+            key = (keys or {}).get(name)
+            rows, validity = self._versions(updates if key is None else unkeyed(updates, key))
             self._load(name, rows, validity, schemas.get(name))
 
     def at(self, instant: int) -> Answer:
@@ -138,15 +142,17 @@ class Oracle:
         validity: list[tuple[int, int]] = []
         if not any("_op" in update for update in updates):
             return list(updates), [(0, _END_OF_TIME)] * len(updates)
-        for update in sorted(updates, key=lambda update: int(update["ts"])):
+        for update in sorted(updates, key=lambda update: (update["ts"], update["_op"])):
             at = update["ts"] * self._scale
             row = {name: value for name, value in update.items() if name not in ("ts", "_op")}
             if update["_op"] == "+":
                 rows.append(row)
                 validity.append((at, _END_OF_TIME))
             else:
-                index = next(i for i, old in enumerate(rows) if old == row and validity[i][1] == _END_OF_TIME)
-                validity[index] = (validity[index][0], at)
+                live = (i for i, old in enumerate(rows) if old == row and validity[i][1] == _END_OF_TIME)
+                index = next(live, None)
+                if index is not None:
+                    validity[index] = (validity[index][0], at)
         return rows, validity
 
     def _load(self, name: str, rows: Rows, validity: list[tuple[int, int]], schema: str | None) -> None:
@@ -168,6 +174,34 @@ class Oracle:
             "WHERE start_ <= getvariable('now') AND getvariable('now') < end_"
         )
         self._edges |= {edge for pair in validity for edge in pair if edge < _END_OF_TIME}
+
+
+def unkeyed(updates: Rows, key: Sequence[str]) -> list[Row]:
+    """Updates by key as updates of a bag: what a `+` replaces and what a `-` takes away is said in full.
+
+    At one instant the `-` come first; of several `+` of one key the largest row holds.
+    """
+
+    def order(update: Row) -> tuple[Any, ...]:
+        return (update["ts"], update["_op"] == "+", *((value is not None, value) for value in update.values()))
+
+    said: list[Row] = []
+    now: dict[tuple[Any, ...], Row] = {}
+    for update in sorted(updates, key=order):
+        old = now.pop(tuple(update[column] for column in key), None)
+        if old is not None:
+            said.append({**old, "ts": update["ts"], "_op": "-"})
+        if update["_op"] == "+":
+            now[tuple(update[column] for column in key)] = update
+            said.append(update)
+    return said
+
+
+def met(relation: str, moment: str, unit: str = "s") -> str:
+    """The condition under which a row that came at `moment` met a row of `name_rows AS relation`."""
+    return (
+        f"({relation}.start_ < {moment} * {MICROSECONDS[unit]} AND {moment} * {MICROSECONDS[unit]} <= {relation}.end_)"
+    )
 
 
 def declared(schema: str) -> dict[str, str]:

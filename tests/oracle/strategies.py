@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tests.oracle.case import SCHEMA, Case, clause
-from tests.oracle.duck import Row, View
+from tests.oracle.duck import Row, View, met
 
 OPERATORS = ("filter", "project", "distinct", "aggregate", "top", "join", "outer", "semi", "set")
-"""What `queries` builds with; `top` is an ORDER BY with a LIMIT."""
+"""What `queries` builds with; `top` is an ORDER BY with a LIMIT. Besides these there is `relation`, a relation `t` that
+changes."""
 
 _AGGREGATES = {
     "int": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "SUM DISTINCT", "MEDIAN", "PERCENTILE", "VAR_POP"),
@@ -66,19 +67,46 @@ def _timed(drawn: list[tuple[int, int | None, str | None, int | None, float | No
     return rows
 
 
-def windows(stream: str) -> st.SearchStrategy[View]:
+def windows(stream: str, counted: bool = True) -> st.SearchStrategy[View]:
     """Mostly plain ranges; some with a slide, some of a number of rows, of all or for each key."""
     length = st.integers(2, 9)
     plain = length.map(lambda n: View(stream, n))
     sliding = st.tuples(length, st.integers(1, 4)).map(lambda pair: View(stream, pair[0], slide=pair[1]))
     key = st.sampled_from(((), (), ("k",), ("g", "k")))
     rows = st.tuples(st.integers(1, 4), key).map(lambda pair: View(stream, rows=pair[0], partition=pair[1]))
-    return st.one_of(plain, plain, plain, sliding, rows)
+    return st.one_of(plain, plain, plain, sliding, *([rows] if counted else []))
+
+
+def updates(max_rows: int = 10) -> st.SearchStrategy[list[Row]]:
+    """Updates of a relation in order of ts: many of few rows, `-` of rows that are there and some that are not."""
+    row = st.tuples(
+        st.sampled_from((1, 0, 2, 0, 1, 5)),
+        st.sampled_from("+++-"),
+        st.sampled_from((1, 2, 3, None)),
+        st.sampled_from(("a", "b", "a", None)),
+        st.sampled_from((1, 2)),
+        st.sampled_from((0.25, 1.5)),
+    )
+
+    def timed(drawn: list[tuple[int, str, int | None, str | None, int, float]]) -> list[Row]:
+        rows: list[Row] = []
+        ts = 0
+        for gap, op, k, g, v, x in drawn:
+            ts += gap
+            rows.append({"ts": ts, "_op": op, "k": k, "g": g, "v": v, "x": x})
+        return rows
+
+    return st.lists(row, min_size=1, max_size=max_rows).map(timed)
 
 
 @st.composite
-def sources(draw: st.DrawFn) -> Query:
-    """Some columns of a window, sometimes filtered."""
+def sources(draw: st.DrawFn, relation: bool = False) -> Query:
+    """Some columns of a window, or of relation `t`, sometimes filtered."""
+    if relation and draw(st.booleans()):
+        chosen = draw(st.lists(st.sampled_from(("k", "g", "v")), min_size=2, max_size=3, unique=True))
+        columns = ", ".join(f"{column} AS c{index}" for index, column in enumerate(chosen))
+        text = f"SELECT {columns} FROM t{' WHERE v < 2' if draw(st.integers(0, 3)) == 3 else ''}"
+        return Query(text, text, tuple("str" if column == "g" else "int" for column in chosen), ())
     view = draw(windows(draw(st.sampled_from(("s", "s", "r", "q")))))
     name = "_".join(map(str, (view.stream, view.length, view.slide, view.rows, *view.partition))).replace("None", "x")
     available = {"k": "int", "g": "str", "v": "int", "x": "double", "ts": "int"}
@@ -115,8 +143,8 @@ def predicates(draw: st.DrawFn, names: tuple[str, ...], types: tuple[str, ...]) 
 def queries(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERATORS) -> Query:
     """Up to `depth` operators over one another, sources at the bottom."""
     if depth == 0 or draw(st.integers(0, 7)) == 7:
-        return draw(sources())
-    operator = draw(st.sampled_from(operators))
+        return draw(sources("relation" in operators))
+    operator = draw(st.sampled_from([name for name in operators if name != "relation"]))
     child = draw(queries(depth - 1, operators))
     match operator:
         case "filter":
@@ -316,3 +344,58 @@ def cases(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERATOR
     return Case(
         "random", query.sash, query.duck, rows, views, schemas=dict.fromkeys(names, SCHEMA), empties=query.empties
     )
+
+
+@st.composite
+def changing_cases(draw: st.DrawFn, depth: int = 2) -> Case:
+    """A random query over streams and a relation `t` that changes, by key or not."""
+    query = draw(queries(depth, (*OPERATORS, "relation")))
+    return _with_updates(draw, query, "relations")
+
+
+@st.composite
+def nonretroactive_cases(draw: st.DrawFn) -> Case:
+    """A stream, or a join of two, that meets a non-retroactive relation `t`; something over it."""
+    view = draw(windows("s", counted=False))
+    views, left, moment = {"s_w": view}, f"s {clause(view, 's')} AS a", "a.ts"
+    plain = "s_w AS a"
+    if view.slide is None and draw(st.integers(0, 2)) == 2:
+        other = draw(windows("r", counted=False).filter(lambda view: view.slide is None))
+        views["r_w"] = other
+        left, plain = f"{left} JOIN r {clause(other, 's')} AS b ON a.g = b.g", "s_w AS a JOIN r_w AS b ON a.g = b.g"
+        moment = "greatest(a.ts, b.ts)"
+    kind = draw(st.sampled_from(("JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN")))
+    on = draw(st.sampled_from(("a.k = t.k", "a.k = t.k", "a.g = t.g", "a.k = t.k AND a.v < t.v", "a.v < t.v")))
+    chosen, types = "a.k AS c0, a.v AS c1, a.g AS c2", ("int", "int", "str")
+    if kind in ("JOIN", "LEFT JOIN"):
+        chosen, types = "a.k AS c0, t.v AS c1, t.g AS c2", ("int", "int", "str")
+    sash_kind = kind if "LEFT" in kind or kind == "JOIN" else f"LEFT {kind}"
+    query = Query(
+        f"SELECT {chosen} FROM {left} {sash_kind} t ON {on}",
+        f"SELECT {chosen} FROM {plain} {kind} t_rows AS t ON {on} AND {met('t', moment)}",
+        types,
+        tuple(views.items()),
+    )
+    match draw(st.sampled_from(("nothing", "aggregate", "distinct", "set", "join", "top"))):
+        case "aggregate":
+            query = _aggregate(draw, query)
+        case "distinct":
+            query = _distinct(query)
+        case "set":
+            query = _set(draw, query, draw(sources()))
+        case "join":
+            query = _join(draw, "join", query, draw(sources()))
+        case "top":
+            query = _top(draw, query)
+    return _with_updates(draw, query, "nrrs")
+
+
+def _with_updates(draw: st.DrawFn, query: Query, kind: str) -> Case:
+    views = dict(query.views)
+    names = sorted({view.stream for view in views.values()})
+    schemas = {**dict.fromkeys(names, SCHEMA), "t": "k BIGINT, g STRING, v BIGINT, x DOUBLE"}
+    keys = draw(st.sampled_from(({}, {"t": ["k"]}, {"t": ["g", "v"]})))
+    rows = {name: draw(streams()) for name in names}
+    given = {"t": draw(updates())}
+    case = Case("random", query.sash, query.duck, rows, views, schemas=schemas, empties=query.empties, keys=keys)
+    return replace(case, relations=given) if kind == "relations" else replace(case, nrrs=given)

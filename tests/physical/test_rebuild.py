@@ -8,9 +8,9 @@ import pytest
 
 from sash.operators.count_window import last_rows
 from sash.physical.legs import LegRunner
-from sash.physical.nodes import PhysicalPlan, StreamLeg
+from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg
 from sash.physical.shard import Arrival, Shard
-from sash.plan.catalog import Catalog, StreamEntry
+from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.nodes import Range, Rows
 from sash.plan.options import Options
 from sash.planning import plan_query
@@ -39,6 +39,26 @@ QUERIES = {
     "rows_outer": "SELECT s.k, r.x FROM s [ROWS 9] FULL JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k AND s.x < r.x",
     "rows_distinct": "SELECT DISTINCT k FROM s [ROWS 9] EXCEPT SELECT k FROM r [PARTITION BY g ROWS 1]",
     "sliding": "SELECT k, COUNT(*) AS n FROM s [RANGE 50 MICROSECONDS SLIDE 7 MICROSECONDS] GROUP BY k",
+    "relation": "SELECT s.g, t.x FROM s [RANGE 50 MICROSECONDS] JOIN t ON s.k = t.k",
+    "relation_outer": "SELECT t.g, COUNT(*) AS n FROM s [RANGE 50 MICROSECONDS] FULL JOIN t ON s.k = t.k GROUP BY t.g",
+    "relation_by_another_column": "SELECT s.k, t.k AS j FROM s [RANGE 50 MICROSECONDS] LEFT JOIN t ON s.g = t.g",
+    "nrr": "SELECT s.g, n.x FROM s [RANGE 50 MICROSECONDS] JOIN n ON s.k = n.k",
+    "nrr_by_another_column": "SELECT s.k, n.k AS j FROM s [RANGE 50 MICROSECONDS] LEFT JOIN n ON s.g = n.g",
+    "nrr_group": "SELECT n.g, COUNT(*) AS c FROM s [RANGE 50 MICROSECONDS] JOIN n ON s.k = n.k GROUP BY n.g",
+    "nrr_over_group": (
+        "SELECT q.k, q.c, n.x FROM (SELECT k, COUNT(*) AS c FROM s [RANGE 50 MICROSECONDS] GROUP BY k) AS q "
+        "JOIN n ON q.k = n.k"
+    ),
+    "nrr_over_distinct": (
+        "SELECT q.k, COUNT(*) AS c FROM (SELECT DISTINCT k, g FROM s [RANGE 50 MICROSECONDS]) AS q JOIN n ON q.g = n.g "
+        "GROUP BY q.k"
+    ),
+    "nrr_sliding": (
+        "SELECT n.g, COUNT(*) AS c FROM s [RANGE 50 MICROSECONDS SLIDE 17 MICROSECONDS] JOIN n ON s.k = n.k GROUP BY n.g"
+    ),
+    "nrr_over_join": (
+        "SELECT s.g, n.x FROM s [RANGE 50 MICROSECONDS] JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k JOIN n ON s.k = n.k"
+    ),
 }
 
 
@@ -52,6 +72,13 @@ def rows(rng: np.random.Generator, start: int, stop: int) -> ChangeBatch:
         pa.array(rng.choice(["a", "bb", "a string that is longer than sixteen bytes"], count)),
     )
     return ChangeBatch(ts, np.full(count, FOREVER), np.ones(count, np.int8), columns)
+
+
+def updates(rng: np.random.Generator, start: int, stop: int) -> ChangeBatch:
+    """Updates of a relation, with the time at which each was made in the last column."""
+    batch = rows(rng, start, stop)
+    sign = rng.choice(np.array([1, 1, -1], np.int8), len(batch))
+    return ChangeBatch(batch.ts, batch.exp, sign, (*batch.columns[1:], pa.array(batch.ts))).sorted()
 
 
 class Chain:
@@ -77,8 +104,8 @@ class Chain:
                         past, waiting = self.parted(log, old.floor)
                         live.append(concat([last_rows(leg.window, past), waiting]))
                         continue
-                    assert isinstance(leg.window, Range)
-                    length = leg.window.length + (leg.window.slide or 0)
+                    assert isinstance(leg.window, Range)  # updates of relations never expire
+                    length = given.leaf.horizon
                 kept = [
                     batch
                     for batch in log
@@ -105,7 +132,7 @@ class Chain:
                     arrivals.append(Arrival(before.changes, before.clock))
                 else:
                     leg = self.plan.legs[given.leaf.leg or 0]
-                    assert isinstance(leg, StreamLeg)
+                    assert isinstance(leg, StreamLeg | UpdateLeg)
                     arrivals.append(Arrival(self.legs[given.leaf.leg or 0].run(streams[leg.stream]), clock))
             outcome = self.shards[number].run(arrivals)
             for log, accepted in zip(self.logs[number], outcome.taken.accepted, strict=True):
@@ -124,7 +151,13 @@ def listed(batch: ChangeBatch) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("strategy", ["auto", "direct", "negative-tuple", "hybrid", "input-triggered", "piggyback"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_rebuilt_after_every_batch(name: str, strategy: str) -> None:
-    catalog = Catalog({stream: StreamEntry(stream, SCHEMA, "ts") for stream in ("s", "r")})
+    catalog = Catalog(
+        {stream: StreamEntry(stream, SCHEMA, "ts") for stream in ("s", "r")},
+        {
+            "t": RelationEntry("t", SCHEMA[1:], changes=True, key=(0,)),
+            "n": RelationEntry("n", SCHEMA[1:], retroactive=False, changes=True, key=(0,)),
+        },
+    )
     plan = plan_query(QUERIES[name], catalog, options=Options(strategy)).physical
     for seed in range(4 if strategy == "auto" else 1):
         rng = np.random.default_rng(seed)
@@ -132,6 +165,7 @@ def test_rebuilt_after_every_batch(name: str, strategy: str) -> None:
         for step in range(14):
             start = step * 20
             streams = {"s": rows(rng, start, start + 20), "r": rows(rng, start, start + 20)}
+            streams |= {"t": updates(rng, start, start + 20), "n": updates(rng, start, start + 20)}
             clock = start + int(rng.integers(0, 20)) if step < 13 else int(FOREVER)
             streams = {n: b.take(np.flatnonzero(b.ts >= max(0, (start - 20)))) for n, b in streams.items()}
             expected = listed(steady.advance(streams, clock))

@@ -43,6 +43,16 @@ def test_what_was_declared_is_shown() -> None:
     assert reply(on, "SHOW QUERIES").rows == []
 
 
+def test_a_relation_that_changes_has_no_column_of_what_its_updates_do() -> None:
+    declared = "(ts TIMESTAMP, _op STRING, item INT, list DOUBLE) USING json OPTIONS (path 'x') NON RETROACTIVE CHANGES"
+    on = session(f"{SALES} CREATE RELATION prices {declared};")
+    assert reply(on, "SHOW RELATIONS").rows == [("prices", "item INT, list DOUBLE")]
+    plan = reply(on, "EXPLAIN SELECT s.item, p.list FROM sales [RANGE 1 MINUTE] s JOIN prices p ON s.item = p.item")
+    assert "NrrJoin" in str(plan)
+    with pytest.raises(CatalogError, match="no column _op"):
+        reply(on, "CREATE RELATION r (ts TIMESTAMP, a INT) USING json OPTIONS (path 'x') CHANGES")
+
+
 def test_queries_are_kept_by_name_until_they_are_dropped() -> None:
     on = session(f"{SALES} CREATE QUERY q AS {TOTALS} INTO console;")
     assert [row[:3] for row in reply(on, "SHOW QUERIES").rows] == [("q", "console", "has ended")]

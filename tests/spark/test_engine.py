@@ -15,7 +15,6 @@ from sash.errors import (
     StatisticsError,
     StrategyError,
     UnknownNameError,
-    UnsupportedSqlError,
 )
 from sash.testing import replay
 from tests.spark.files import (
@@ -51,8 +50,21 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
     engine.stream("s", rate(spark), time="TIMESTAMP", slack="1.5 seconds")
     with pytest.raises(CatalogError, match="already registered"):
         engine.relation("S", spark.range(3))
-    with pytest.raises(UnsupportedSqlError, match="not supported yet"):
-        engine.relation("r", spark.range(3), retroactive=False)
+    with pytest.raises(CatalogError, match="no column 'x' to be its key"):
+        engine.relation("r", spark.range(3), key="x")
+    with pytest.raises(BadRowError, match="2 rows of key"):
+        engine.relation("r", spark.range(4).selectExpr("id % 3 AS k"), key=["k"])
+    with pytest.raises(CatalogError, match="say changes=True"):
+        engine.relation("r", rate(spark))
+    with pytest.raises(CatalogError, match="no column 'ts'"):
+        engine.relation("r", rate(spark), changes=True)
+    with pytest.raises(CatalogError, match="no column _op"):
+        engine.relation("r", rate(spark), changes=True, time="timestamp")
+    with pytest.raises(CatalogError, match="how often it is read again"):
+        engine.relation("r", spark.range(3), key="id", changes=True)
+    with pytest.raises(CatalogError, match="found by key"):
+        engine.relation("r", spark.range(3), changes=True, refresh="1 second")
+    engine.relation("r", spark.range(3), key="ID", retroactive=False)
     with pytest.raises(StrategyError, match="there is no strategy"):
         engine.sql("SELECT value FROM s [NOW]", strategy="wild")
 

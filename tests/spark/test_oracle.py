@@ -34,6 +34,14 @@ SAMPLE = (
     ("paper1_q3", 4),
     ("paper1_q5_except", 4),
     ("paper4_worked_example", 2),
+    ("relation_that_changes_below_group", 3),
+    ("keyed_by_another_column", 3),
+    ("keyed_full", 4),
+    ("keyed_above_except", 4),
+    ("relation_counted", 3),
+    ("nrr_below_group", 3),
+    ("nrr_by_another_column", 2),
+    ("nrr_above_join", 5),
 )
 
 

@@ -74,6 +74,11 @@ class Operator(ABC):
         """How many rows the operator remembers."""
         return 0
 
+    @property
+    def refused(self) -> int:
+        """How many rows of the last call took back what was not there, and were left out."""
+        return 0
+
 
 @kernel
 def merge(first: Ints, second: Ints) -> Ints:

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sash.operators.base import Edge, Operator
-from sash.operators.scalar import evaluate
+from sash.operators.matches import joined_rows
 from sash.plan.expressions import Expression
 from sash.plan.nodes import JoinKind
 from sash.state.changes import ChangeBatch
@@ -53,31 +52,8 @@ class Lookup(Operator):
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
         left, right = self._matches(batch)
-        if self._condition is not None and len(left):
-            pairs = [column.take(pa.array(left)) for column in batch.columns]
-            pairs += [column.take(pa.array(right)) for column in self._columns]
-            passed = pc.fill_null(evaluate(self._condition, pairs, len(left)), False)
-            keep = np.flatnonzero(passed.to_numpy(zero_copy_only=False))
-            left, right = left[keep], right[keep]
-        matched = np.zeros(len(batch), np.bool_)
-        matched[left] = True
-        match self._kind:
-            case "semi":
-                return batch.take(np.flatnonzero(matched))
-            case "anti":
-                return batch.take(np.flatnonzero(~matched))
-            case "left":
-                alone = np.flatnonzero(~matched)
-                order = np.argsort(np.concatenate((left, alone)), kind="stable")
-                left = np.concatenate((left, alone))[order]
-                index = pa.array(
-                    np.concatenate((right, np.zeros_like(alone)))[order],
-                    mask=np.concatenate((np.zeros(len(right), np.bool_), np.ones(len(alone), np.bool_)))[order],
-                )
-            case _:
-                index = pa.array(right)
-        rows = batch.take(left)
-        return rows.with_columns([*rows.columns, *(column.take(index) for column in self._columns)])
+        partners = [column.take(pa.array(right)) for column in self._columns]
+        return joined_rows(batch, self._kind, left, partners, self._condition)[0]
 
     def _matches(self, batch: ChangeBatch) -> tuple[Ints, Ints]:
         """Pairs of (row of the batch, row of the relation) with equal keys, in the batch's order."""

@@ -22,10 +22,12 @@ from sash.optimizer.rules.push_distinct_below_join import push_distinct_below_jo
 from sash.optimizer.rules.push_down_negation import push_down_negation
 from sash.optimizer.rules.push_down_projection import push_down_projection
 from sash.optimizer.rules.push_down_selection import push_down_selection
+from sash.optimizer.rules.push_relation_join_below_negation import push_relation_join_below_negation
 from sash.optimizer.rules.put_tables_right import put_tables_right
 from sash.optimizer.rules.split_count_distinct import split_count_distinct
 from sash.optimizer.rules.turn_lookup_into_semi_join import turn_lookup_into_semi_join
 from sash.plan.nodes import Node
+from sash.plan.relations import misuses_relations
 
 Rule = Callable[[Node], Node]
 
@@ -36,6 +38,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("put_tables_right", put_tables_right),
     ("order_static_joins", order_static_joins),
     ("turn_lookup_into_semi_join", turn_lookup_into_semi_join),
+    ("push_relation_join_below_negation", push_relation_join_below_negation),
     ("drop_distinct", drop_distinct),
     ("push_down_projection", push_down_projection),
     ("push_distinct_below_join", ByCost(push_distinct_below_join)),
@@ -103,9 +106,8 @@ def optimize_in_steps(
         before = plan
         for name, rule in choosing:
             now = plan_cost(plan)
-            proposed = {
-                unnamed(made): made for made in (_rewritten(raw, rewriting)[0] for raw in rule.alternatives(plan))
-            }
+            found = (_rewritten(raw, rewriting)[0] for raw in rule.alternatives(plan))
+            proposed = {unnamed(made): made for made in found if not misuses_relations(made)}
             proposed.pop(unnamed(plan), None)
             costs = {key: plan_cost(made) for key, made in proposed.items()}
             best = min(costs, key=lambda key: costs[key], default=None)

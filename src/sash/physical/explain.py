@@ -12,7 +12,7 @@ from types import MappingProxyType
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.join_plan import describe_join, describe_order
-from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage
+from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage, StreamLeg
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, Rows
@@ -153,7 +153,7 @@ def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
     if leaf.leg is None:
         return f"Stage {leaf.stage}"
     leg = plan.legs[leaf.leg]
-    return f"Leg {leaf.leg}: {leg.relation.name if isinstance(leg, RelationLeg) else leg.stream}"
+    return f"Leg {leaf.leg}: {leg.stream if isinstance(leg, StreamLeg) else leg.relation.name}"
 
 
 def _edge(node: Physical) -> str:
@@ -165,7 +165,8 @@ def _state(node: Operation) -> str:
     """The buffer that each input's rows are kept in, where the operator has any."""
     if node.operator in _STATELESS:
         return ""
-    return f" [{', '.join(_buffer(node.operator, child) for child in node.inputs)}]"
+    kept = node.inputs if node.operator != "NrrJoin" or node.expiry == "explicit" else node.inputs[1:]
+    return f" [{', '.join(_buffer(node.operator, child) for child in kept)}]"
 
 
 def _buffer(operator: str, child: Physical) -> str:
@@ -204,6 +205,10 @@ def _operation(node: Operation) -> str:
             return f"{name}{_on(arguments['keys'], schema, node.inputs[1].schema)}"
         case "MultiJoin":
             return describe_join(arguments["plan"], [child.schema for child in node.inputs])
+        case "NrrJoin":
+            return f"NrrJoin {arguments['kind']}{_on(arguments['keys'], schema, node.inputs[1].schema)}"
+        case "Updates":
+            return "Updates" if arguments["key"] is None else f"Updates BY {_names(schema, arguments['key'])}"
         case "Lookup":
             relation: Node = arguments["relation"]
             on = _on(arguments["keys"], schema, relation.schema)
@@ -231,6 +236,6 @@ def _names(schema: Schema, columns: Sequence[int]) -> str:
 def _legs(plan: PhysicalPlan) -> list[str]:
     lines = []
     for index, leg in enumerate(plan.legs):
-        kind = "relation" if isinstance(leg, RelationLeg) else "stream"
+        kind = {StreamLeg: "stream", RelationLeg: "relation"}.get(type(leg), "relation's updates")
         lines += [f"{_INDENT}Leg {index}, a {kind}", *_indented(_indented(tree(leg.node).splitlines()))]
     return lines

@@ -11,12 +11,23 @@ from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.multi_join import lower_chain
-from sash.physical.nodes import Expected, Leaf, Leg, Operation, OutputExpiry, Physical, RelationLeg, StreamLeg
+from sash.physical.nodes import (
+    Expected,
+    Leaf,
+    Leg,
+    Operation,
+    OutputExpiry,
+    Physical,
+    RelationLeg,
+    StreamLeg,
+    UpdateLeg,
+)
 from sash.physical.strategies.base import Placement
 from sash.physical.strategies.registry import strategy_of
 from sash.physical.times import with_time
-from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal, Native, remap
 from sash.plan.expressions import walk as walk_expression
+from sash.plan.keys import keys
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -35,12 +46,16 @@ from sash.plan.nodes import (
     Window,
     mirrored,
     walk,
+    with_children,
 )
 from sash.plan.options import DEFAULT, Options
-from sash.plan.patterns import Pattern, is_table, pattern
-from sash.plan.types import Schema
+from sash.plan.patterns import Pattern, is_nonretroactive, is_table, pattern
+from sash.plan.types import BIGINT, Field, Schema
 
 _STAMPED = ("mono", "fifo", "calendar")
+
+MADE = Field("_made", BIGINT)
+"""The column that stands after a relation's own in its updates: the time at which each was made."""
 
 
 class Lowering:
@@ -67,6 +82,7 @@ class Lowering:
         self._spoken = spoken
         self._options = options
         self._shards = shards
+        self._grids: dict[Stream, int] = {}
         self._done: dict[Node, Physical] = {}
 
     def lower(self, node: Node) -> Physical:
@@ -106,7 +122,7 @@ class Lowering:
         return explicit(self.lower(node)) if speaks else self.lower(node)
 
     def _stamped(self, node: Node) -> Physical:
-        """What FIRST, LAST, MIN_BY and MAX_BY take in: they go by their rows' own times, so no Expire may stand below."""
+        """The node with no Expire in it: FIRST, LAST, MIN_BY and MAX_BY go by their rows' own times."""
         if self._expire == "top":
             return self.lower(node)
         expire, done = self._expire, self._done
@@ -128,7 +144,8 @@ class Lowering:
         expiry = _expiry(source.window)
         if expiry == "fifo" and not self._by_pattern:
             expiry = "calendar"
-        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=_horizon(node))
+        horizon = _horizon(node) + self._grids.get(source, 0)
+        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=horizon)
 
     def _operation(self, node: Node) -> Physical:
         match node:
@@ -155,13 +172,20 @@ class Lowering:
             case Stream():
                 return self._count_window(node)
             case Relation():
-                raise AssertionError("relations are legs")
+                return self._updates(node)
 
     def _count_window(self, node: Stream) -> Operation:
         """The window counts the stream's rows before anything is done with them, so its leg only scans."""
         self.legs.append(StreamLeg(node.name, node.window, node, node.schema))
         leaf = Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
         return Operation("CountWindow", {"window": node.window}, (leaf,), node.schema, "explicit", pattern(node))
+
+    def _updates(self, node: Relation) -> Operation:
+        """A relation that changes: its updates, made into changes of its rows."""
+        schema = (*node.schema, MADE)
+        self.legs.append(UpdateLeg(node, schema))
+        leaf = Leaf(schema, "explicit", Pattern.STR, leg=len(self.legs) - 1, follows=not node.waits, timed=node.timed)
+        return Operation("Updates", {"key": node.key}, (leaf,), node.schema, "explicit", Pattern.STR)
 
     def _distinct(self, node: Distinct) -> Physical:
         child = self._input(node.child)
@@ -234,6 +258,10 @@ class Lowering:
         return Operation("Union", {}, (explicit(left), explicit(right)), schema, "explicit", update)
 
     def _join(self, node: Join) -> Physical:
+        if node.kind in ("inner", "left", "semi", "anti") and is_nonretroactive(node.right):
+            return self._meeting(node)
+        if node.kind in ("inner", "right") and is_nonretroactive(node.left):
+            return self._exchanged(self._meeting(mirrored(node)), node)
         if node.kind in ("inner", "left", "semi", "anti") and is_table(node.right):
             return self._lookup(node)
         below, self._below_join = self._below_join, self._below_join or node.kind == "inner"
@@ -253,6 +281,58 @@ class Lowering:
                     alone = self._semi(mirrored(node), right, left, anti=True)
                     result = self._union(result, self._padded(alone, node, left=False), node.schema, Pattern.STR)
                 return result
+
+    def _meeting(self, node: Join) -> Physical:
+        """A join with a non-retroactive relation; rows of a stream meet it at their own times, before they are sampled.
+
+        A `-` row does not say which of several equal rows goes, and these may have met different versions. So, where ends
+        are said below the join, rows keep what tells them apart until they have met the relation.
+        """
+        stream = _only_stream(node.left)
+        slide = stream.window.slide if stream is not None and isinstance(stream.window, Range) else None
+        if self._expire == "bottom" and (slide is not None or _has_mixed_times(node.left)):
+            return explicit(self._stamped(node))
+        if stream is not None and slide is not None:
+            assert isinstance(stream.window, Range)
+            plain = replace(stream, window=Range(stream.window.length))
+            self._grids[plain] = max(slide, self._grids.get(plain, 0))
+            met = self._meeting(replace(node, left=_with_stream(node.left, plain)))
+            arguments: dict[str, Any] = {"slide": slide}
+            return Operation("Sample", arguments, (met,), node.schema, met.expiry, met.pattern, met.horizon)
+        wider = with_time(node.left) if self._expire == "bottom" and _has_times(node.left) else _told_apart(node.left)
+        if wider is None:
+            return self._met(node)
+        border = len(wider.schema)
+        return self._narrowed(self._met(replace(node, left=wider, condition=_shifted(node, border))), node, border)
+
+    def _met(self, node: Join) -> Operation:
+        left, right = self.lower(node.left), self.lower(node.right)
+        arguments = {"kind": node.kind, "keys": node.keys, "condition": node.condition}
+        return Operation(
+            "NrrJoin", arguments, (left, right), node.schema, left.expiry, pattern(node), horizon=left.horizon
+        )
+
+    @staticmethod
+    def _narrowed(joined: Physical, node: Join, border: int) -> Operation:
+        """The columns of a join whose left input has got more, up to the border."""
+        width = len(node.left.schema)
+        expressions = tuple(
+            Column(index if index < width else index - width + border, field.name, field.dtype)
+            for index, field in enumerate(node.schema)
+        )
+        arguments = {"expressions": expressions}
+        return Operation("Project", arguments, (joined,), node.schema, joined.expiry, joined.pattern, joined.horizon)
+
+    @staticmethod
+    def _exchanged(joined: Physical, node: Join) -> Operation:
+        """The columns of a mirrored join in the order of the join as it was."""
+        split = len(node.right.schema)
+        expressions = tuple(
+            Column((index + split) % len(node.schema), field.name, field.dtype)
+            for index, field in enumerate(node.schema)
+        )
+        arguments = {"expressions": expressions}
+        return Operation("Project", arguments, (joined,), node.schema, joined.expiry, joined.pattern, joined.horizon)
 
     def _lookup(self, node: Join) -> Operation:
         child = self.lower(node.left)
@@ -337,7 +417,7 @@ def is_leg(node: Node) -> bool:
         case Stream():
             return not isinstance(node.window, Rows)
         case Relation():
-            return True
+            return not node.changes
         case Filter() | Project():
             return is_leg(node.child)
         case Join():
@@ -380,6 +460,60 @@ def _computed(node: Node) -> tuple[Expression, ...]:
             return ()
 
 
+def _only_stream(node: Node) -> Stream | None:
+    """The stream whose rows come out of the node one by one, as they came; None where rows are put together."""
+    while not isinstance(node, Stream):
+        looks_up = isinstance(node, Join) and (is_table(node.right) or is_nonretroactive(node.right))
+        if not isinstance(node, Filter | Project) and not looks_up:
+            return None
+        node = node.children[0]
+    return node
+
+
+def _told_apart(node: Node) -> Node | None:
+    """The node with more columns after its own, which tell rows of a GROUP BY or DISTINCT apart; None where it needs none."""
+    base = node
+    while isinstance(base, Filter | Project):
+        base = base.child
+    return _widened(node) if keys(base) and not keys(node) else None
+
+
+def _has_mixed_times(node: Node) -> bool:
+    """Whether rows of the node have times that cannot be compared as columns."""
+    streams = [below for below in walk(node) if isinstance(below, Stream)]
+    return _has_times(node) and len({stream.schema[stream.time].dtype for stream in streams}) > 1
+
+
+def _widened(node: Node) -> Node:
+    """The node with the columns after its own that projections in it leave out."""
+    match node:
+        case Filter():
+            return replace(node, child=_widened(node.child))
+        case Project():
+            child = _widened(node.child)
+            names = tuple(field.name for field in child.schema)
+            kept = tuple(Column(index, field.name, field.dtype) for index, field in enumerate(child.schema))
+            return Project(child, (*node.names, *names), (*node.expressions, *kept))
+        case _:
+            return node
+
+
+def _shifted(node: Join, border: int) -> Expression | None:
+    """The condition of the join where its left input has got more columns, up to the border."""
+    width = len(node.left.schema)
+    if node.condition is None:
+        return None
+    both = range(width + len(node.right.schema))
+    return remap(node.condition, {index: index if index < width else index - width + border for index in both})
+
+
+def _with_stream(node: Node, stream: Stream) -> Node:
+    """The node over another stream."""
+    if isinstance(node, Stream):
+        return stream
+    return with_children(node, (_with_stream(node.children[0], stream), *node.children[1:]))
+
+
 def leg_source(node: Node) -> Stream | Relation:
     """The stream (or relation) that a leg reads."""
     while not isinstance(node, Stream | Relation):
@@ -397,8 +531,9 @@ def _has_times(node: Node) -> bool:
         case Union():
             return _has_times(node.left) and _has_times(node.right)
         case Join():
-            sides = [_has_times(side) or is_table(side) for side in (node.left, node.right)]
-            lookup = is_table(node.right) and node.kind in ("left", "semi", "anti")
+            sides = [_has_times(side) or is_table(side) or is_nonretroactive(side) for side in (node.left, node.right)]
+            looked_up = is_table(node.right) or is_nonretroactive(node.right)
+            lookup = looked_up and node.kind in ("left", "semi", "anti")
             return all(sides) and (node.kind == "inner" or lookup)
         case _:
             return False

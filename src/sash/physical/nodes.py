@@ -25,6 +25,10 @@ class Leaf:
     leg: int | None = None
     stage: int | None = None
     horizon: int = 0
+    follows: bool = False
+    """Made of relations' updates that nobody waits for: they count from their time on, or from when they come."""
+    timed: bool = True
+    """Whether rows that come behind the clock are late; updates without times of their own are not."""
 
     @property
     def inputs(self) -> tuple[Physical, ...]:
@@ -104,7 +108,25 @@ class RelationLeg:
     schema: Schema
 
 
-Leg = StreamLeg | RelationLeg
+@dataclass(frozen=True)
+class UpdateLeg:
+    """The updates of a relation as they come: its columns, then the time at which each was made."""
+
+    relation: Relation
+    schema: Schema
+
+    @property
+    def node(self) -> Node:
+        """The part of the logical plan that it reads: the relation alone."""
+        return self.relation
+
+    @property
+    def stream(self) -> str:
+        """The name under which the updates come."""
+        return self.relation.name
+
+
+Leg = StreamLeg | RelationLeg | UpdateLeg
 
 
 @dataclass(frozen=True)

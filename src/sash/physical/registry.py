@@ -17,11 +17,14 @@ from sash.operators.filter import Filter
 from sash.operators.join import Join
 from sash.operators.lookup import Lookup
 from sash.operators.multi_join import MultiJoin
+from sash.operators.nrr_join import NrrJoin
 from sash.operators.project import Project
+from sash.operators.sample import Sample
 from sash.operators.semi_join import SemiJoin
 from sash.operators.set_operation import SetOperation
 from sash.operators.top_k import TopK
 from sash.operators.union import Union
+from sash.operators.updates import Updates
 from sash.physical.nodes import Operation, edge
 from sash.plan.nodes import Node
 from sash.state.memory import Memory
@@ -36,11 +39,14 @@ OPERATORS: Mapping[str, Any] = {
     "Join": Join,
     "Lookup": Lookup,
     "MultiJoin": MultiJoin,
+    "NrrJoin": NrrJoin,
     "Project": Project,
+    "Sample": Sample,
     "SemiJoin": SemiJoin,
     "SetOperation": SetOperation,
     "TopK": TopK,
     "Union": Union,
+    "Updates": Updates,
 }
 
 _NEVER: Mapping[str, Expiry] = {
@@ -48,6 +54,7 @@ _NEVER: Mapping[str, Expiry] = {
     "Expire": "fifo",
     "Join": "fifo",
     "MultiJoin": "fifo",
+    "NrrJoin": "fifo",
     "Union": "calendar",
 }
 """How an operator takes rows that never expire, where not as an explicit edge that says no `-`."""

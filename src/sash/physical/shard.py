@@ -2,7 +2,9 @@
 
 The clock of an input means that every row before it is here; the stage's clock is the smallest of them, and only
 instants before it are released. Rows ahead of it wait in a spool; a row behind its own stream's clock is late: it is
-counted and dropped, never applied wrongly.
+counted and dropped, never applied wrongly. An update of a relation is not dropped, for the relation would stay wrong: one
+that comes behind the shard's clock is counted as late and takes effect at the clock. A relation that nobody waits for
+does not hold the clock back; where a shard has nothing but such, its clock is just past the latest update.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sash.operators.base import Operator
+from sash.operators.netting import net
 from sash.operators.window import assign
-from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, walk
+from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.physical.pacing import Listening, Pacing
 from sash.physical.registry import Relations, build
 from sash.physical.strategies.clock_triggered import CLOCK_TRIGGERED
@@ -37,7 +40,7 @@ BEGINNING = -(2**62)
 class Counts:
     """Rows, positive and negative, that an operator took in and put out; the time messages that it heard, and how many rows
     expired in its buffers; the rows it looked at to find matches (a multi-way join counts them); those it took back before
-    their time, and what it says about how it runs."""
+    their time, what it says about how it runs, and the rows that it left out because they took back what was not there."""
 
     taken: int = 0
     taken_negative: int = 0
@@ -48,6 +51,7 @@ class Counts:
     probes: int = 0
     premature: int = 0
     remark: str = ""
+    refused: int = 0
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
         """Count one call of the operator."""
@@ -72,6 +76,7 @@ class Counts:
         self.probes += other.probes
         self.premature += other.premature
         self.remark = other.remark or self.remark
+        self.refused += other.refused
 
 
 @dataclass(frozen=True)
@@ -112,10 +117,12 @@ class Shard:
         self._stage = stage
         self._tau = plan.tau
         self._windows: list[Window | None] = []
+        self._updates: list[bool] = []
         self._constant: dict[int, ChangeBatch] = {}
         for index, given in enumerate(stage.inputs):
             leg = None if given.leaf.leg is None else plan.legs[given.leaf.leg]
             self._windows.append(leg.window if isinstance(leg, StreamLeg) else None)
+            self._updates.append(isinstance(leg, UpdateLeg))
             if isinstance(leg, RelationLeg):
                 self._constant[index] = relation_rows(relations, leg, given.keys, shard, shards)
         self._clocks = memory.array("clocks", np.int64, len(stage.inputs) + 1)
@@ -193,17 +200,19 @@ class Shard:
         return self._evaluate(empty, self.clock, {}, everything=True)
 
     def take(self, arrivals: Sequence[Arrival | None]) -> Taken:
-        """Take in one batch per input; late rows are left out."""
+        """Take in one batch per input; late rows are left out, late updates of relations are put off to the clock."""
         accepted, late = [], 0
         for index, (arrival, window) in enumerate(zip(arrivals, self._windows, strict=True)):
             rows = ChangeBatch.empty([column.dtype for column in self._stage.inputs[index].leaf.schema])
             if arrival is not None:
                 rows = arrival.rows
-                if window is not None and len(rows):
-                    behind = rows.ts < self._clocks[index]
-                    if behind.any():
-                        late += int(behind.sum())
-                        rows = rows.take(np.flatnonzero(~behind))
+                if window is not None:
+                    kept = np.flatnonzero(rows.ts >= self._clocks[index])
+                    late += len(rows) - len(kept)
+                    rows = rows if len(kept) == len(rows) else rows.take(kept)
+                elif self._updates[index] or self._stage.inputs[index].leaf.follows:
+                    late += int((rows.ts < self.clock).sum()) if self._stage.inputs[index].leaf.timed else 0
+                    rows = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
             accepted.append(rows)
         return self._place(accepted, [None if a is None else a.clock for a in arrivals], late)
 
@@ -232,17 +241,28 @@ class Shard:
         for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
             placed = rows if window is None else assign(window, rows)
-            ready.append(self._release(self._spools[index], self._in_time(placed), clock))
+            released = self._release(self._spools[index], self._in_time(placed), clock)
+            # Changes that were put off to one instant may take back one another.
+            put_off = self._stage.inputs[index].leaf.follows and not self._updates[index]
+            ready.append(net(released) if put_off else released)
         self._begun[0] = 1
         self._clocks[-1] = max(clock, self.clock)
         return Taken(tuple(accepted), late, tuple(ready), self.clock)
 
     def _shard_clock(self) -> int:
-        """Up to where all inputs are complete; clock-triggered, as far as the first of them."""
+        """Up to where all inputs that are waited for are complete; clock-triggered, as far as the first of them.
+
+        Where none is waited for, just past the fastest.
+        """
         clocks = self._clocks[:-1]
+        follows = np.array([given.leaf.follows for given in self._stage.inputs])
+        changing = np.array([index not in self._constant for index in range(len(follows))])
+        if (follows & changing).any() and not (~follows & changing).any():
+            return int(clocks[changing].max()) + (1 if any(self._updates) else 0)
+        awaited = clocks[~follows]
         if self._synchronised:
-            return int(clocks.min())
-        heard = clocks[clocks < FOREVER]
+            return int(awaited.min())
+        heard = awaited[awaited < FOREVER]
         return int(heard.max()) if len(heard) else int(FOREVER)
 
     def _in_time(self, rows: ChangeBatch) -> ChangeBatch:
@@ -300,7 +320,10 @@ class Shard:
             counted.note(inputs, output, Buffer.expired - before)
             counted.add(
                 Counts(
-                    probes=operator.probes - probes, premature=operator.premature - premature, remark=operator.remark
+                    probes=operator.probes - probes,
+                    premature=operator.premature - premature,
+                    remark=operator.remark,
+                    refused=operator.refused,
                 )
             )
         return results[id(self._stage.root)]

@@ -21,7 +21,7 @@ import pyarrow as pa
 from sash.errors import StrategyError
 from sash.operators.window import assign
 from sash.physical.legs import LegRunner
-from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, StreamLeg, walk
+from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg, walk
 from sash.physical.pacing import patience
 from sash.physical.registry import build
 from sash.physical.shard import Counts, relation_rows
@@ -278,6 +278,11 @@ class Simulation:
         self._steps: list[_Step] = []
         self._names: dict[str, _Source | _Step] = {}
         self._check_names(plan)
+        if any(node.operator == "Sample" for stage in plan.stages for node in _operations(stage.root)):
+            raise StrategyError(
+                "a sliding window that meets a non-retroactive relation cannot be simulated: leave out SLIDE, or use a "
+                "strategy that needs no simulation, such as auto, without delays, probe and patience"
+            )
         legs = [self._source(plan, number, tables, feeds) for number in range(len(plan.legs))]
         roots: list[_Source | _Step] = []
         for stage in plan.stages:
@@ -366,6 +371,9 @@ class Simulation:
         leg = plan.legs[number]
         if isinstance(leg, RelationLeg):
             source = _Source(relation_rows(tables, leg, (), 0, 1), 0, 0, 0, 0)
+        elif isinstance(leg, UpdateLeg):
+            updates = feeds[leg.stream].rows
+            source = _Source(updates, len(updates), 0, 0, 0)
         else:
             feed = feeds[leg.stream]
             rows = assign(leg.window, LegRunner(leg.node, tables).run(feed.rows)).sorted()

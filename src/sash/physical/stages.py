@@ -64,6 +64,7 @@ class _Cutter:
         self.forgetful: set[int] = set()
         self._parts: dict[int, _Part] = {}
         self._cuts: dict[int, _Part] = {}
+        self._origins: dict[int, int] = {}
         self._kept: list[Physical] = []
 
     def part(self, node: Physical) -> _Part:
@@ -71,12 +72,13 @@ class _Cutter:
         if id(node) not in self._parts:
             self._kept.append(node)
             self._parts[id(node)] = _leaf_part(node) if isinstance(node, Leaf) else self._operation(node)
+            self._origins[id(self._parts[id(node)].node)] = id(node)
         return self._parts[id(node)]
 
     def _operation(self, node: Operation) -> _Part:
         parts = [self.part(child) for child in node.inputs]
         match node.operator:
-            case "Filter" | "Project" | "Lookup" | "Combine" | "Expire":
+            case "Filter" | "Project" | "Lookup" | "Combine" | "Expire" | "Sample":
                 (part,) = parts
                 loose = part.loose and node.operator in _STATELESS
                 return _Part(_over(node, parts), _through(node, part.attributes), loose, part.single)
@@ -85,13 +87,19 @@ class _Cutter:
             case "Aggregate":
                 keys: tuple[int, ...] = node.arguments["keys"]
                 return self._keyed(node, parts, [(key,) for key in keys], [{n} for n in range(len(keys))])
+            case "Updates":
+                told = node.arguments["key"]
+                chosen = range(len(node.schema)) if told is None else told
+                return self._keyed(node, parts, [(n,) for n in chosen], [{n} for n in chosen])
             case "Distinct" | "SetOperation":
                 columns = range(len(node.schema))
                 return self._keyed(node, parts, [(n,) * len(parts) for n in columns], [{n} for n in columns])
-            case "Join" | "SemiJoin":
+            case "Join" | "SemiJoin" | "NrrJoin":
                 pairs: tuple[tuple[int, int], ...] = node.arguments["keys"]
+                if node.operator == "NrrJoin" and not _repeatable(node.inputs[0]):
+                    parts[0] = self.cut(parts[0])
                 split = len(node.inputs[0].schema)
-                both = node.operator == "Join"
+                both = node.operator == "Join" or node.arguments.get("kind") == "inner"
                 return self._keyed(
                     node, parts, pairs, [{left, split + right} if both else {left} for left, right in pairs]
                 )
@@ -140,7 +148,7 @@ class _Cutter:
     def _goes_along(self, part: _Part) -> bool:
         """Whether the subtree may as well run in the one shard that what is above it needs."""
         operations = [node for node in walk(part.node) if isinstance(node, Operation)]
-        heavy = any(node.operator not in (*_STATELESS, "Distinct", "Expire", "Union") for node in operations)
+        heavy = any(node.operator not in (*_STATELESS, "Distinct", "Expire", "Union", "Updates") for node in operations)
         return self._few and not heavy
 
     def cut(self, part: _Part) -> _Part:
@@ -152,9 +160,11 @@ class _Cutter:
             return _leaf_part(self._keep(replace(part.node)))
         if id(part.node) not in self._cuts:
             node = part.node
-            self.forgetful |= _forgetful(node)
+            self.forgetful |= {self._origins[below] for below in _forgetful(node)}
             stage = self.close(part)
-            leaf = Leaf(node.schema, node.expiry, node.pattern, stage=stage.index, horizon=node.horizon)
+            follows = all(given.leaf.follows for given in stage.inputs)
+            timed = any(given.leaf.timed for given in stage.inputs)
+            leaf = Leaf(node.schema, node.expiry, node.pattern, None, stage.index, node.horizon, follows, timed)
             self._cuts[id(node)] = _leaf_part(self._keep(leaf))
         return self._cuts[id(part.node)]
 
@@ -187,6 +197,18 @@ def _forgetful(node: Physical) -> set[int]:
     operations = [below for below in node.inputs if isinstance(below, Operation)]
     mine = {id(node)} if isinstance(node, Operation) and node.operator == "Distinct" else set()
     return mine.union(*(_forgetful(below) for below in operations))
+
+
+def _repeatable(node: Physical) -> bool:
+    """Whether rows come out of the node at times that its live rows alone tell.
+
+    What a row gets from a non-retroactive relation depends on when it comes. A GROUP BY's row, or a DISTINCT's, may have
+    come when a row that is gone since came or went: a stage built again would let it come at another time.
+    """
+    return isinstance(node, Leaf) or (
+        node.operator in (*_STATELESS, "Expire", "Join", "NrrJoin", "Sample", "Union")
+        and all(map(_repeatable, node.inputs))
+    )
 
 
 def _leaf_part(leaf: Leaf) -> _Part:

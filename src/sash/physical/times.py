@@ -1,7 +1,8 @@
-"""Rows that bring their time along, for what goes by time above a count window.
+"""Rows that bring their time along, for what goes by time above rows whose ends are said.
 
-Where rows expire by themselves, the time of a row is the `ts` of its one change. A count window's rows end by `-` rows,
-whose `ts` is that of the end, and two equal rows may be of different times: so there the time becomes a column.
+Where rows expire by themselves, the time of a row is the `ts` of its one change. Elsewhere, as with a count window, rows
+end by `-` rows, whose `ts` is that of the end, and two equal rows may be of different times: so there the time becomes a
+column.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Call, Column, remap
 from sash.plan.nodes import Filter, Join, Node, Project, Stream, Union
-from sash.plan.patterns import is_table
+from sash.plan.patterns import is_nonretroactive, is_table
 
 _TIME = "time"
 
@@ -19,7 +20,7 @@ _TIME = "time"
 def with_time(node: Node) -> Node:
     """The node's columns, then the time of each row: of a joined one, that of the row that came last.
 
-    For nodes made of streams, filters, projections, unions, inner joins and static lookups.
+    For nodes made of streams, filters, projections, unions, inner joins and lookups.
     """
     match node:
         case Stream():
@@ -43,8 +44,8 @@ def with_time(node: Node) -> Node:
 
 
 def _joined(node: Join) -> Node:
-    left = node.left if is_table(node.left) else with_time(node.left)
-    right = node.right if is_table(node.right) else with_time(node.right)
+    left = node.left if _is_looked_up(node.left) else with_time(node.left)
+    right = node.right if _is_looked_up(node.right) else with_time(node.right)
     border, wider = len(node.left.schema), len(left.schema)
     at = {n: n if n < border else n + wider - border for n in range(border + len(node.right.schema))}
     condition = None if node.condition is None else remap(node.condition, at)
@@ -61,6 +62,10 @@ def _joined(node: Join) -> Node:
         )
     latest = times[0] if len(times) == 1 else Call("greatest", tuple(times), times[0].dtype)
     return _extended(join, [columns[place] for place in at.values()], latest)
+
+
+def _is_looked_up(node: Node) -> bool:
+    return is_table(node) or is_nonretroactive(node)
 
 
 def _extended(node: Node, columns: list[Column], time: Column | Call) -> Project:

@@ -19,6 +19,7 @@ from sash.plan.nodes import (
     TopK,
     Union,
 )
+from sash.plan.patterns import is_nonretroactive
 
 Key = frozenset[int]
 Keys = frozenset[Key]
@@ -33,8 +34,10 @@ def keys(node: Node) -> Keys:
     [[0]]
     """
     match node:
-        case Stream() | Relation() | Union():
+        case Stream() | Union():
             return frozenset()
+        case Relation():
+            return frozenset() if node.key is None else frozenset({Key(node.key)})
         case Filter():
             return keys(node.child)
         case TopK():
@@ -69,7 +72,8 @@ def _projected(node: Project) -> Keys:
 def _joined(node: Join) -> Keys:
     """Pairs of keys; one side's alone where each of its rows meets at most one row of the other.
 
-    A row that an outer join pads with NULLs is told apart only by the side that it came from.
+    A row that an outer join pads with NULLs is told apart only by the side that it came from. So is a row that met a
+    non-retroactive relation: others may have met an older version of the same relation row.
     """
     left = keys(node.left)
     if node.kind in ("semi", "anti"):
@@ -81,9 +85,9 @@ def _joined(node: Join) -> Keys:
     found = {a | b for a in left for b in right}
     met_left = {column for column, _ in node.keys}
     met_right = {column + border for _, column in node.keys}
-    if node.kind in ("inner", "left") and any(key <= met_right for key in right):
+    if node.kind in ("inner", "left") and any(key <= met_right for key in right) and not is_nonretroactive(node.left):
         found |= left
-    if node.kind in ("inner", "right") and any(key <= met_left for key in left):
+    if node.kind in ("inner", "right") and any(key <= met_left for key in left) and not is_nonretroactive(node.right):
         found |= right
     return _smallest(found)
 

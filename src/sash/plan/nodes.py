@@ -61,12 +61,19 @@ class Stream:
 
 @dataclass(frozen=True)
 class Relation:
-    """A registered relation; `retroactive=False` makes it an NRR, `changes` says whether it is ever updated."""
+    """A registered relation; `retroactive=False` makes it an NRR, `changes` says whether it is ever updated.
+
+    `key` are the columns (positions) that tell its rows apart, where it has such. `waits` says whether the query waits
+    for its updates, which then have a clock of their own; `timed` whether they have times, or count from when they come.
+    """
 
     name: str
     schema: Schema
     retroactive: bool = True
     changes: bool = False
+    key: tuple[int, ...] | None = None
+    waits: bool = True
+    timed: bool = True
     statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
 
     @property

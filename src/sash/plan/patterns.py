@@ -53,8 +53,12 @@ class Pattern(enum.Enum):
 def pattern(node: Node) -> Pattern:
     """The update pattern of a node's output; what is made of data that never changes never changes.
 
-    EXCEPT and TopK are strict because an arrival pushes rows out of the answer; semi, anti and outer joins because a
-    row's stay depends on matches that come and go on the other side.
+    EXCEPT is strict because an arrival on its right takes rows out of the answer; TopK because a row that comes first
+    pushes out the last, whose end nobody foresaw. Semi and anti joins are strict because a row's stay depends on matches
+    that come and go on the other side; outer joins because a row padded with NULLs goes as soon as a match comes, and
+    comes back when the last one goes. A count window is strict because a row goes when the n-th after it comes. A join
+    with a relation that changes is strict because an update may end any result; one with a non-retroactive relation, or
+    with one that never changes, is as its other input: what a row got there it keeps. A stream without a window is MONO.
     """
     if is_static(node):
         return Pattern.MONO

@@ -4,7 +4,7 @@ In a steady state as many rows come as go, so an edge with `rate` rows per secon
 rate * L of them. Values are uniform and contained (paper 4, 4.2), and a value's rows come independently of one another.
 
 Where nothing is declared or observed: 1,000 rows per second and stream, one update per second of a relation that
-changes, 1,000 rows in a relation, 1,000 values in a column (two in a BOOLEAN, one per row in a stream's time); an
+changes (which gives a row to nobody who met it before, where it is non-retroactive), 1,000 rows in a relation, 1,000 values in a column (two in a BOOLEAN, one per row in a stream's time); an
 unbounded stream counts with the rows of a day. Predicates: see `selectivity.py`.
 """
 
@@ -32,6 +32,7 @@ from sash.plan.nodes import (
     Unbounded,
     Union,
 )
+from sash.plan.patterns import is_nonretroactive
 from sash.plan.selectivity import pinned, selectivity
 from sash.plan.types import BOOLEAN
 
@@ -188,6 +189,10 @@ def _values(made: Expression, below: Estimate) -> float:
 
 def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
     passing = selectivity(node.condition, left.distinct + right.distinct)
+    if is_nonretroactive(node.right):
+        right = replace(right, rate=0.0, premature=0.0)
+    if is_nonretroactive(node.left):
+        left = replace(left, rate=0.0, premature=0.0)
     if node.kind in ("semi", "anti"):
         return _alone(left, right, node.keys, passing, matched=node.kind == "semi")
     share = passing * math.prod(1 / max(left.distinct[one], right.distinct[other]) for one, other in node.keys)

@@ -55,8 +55,7 @@ def label(node: Node) -> str:
         case Stream():
             return f"Stream {node.name} {window_text(node.window, node)}"
         case Relation():
-            kind = "" if not node.changes else " (changes)" if node.retroactive else " (non-retroactive)"
-            return f"Relation {node.name}{kind}"
+            return f"Relation {node.name}{_updates_text(node)}"
         case Filter():
             return f"Filter {_text(node.predicate, node.schema)}"
         case Project():
@@ -81,6 +80,13 @@ def label(node: Node) -> str:
             order = ", ".join(_sort_text(key, node) for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
             return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
+
+
+def _updates_text(node: Relation) -> str:
+    if not node.changes:
+        return ""
+    by = "" if node.key is None else " by " + ", ".join(node.schema[column].name for column in node.key)
+    return f" (changes{by})" if node.retroactive else f" (non-retroactive{by})"
 
 
 def _join_label(node: Join) -> str:

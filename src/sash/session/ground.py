@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from sash.durations import microseconds
 from sash.errors import CatalogError
-from sash.plan.catalog import Catalog, RelationEntry, stream_entry, time_column
+from sash.plan.catalog import OP, Catalog, RelationEntry, missing_op, stream_entry, time_column
 from sash.plan.options import Options
 from sash.plan.types import Schema
 from sash.planning import Planned, plan_query
+from sash.rows import key_columns
 from sash.sql.sources import relation_columns, stream_columns
 from sash.sql.statements import CreateQuery, CreateRelation, CreateStream, Keep, Value
 
@@ -86,8 +87,13 @@ class OnEngine:
         from sash.spark.sources import static_frame, stream_frame
 
         given = statement.input
-        frame = stream_frame(self.engine.spark, given) if statement.changes else static_frame(self.engine.spark, given)
-        self.engine.relation(given.name, frame, statement.key, statement.retroactive, statement.changes)
+        if not statement.changes:
+            frame = static_frame(self.engine.spark, given)
+            self.engine.relation(given.name, frame, statement.key, statement.retroactive)
+            return
+        time = time_column(given.name, stream_columns(given), "relation")
+        updates = stream_frame(self.engine.spark, given)
+        self.engine.relation(given.name, updates, statement.key, statement.retroactive, changes=True, time=time)
 
     def drop(self, name: str) -> None:
         self.engine.drop(name)
@@ -159,17 +165,27 @@ class OnPaper:
     def add_relation(self, statement: CreateRelation) -> None:
         given = statement.input
         self._claim(given.name)
-        columns = relation_columns(given)
+        columns = self._updated_columns(statement) if statement.changes else relation_columns(given)
         if columns is None:
             from sash.spark.sources import static_frame
             from sash.spark.types import read_schema
 
             columns, _ = read_schema(static_frame(self.spark, given))
-        for name in statement.key or ():
-            if name.lower() not in {field.name.lower() for field in columns}:
-                raise CatalogError(f"relation {given.name} has no column {name!r} to be its key")
-        entry = RelationEntry(given.name, columns, statement.retroactive, statement.changes)
+        key = key_columns(given.name, columns, statement.key)
+        entry = RelationEntry(
+            given.name, columns, statement.retroactive, statement.changes, key, waits=not statement.changes
+        )
         self._catalog.relations[given.name.lower()] = entry
+
+    @staticmethod
+    def _updated_columns(statement: CreateRelation) -> Schema:
+        """The columns of a relation whose updates come with their time and with what each does."""
+        given = statement.input
+        columns = stream_columns(given)
+        time = time_column(given.name, columns, "relation")
+        if statement.key is None and OP not in {field.name for field in columns}:
+            raise CatalogError(missing_op(given.name))
+        return tuple(field for field in columns if field.name not in (time, OP))
 
     def drop(self, name: str) -> None:
         if name.lower() not in self._catalog.streams and name.lower() not in self._catalog.relations:

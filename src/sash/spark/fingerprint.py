@@ -25,6 +25,7 @@ _REASONS = {
     "tau": "changes were released at another interval",
     "shards": "it was written with another number of shards",
     "streams": "the streams are others, or in another order",
+    "relations": "the relations that change are others",
     "heartbeats": "other streams had a heartbeat",
 }
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from sash.physical.legs import stage_tables
-from sash.physical.nodes import PhysicalPlan, RelationLeg
+from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
 from sash.physical.registry import Relations
 from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
@@ -29,8 +29,10 @@ from sash.spark.legs import leg_frame, relation_table
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import Mode
 from sash.spark.progress import METRICS
+from sash.spark.reread import Table
 from sash.spark.scatter import TIME, Beat, Scatter, Target
 from sash.spark.stage import Layout, Round
+from sash.spark.updates import update_frame, update_time
 from sash.sql.render import quoted
 
 
@@ -38,7 +40,8 @@ from sash.sql.render import quoted
 class Source:
     """A registered stream: its rows, how long they are held back, and how its clock moves while it is idle.
 
-    `time` is the column with a row's time in microseconds, where that is not the stream's own time column.
+    `time` is the column with a row's time in microseconds, where that is not the stream's own time column. Of a relation's
+    updates it is the column with their times, of any type.
     """
 
     frame: DataFrame
@@ -50,11 +53,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that a query reads. `control` is a stream of (stream, ts): clocks set by hand."""
+    """Everything that a query reads: streams and relations' updates, and relations that never change, by name.
+
+    `control` is a stream of (stream, ts): clocks set by hand. `reread` are tables that a query reads again while it runs.
+    """
 
     streams: Mapping[str, Source]
     relations: Mapping[str, DataFrame] = field(default_factory=dict)
     control: DataFrame | None = None
+    reread: Mapping[str, Table] = field(default_factory=dict)
 
 
 def change_frame(
@@ -80,7 +87,7 @@ def change_frame(
         packed = together.groupBy("label").transformWithStateInPandas(processor, DDL, "Append", "None")
     assert packed is not None
     output = len(plan.stages)
-    time = time_type(plan)
+    time = time_type(plan, inputs)
     gather = Gather(output, schema, time)
     columns = ", ".join(
         ["_op STRING", f"_ts {type_name(time)}", *(f"{quoted(f.name)} {_sql_type(f.dtype)}" for f in schema)]
@@ -97,10 +104,13 @@ def rounds_of(plan: PhysicalPlan) -> list[tuple[int, ...]]:
     return [tuple(i for i, d in enumerate(depth) if d == number) for number in range(max(depth) + 1)]
 
 
-def time_type(plan: PhysicalPlan) -> pa.DataType:
-    """The type of `_ts`: that of the streams' times, or BIGINT microseconds."""
+def time_type(plan: PhysicalPlan, inputs: Inputs) -> pa.DataType:
+    """The type of `_ts`: that of the streams' times (without streams: of the updates'), or BIGINT microseconds."""
     sources = [node for leg in plan.legs for node in walk_logical(leg.node) if isinstance(node, Stream)]
     types = {source.schema[source.time].dtype for source in sources}
+    if not types:
+        updated = [inputs.streams[leg.stream.lower()] for leg in plan.legs if isinstance(leg, UpdateLeg)]
+        types = {update_time(source.frame, source.time) for source in updated}
     if TIMESTAMP in types:
         return TIMESTAMP
     return TIMESTAMP_NTZ if types & {TIMESTAMP_NTZ, DATE} else BIGINT
@@ -146,10 +156,14 @@ def _sources(
         name = leg.stream.lower()
         source = inputs.streams[name]
         dtypes = tuple(f.dtype for f in leg.schema)
-        scatter = Scatter(leg.stream, source.slack, source.drop_bad_rows, name not in reading, dtypes, targets)
+        signed = isinstance(leg, UpdateLeg)
+        scatter = Scatter(leg.stream, source.slack, source.drop_bad_rows, name not in reading, dtypes, targets, signed)
         reading[name] = (*reading.get(name, ()), *targets)
-        packed = leg_frame(leg, source.frame, source.time, inputs.relations).mapInArrow(scatter, DDL)
-        found.append((_first(targets, place), packed))
+        if isinstance(leg, StreamLeg):
+            rows = leg_frame(leg, source.frame, source.time, inputs.relations)
+        else:
+            rows = update_frame(leg, source.frame, source.time)
+        found.append((_first(targets, place), rows.mapInArrow(scatter, DDL)))
     for name, targets in reading.items():
         source = inputs.streams[name]
         if source.heartbeat is not None:

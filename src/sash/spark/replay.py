@@ -21,15 +21,16 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import LongType, StructField, StructType
 
 from sash.physical.shard import Counts
+from sash.plan.catalog import OP
 from sash.plan.types import Schema
 from sash.planning import Planned
 from sash.spark.counts import counts_of, operator_names
 from sash.spark.plan import Inputs, Source, change_frame
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks import start_query
-from sash.state.changes import ChangeBatch, concat
+from sash.state.changes import ChangeBatch, Signs, concat
 
-CLOCK = "_clock"
+CLOCK, OPS = "_clock", pa.array(["-", "+"])
 _EPOCH = 1_000_000_000
 _RECENT = "spark.sql.streaming.numRecentProgressUpdates"
 
@@ -43,12 +44,18 @@ class Feed(Protocol):
     @property
     def slack(self) -> int: ...
 
+    @property
+    def signs(self) -> Signs | None: ...
+
 
 class MicroBatch(Protocol):
     """The rows of each stream in one micro-batch."""
 
     @property
     def rows(self) -> Mapping[str, ChangeBatch]: ...
+
+    @property
+    def clocks(self) -> Mapping[str, int]: ...
 
 
 def replay_on_spark(
@@ -66,12 +73,14 @@ def replay_on_spark(
     try:
         streams = {
             name.lower(): _stream(spark, home / name, feeds[name], [micro.rows.get(name) for micro in batches])
-            for name in planned.streams
+            for name in (*planned.streams, *planned.changing)
         }
-        ends = [(name.lower(), end) for name in planned.streams]
         control = control_stream(spark, home / "control")
-        for number in range(len(batches) + 1):
-            write_control(home / "control", number, ends if number == len(batches) else [])
+        for number, micro in enumerate(batches):
+            clocks = [(name.lower(), micro.clocks[name]) for name in planned.changing if name in micro.clocks]
+            write_control(home / "control", number, clocks)
+        ends = [(name.lower(), end) for name in (*planned.streams, *planned.changing)]
+        write_control(home / "control", len(batches), ends)
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
         with query_settings(spark, shards):
             changes = change_frame(planned.physical, planned.schema, Inputs(streams, tables, control), shards)
@@ -115,11 +124,15 @@ def _stream(spark: SparkSession, directory: Path, feed: Feed, batches: Sequence[
     names = [field.name for field in feed.schema]
     for number, batch in enumerate(batches):
         rows = ChangeBatch.empty([field.dtype for field in feed.schema]) if batch is None else batch
-        table = pa.table([pa.array(rows.ts), *rows.columns], names=[CLOCK, *names])
-        _write(table, directory, number)
+        columns = dict(zip([CLOCK, *names], [pa.array(rows.ts), *rows.columns], strict=False))
+        if feed.signs is not None:
+            columns[OP] = OPS.take(pa.array((rows.sign > 0).astype("int8")))
+        _write(pa.table(columns), directory, number)
     schema = StructType(
         [StructField(CLOCK, LongType()), *(StructField(f.name, from_arrow_type(f.dtype)) for f in feed.schema)]
     )
+    if feed.signs is not None:
+        schema = schema.add(OP, "string")
     return Source(_files(spark, directory, schema), feed.slack, time=CLOCK)
 
 

@@ -19,7 +19,7 @@ from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batch
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.encoding import encode, pieces
 
-TIME, ACCEPTED = "_ts", "_ok"
+TIME, ACCEPTED, SIGN = "_ts", "_ok", "_sign"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Scatter:
-    """What runs over one leg. `counts` says whether this leg's rows are counted (one leg per stream is)."""
+    """What runs over one leg. `counts` says whether this leg's rows are counted (one leg per stream is); `signed` that
+    they are updates of a relation, with `_sign` after their columns."""
 
     stream: str
     slack: int
@@ -42,6 +43,7 @@ class Scatter:
     counts: bool
     dtypes: tuple[pa.DataType, ...]
     targets: tuple[Target, ...]
+    signed: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return to_record_batches(self._messages(batches))
@@ -70,18 +72,20 @@ class Scatter:
             yield note
 
     def _timely(self, batch: pa.RecordBatch, note: Message) -> pa.RecordBatch:
-        """The rows that have a time."""
-        times = batch.column(TIME)
+        """The rows that have a time, and, where they are updates, a sign."""
         note.rows_in += batch.num_rows
-        if not times.null_count:
+        good = batch.column(TIME).is_valid()
+        what, missing = "stream", "whose time column is NULL: give it a time"
+        if self.signed:
+            what, missing = "relation", "that has no time, or whose _op is neither '+' nor '-': give it both"
+            good = pc.and_(good, batch.column(SIGN).is_valid())
+        bad = batch.num_rows - pc.sum(good).as_py() if batch.num_rows else 0
+        if not bad:
             return batch
         if not self.drop_bad_rows:
-            raise BadRowError(
-                f"stream {self.stream} has a row whose time column is NULL: give it a time, or register the stream "
-                'with bad_rows="drop"'
-            )
-        note.bad += times.null_count
-        return batch.filter(times.is_valid())
+            raise BadRowError(f'{what} {self.stream} has a row {missing}, or register the {what} with bad_rows="drop"')
+        note.bad += bad
+        return batch.filter(good)
 
     def _split(self, held: list[pa.RecordBatch], clock: int, sender: int, seq: int) -> Iterator[Message]:
         rows = self._together(held)
@@ -99,7 +103,10 @@ class Scatter:
             chunks = table.column(f"c{index}").combine_chunks()
             columns.append(chunks if chunks.type == dtype else chunks.cast(dtype))
         ts = table.column(TIME).combine_chunks().to_numpy(zero_copy_only=False).copy()
-        return ChangeBatch(ts, np.full(len(ts), FOREVER), np.ones(len(ts), np.int8), tuple(columns))
+        sign = np.ones(len(ts), np.int8)
+        if self.signed:
+            sign = table.column(SIGN).combine_chunks().to_numpy(zero_copy_only=False).astype(np.int8)
+        return ChangeBatch(ts, np.full(len(ts), FOREVER), sign, tuple(columns))
 
 
 @dataclass(frozen=True)

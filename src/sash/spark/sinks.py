@@ -20,6 +20,7 @@ import sash.errors
 from sash.errors import CatalogError, QueryFailedError, SashError
 from sash.planning import Planned
 from sash.spark.progress import Progress
+from sash.spark.reread import Reread
 
 Sink = str | Callable[[DataFrame, int], None]
 
@@ -100,6 +101,18 @@ class Running:
         self.told: Callable[[dict[str, Any]], object] | None = None
         self._untold: list[dict[str, Any]] = []
         self._lock = threading.Lock()
+        self._tables: dict[str, Reread] = {}
+
+    def reading(self, tables: dict[str, Reread], *, again: bool) -> Running:
+        """Take charge of the tables that the query reads, and read them again and again where that is wanted."""
+        self._tables = tables
+        for table in tables.values() if again else ():
+            table.start()
+        return self
+
+    def refresh(self) -> int:
+        """Read the relations that are read again now, not only at their times; how many updates that gave."""
+        return sum(table.refresh() for table in self._tables.values())
 
     @property
     def query(self) -> StreamingQuery:
@@ -118,6 +131,8 @@ class Running:
 
     def stop(self) -> None:
         """Stop it; its checkpoint stays, unless it was a temporary one."""
+        for table in self._tables.values():
+            table.stop()
         self._query.stop()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)

@@ -27,10 +27,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from sash.errors import CheckpointError
 from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
-from sash.physical.nodes import PhysicalPlan, Stage, StreamLeg
+from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
-from sash.plan.nodes import Range, Rows, Unbounded
+from sash.plan.nodes import Range, Rows
 from sash.spark.counts import Delays, packed
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.output import Mode, reduce_changes
@@ -178,10 +178,21 @@ class Round(StatefulProcessor):
         return 0 if before is None else len(self._layout.labels[before])
 
     def endless(self, stage: Stage) -> bool:
-        """Whether some input brings ever more rows that never expire, so that its log needs snapshots."""
-        leaves = [given.leaf for given in stage.inputs if given.leaf.expiry == "mono"]
-        legs = [None if leaf.leg is None else self._plan.legs[leaf.leg] for leaf in leaves]
-        return any(leg is None or (isinstance(leg, StreamLeg) and isinstance(leg.window, Unbounded)) for leg in legs)
+        """Whether some input brings ever more rows that must be kept in order, so that its log needs snapshots.
+
+        These are rows that never expire, updates of relations, and whatever meets a non-retroactive relation: what rows
+        got from it depends on versions of it that are gone. A count window's log keeps its last rows alone.
+        """
+        if any(isinstance(node, Operation) and node.operator == "NrrJoin" for node in walk(stage.root)):
+            return True
+        for leaf in (given.leaf for given in stage.inputs):
+            leg = None if leaf.leg is None else self._plan.legs[leaf.leg]
+            counted = isinstance(leg, StreamLeg) and isinstance(leg.window, Rows)
+            if isinstance(leg, UpdateLeg):
+                return True
+            if leaf.expiry == "mono" and not isinstance(leg, RelationLeg) and not counted:
+                return True
+        return False
 
     def log(self, stage: Stage, index: int, chunks: _StateChunks, directory: dict[str, Any] | None) -> InputLog:
         """The log of an input, by how its rows end."""
@@ -237,6 +248,7 @@ class _ShardRun:
             remarks = [counted.remark for counted in taken.counts.values() if counted.remark]
             note.remark = "; ".join(remarks) or None
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
+            note.bad = sum(counts.refused for counts in taken.counts.values())
             del shard
             arena.seal(self._state["nonce"])
         yield note

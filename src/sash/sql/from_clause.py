@@ -109,13 +109,7 @@ class FromBinder:
             return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics)
         if relation := self.catalog.relations.get(name):
             self._no_window(clause, f"{node.name} is a relation")
-            return Relation(
-                relation.name,
-                relation.schema,
-                relation.retroactive,
-                relation.changes,
-                statistics=relation.statistics,
-            )
+            return Relation(**vars(relation))
         known = [*self.catalog.streams, *self.catalog.relations, *self.ctes]
         hint = did_you_mean(name, known) or (f"; there are {', '.join(known)}" if known else "; none is registered")
         raise self.source.error(UnknownNameError, f"there is no stream or relation {node.name}{hint}", node)

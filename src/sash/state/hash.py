@@ -13,12 +13,17 @@ from sash.state.slots import Slots
 
 
 class HashBuffer:
-    """The live rows of one explicit input, found again by value: a `-` row gets the slot of an equal `+` row."""
+    """The live rows of one explicit input, found again by value: a `-` row gets the slot of an equal `+` row.
 
-    def __init__(self, memory: Memory) -> None:
+    Of several that of the youngest, or, for operators that tell equal rows apart, of the oldest: it goes first where
+    rows go in the order they came.
+    """
+
+    def __init__(self, memory: Memory, oldest_first: bool = False) -> None:
+        self._oldest_first = oldest_first
         self.slots = Slots(memory.scope("rows"))
         self._values = Interner(memory.scope("values"))
-        self._heads = Arrays(memory, {"value.head": np.int64})
+        self._heads = Arrays(memory, {"value.head": np.int64, "value.tail": np.int64})
         self._links = Arrays(memory, {"row.next": np.int64})
 
     def apply(self, sign: npt.NDArray[np.int8], low: Hashes, high: Hashes) -> Ints:
@@ -31,7 +36,8 @@ class HashBuffer:
         self._heads["value.head"][codes[fresh]] = 0
         spare = self.slots.take(int((sign > 0).sum()))
         self._links.reserve(self.slots.high)
-        result = _apply(sign, codes, spare, self._heads["value.head"], self._links["row.next"])
+        heads, tails = self._heads["value.head"], self._heads["value.tail"]
+        result = _apply(sign, codes, spare, heads, tails, self._links["row.next"], self._oldest_first)
         gone = np.unique(codes[sign < 0])
         self._values.forget(gone[self._heads["value.head"][gone] == 0])
         return result
@@ -52,7 +58,9 @@ class HashBuffer:
 
 
 @kernel
-def _apply(sign: npt.NDArray[np.int8], codes: Ints, spare: Ints, heads: Ints, links: Ints) -> Ints:
+def _apply(
+    sign: npt.NDArray[np.int8], codes: Ints, spare: Ints, heads: Ints, tails: Ints, links: Ints, oldest_first: bool
+) -> Ints:
     result = np.empty(len(sign), np.int64)
     used = 0
     for index in range(len(sign)):
@@ -60,8 +68,13 @@ def _apply(sign: npt.NDArray[np.int8], codes: Ints, spare: Ints, heads: Ints, li
         if sign[index] > 0:
             slot = spare[used]
             used += 1
-            links[slot] = heads[code]
-            heads[code] = slot + 1
+            if oldest_first and heads[code] > 0:
+                links[slot] = 0
+                links[tails[code] - 1] = slot + 1
+            else:
+                links[slot] = heads[code]
+                heads[code] = slot + 1
+            tails[code] = slot + 1
         else:
             slot = heads[code] - 1
             if slot < 0:

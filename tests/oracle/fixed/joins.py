@@ -7,18 +7,6 @@ from tests.oracle.duck import View
 
 ITEMS = table("k name price", (1, "one", 1.5), (2, "two", 2.5), (2, "zwei", 2.0), (4, "four", 4.0), (None, "none", 0.0))
 
-UPDATES = table(
-    "ts _op k name",
-    (0, "+", 1, "one"),
-    (2, "+", 2, "two"),
-    (3, "-", 1, "one"),
-    (3, "+", 1, "uno"),
-    (7, "-", 2, "two"),
-    (21, "+", 2, "zwei"),
-    (22, "+", 2, "zwei"),
-    (23, "-", 2, "zwei"),
-)
-
 _BOTH = "a.ts AS ts, a.v AS v, b.ts AS us, b.v AS w"
 _SIDES = {"s": 5, "r": 4}
 
@@ -153,28 +141,3 @@ CASES = (
         relations={"items": ITEMS},
     ),
 )
-
-CHANGING = (
-    case(
-        "relation_that_changes",
-        "SELECT a.ts AS at, i.name AS name FROM {s} AS a JOIN items AS i ON a.k = i.k",
-        {"s": 5},
-        relations={"items": UPDATES},
-    ),
-    case(
-        "relation_that_changes_below_group",
-        "SELECT i.name AS name, COUNT(*) AS n FROM {s} AS a JOIN items AS i ON a.k = i.k GROUP BY i.name",
-        {"s": 5},
-        relations={"items": UPDATES},
-    ),
-    case(
-        "nrr",
-        "",
-        {"s": 5},
-        sash="SELECT a.ts AS at, i.name AS name FROM {s} AS a JOIN items AS i ON a.k = i.k",
-        duck="SELECT a.ts AS at, i.name AS name FROM {s} AS a JOIN items_rows AS i "
-        "ON a.k = i.k AND i.start_ < a.ts * 1000000 AND a.ts * 1000000 <= i.end_",
-        nrrs={"items": UPDATES},
-    ),
-)
-"""Joins with relations that are updated as the streams flow."""

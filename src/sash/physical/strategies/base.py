@@ -1,9 +1,9 @@
 """What a strategy is: where Expire operators sit, and how an operator learns that time has passed.
 
 An operator either *must* process the natural end of a row (aggregates, DISTINCT, EXCEPT, INTERSECT, semi and anti joins,
-top-k, and Expire itself, whose output changes with it) or *need not* (selection, projection, union, joins: their results
-carry an expiration time of their own). This is the classification of paper 3. A strategy decides for the operators
-with stamped inputs; where an input is explicit, every end is a `-` row, and nothing else need be heard.
+top-k, and Expire and Sample, whose output changes with time alone) or *need not* (selection, projection, union, joins:
+their results carry an expiration time of their own). This is the classification of paper 3. A strategy decides for the
+operators with stamped inputs; where an input is explicit, every end is a `-` row, and nothing else need be heard.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sash.state.memory import Memory
 NEVER = -(2**62)
 """Before any time."""
 
-_MUST = frozenset({"Aggregate", "Distinct", "Expire", "SemiJoin", "SetOperation", "TopK"})
+_MUST = frozenset({"Aggregate", "Distinct", "Expire", "Sample", "SemiJoin", "SetOperation", "TopK"})
 
 
 def must_expire(operation: Operation) -> bool:

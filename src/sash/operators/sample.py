@@ -1,0 +1,39 @@
+"""Sample: puts rows that met a non-retroactive relation as they came on the grid of their stream's SLIDE.
+
+Meaning: (row, ts, exp) gives (row, ceil(ts/s)*s, ceil(exp/s)*s), nothing if that is empty. A row whose life so begins at
+the clock or later waits. Elsewhere a window does this as rows come in; but what a row meets goes by its own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sash.operators.base import Edge, Operator
+from sash.state.changes import ChangeBatch, concat
+from sash.state.memory import Memory
+from sash.state.spool import Spool
+
+
+class Sample(Operator):
+    """The rows that wait; input and output are stamped, in the same order."""
+
+    def __init__(self, memory: Memory, inputs: tuple[Edge], slide: int) -> None:
+        (edge,) = inputs
+        self._slide = slide
+        self._waiting = Spool(memory.scope("waiting"), edge.dtypes)
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        (batch,) = inputs
+        start, end = (-(-times // self._slide) * self._slide for times in (batch.ts, batch.exp))
+        placed = ChangeBatch.stamped(start, end, batch.columns).take(np.flatnonzero(end > start))
+        rows = concat([self._waiting.load(), placed])
+        ready = int(np.searchsorted(rows.ts, clock, side="left"))
+        if self._waiting.rows or ready < len(rows):
+            self._waiting.save(rows.slice(ready, len(rows)))
+        return rows.slice(0, ready)
+
+    @property
+    def state_rows(self) -> int:
+        return self._waiting.rows
