@@ -197,14 +197,12 @@ def _picture(show: Show) -> Group:
 
 
 def _plot(show: Show) -> list[Text]:
-    """What is plotted, from the first change to where the story will end."""
+    """What is plotted, from the first change to the last; it fills the width as the story goes on."""
     board = show.board
-    start = board.steps[0][0] if board.steps else 0.0
-    end = start + show.seconds
-    now = board.steps[-1][0] if board.steps else start
+    start, now = (board.steps[0][0], board.steps[-1][0]) if board.steps else (0.0, 0.0)
     width = max(1, min(_WIDTH, round(_WIDTH * (now - start) / show.seconds)))
     lines = plot(board.steps, start, max(now, start + 1e-6), width=width, height=_HEIGHT)
-    what = f"{show.story.plotted or 'rows'} of the answer, over {end - start:.0f} s"
+    what = f"{show.story.plotted or 'rows'} of the answer, over {now - start:.0f} s"
     label = f"{what}; now {board.value:,.2f}".replace(".00", "")
     return [Text(label, style="bold"), *(Text(f"▕{line}", style="green") for line in lines)]
 
