@@ -33,6 +33,14 @@ def must_expire(operation: Operation) -> bool:
     return operation.operator in _MUST or mixed
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What ears may be told, in microseconds: the probing period (None: always), and how long a time may wait for a row."""
+
+    probe: int | None = None
+    patience: int = 100_000
+
+
 class Ear:
     """How an operator hears of time on one input edge: `time` is the clock it has heard (every instant before it).
 
@@ -42,7 +50,7 @@ class Ear:
     synchronised = True
     """Whether an operator waits for what is still on its way to it."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, settings: Settings) -> None:
         self._words = memory.array("ear", np.int64, 8)
         if not self._words[0]:
             self._words[0] = 1
@@ -81,7 +89,7 @@ Placement = Literal["bottom", "above joins", "top"]
 
 @dataclass(frozen=True)
 class Strategy:
-    """One row of the table of strategies. `ear` makes the ear of an edge from its memory and the run's settings.
+    """One row of the table of strategies. `ear` is the kind of ear that its edges have.
 
     `by_pattern` says that buffers and operators are chosen by update pattern, `speaking` that joins and DISTINCT say
     themselves what ends where that must be said, so that no Expire keeps their results.
@@ -89,7 +97,7 @@ class Strategy:
 
     name: str
     learns: str
-    ear: Callable[[Memory, Settings], Ear]
+    ear: type[Ear]
     expire: Placement = "top"
     by_pattern: bool = True
     speaking: bool = False
@@ -100,11 +108,3 @@ class Strategy:
     def paced(self) -> bool:
         """Whether operators may fall behind the clock of their shard, because they do not hear it."""
         return self.name == "input-triggered"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What ears may be told, in microseconds: the probing period (None: always), and how long a time may wait for a row."""
-
-    probe: int | None = None
-    patience: int = 100_000

@@ -6,8 +6,7 @@ should have counted, and counts from its arrival on. For demonstration only.
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Ear, Settings, Strategy
-from sash.state.memory import Memory
+from sash.physical.strategies.base import Ear, Strategy
 
 
 class Wall(Ear):
@@ -19,13 +18,9 @@ class Wall(Ear):
         self.hear(now + 1)
 
 
-def _wall(memory: Memory, settings: Settings) -> Ear:
-    return Wall(memory)
-
-
 CLOCK_TRIGGERED = Strategy(
     "clock-triggered",
     "the wall clock, not waiting for rows that are on their way",
-    _wall,
+    Wall,
     note=lambda _plan: "answers may be wrong: for demonstration only",
 )

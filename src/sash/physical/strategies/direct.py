@@ -6,8 +6,7 @@ all of its input beside its output.
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Ear, Settings, Strategy
-from sash.state.memory import Memory
+from sash.physical.strategies.base import Ear, Strategy
 
 
 class Clock(Ear):
@@ -17,8 +16,4 @@ class Clock(Ear):
         self.hear(progress)
 
 
-def _clock(memory: Memory, settings: Settings) -> Ear:
-    return Clock(memory)
-
-
-DIRECT = Strategy("direct", "exp stamps and the clock", _clock, by_pattern=False)
+DIRECT = Strategy("direct", "exp stamps and the clock", Clock, by_pattern=False)

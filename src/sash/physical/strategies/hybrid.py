@@ -7,20 +7,15 @@ operators, top-k. Without a join Expire stays at the scan, and this is the negat
 from __future__ import annotations
 
 from sash.physical.nodes import Operation, PhysicalPlan, walk
-from sash.physical.strategies.base import Ear, Settings, Strategy
+from sash.physical.strategies.base import Strategy
 from sash.physical.strategies.time_probing import Probe
 from sash.plan.nodes import Join
 from sash.plan.nodes import walk as walk_logical
-from sash.state.memory import Memory
-
-
-def _probe(memory: Memory, settings: Settings) -> Ear:
-    return Probe(memory, settings.probe)
 
 
 def _without_joins(plan: PhysicalPlan) -> str | None:
     operations = [node for stage in plan.stages for node in walk(stage.root) if isinstance(node, Operation)]
-    joins = any(node.operator in ("Join", "Lookup", "MultiJoin") for node in operations)
+    joins = any(node.operator in ("Join", "Lookup", "MultiJoin", "NrrJoin", "SemiJoin") for node in operations)
     tables = any(isinstance(node, Join) for leg in plan.legs for node in walk_logical(leg.node))
     return (
         None if joins or tables else "there is no join to pull Expire over: it stays at the scan, as in negative-tuple"
@@ -30,7 +25,7 @@ def _without_joins(plan: PhysicalPlan) -> str | None:
 HYBRID = Strategy(
     "hybrid",
     "time probing up to the joins' top, a `-` row for every row that ends above it",
-    _probe,
+    Probe,
     expire="above joins",
     note=_without_joins,
 )

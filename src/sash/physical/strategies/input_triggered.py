@@ -6,16 +6,11 @@ are late, and the last ones never come. This is the baseline of the other strate
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Ear, Settings, Strategy
-from sash.state.memory import Memory
+from sash.physical.strategies.base import Ear, Strategy
 
 
 class Input(Ear):
     """Hears rows, and nothing else."""
 
 
-def _input(memory: Memory, settings: Settings) -> Ear:
-    return Input(memory)
-
-
-INPUT_TRIGGERED = Strategy("input-triggered", "the times of positive rows that reach the operator", _input)
+INPUT_TRIGGERED = Strategy("input-triggered", "the times of positive rows that reach the operator", Input)

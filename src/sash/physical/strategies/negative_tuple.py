@@ -6,13 +6,7 @@ invalidated are one. Selections and joins with tables above a scan run above Exp
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Ear, Settings, Strategy
+from sash.physical.strategies.base import Strategy
 from sash.physical.strategies.direct import Clock
-from sash.state.memory import Memory
 
-
-def _clock(memory: Memory, settings: Settings) -> Ear:
-    return Clock(memory)
-
-
-NEGATIVE_TUPLE = Strategy("negative-tuple", "a `-` row for every row that ends", _clock, expire="bottom")
+NEGATIVE_TUPLE = Strategy("negative-tuple", "a `-` row for every row that ends", Clock, expire="bottom")

@@ -20,9 +20,9 @@ _WEIGHT = 4
 class Carried(Ear):
     """An edge that is in one of two modes: times go by messages (at first), or with rows."""
 
-    def __init__(self, memory: Memory, patience: int) -> None:
-        super().__init__(memory)
-        self._patience = patience
+    def __init__(self, memory: Memory, settings: Settings) -> None:
+        super().__init__(memory, settings)
+        self._patience = patience = settings.patience
         if self._words[_GAP] == 0:
             self._words[_GAP] = 4 * patience
             self._words[_LAST] = self._words[_PENDING] = NEVER
@@ -78,13 +78,9 @@ class Carried(Ear):
                 self._words[_GAP] = 4 * self._patience
 
 
-def _carried(memory: Memory, settings: Settings) -> Ear:
-    return Carried(memory, settings.patience)
-
-
 PIGGYBACK = Strategy(
     "piggyback",
     "the times that positive rows carry, and time messages while no such row comes",
-    _carried,
+    Carried,
     messages=True,
 )

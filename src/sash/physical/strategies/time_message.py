@@ -7,8 +7,7 @@ when they hear it. `-` rows come only from operators that invalidate.
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Ear, Settings, Strategy
-from sash.state.memory import Memory
+from sash.physical.strategies.base import Ear, Strategy
 
 
 class Messages(Ear):
@@ -18,8 +17,4 @@ class Messages(Ear):
         self.hear(time + 1)
 
 
-def _messages(memory: Memory, settings: Settings) -> Ear:
-    return Messages(memory)
-
-
-TIME_MESSAGE = Strategy("time-message", "time messages, sent by the scans when a row ends", _messages, messages=True)
+TIME_MESSAGE = Strategy("time-message", "time messages, sent by the scans when a row ends", Messages, messages=True)

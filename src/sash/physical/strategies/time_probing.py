@@ -11,19 +11,15 @@ from sash.state.memory import Memory
 
 
 class Probe(Ear):
-    """Hears rows at once, and the clock of the edge when it probes: every `period`, or always."""
+    """Hears rows at once, and the clock of the edge when it probes: every so often, or always."""
 
-    def __init__(self, memory: Memory, period: int | None) -> None:
-        super().__init__(memory)
-        self._period = period
+    def __init__(self, memory: Memory, settings: Settings) -> None:
+        super().__init__(memory, settings)
+        self._period = settings.probe
 
     def tick(self, progress: int, now: int) -> None:
         if self._period is None or now % self._period == 0:
             self.hear(progress)
 
 
-def _probe(memory: Memory, settings: Settings) -> Ear:
-    return Probe(memory, settings.probe)
-
-
-TIME_PROBING = Strategy("time-probing", "probes of the inputs, down to the scans", _probe)
+TIME_PROBING = Strategy("time-probing", "probes of the inputs, down to the scans", Probe)

@@ -7,13 +7,7 @@ says them: to an operator above, a value whose row is replaced has not changed.
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Ear, Settings, Strategy
+from sash.physical.strategies.base import Strategy
 from sash.physical.strategies.direct import Clock
-from sash.state.memory import Memory
 
-
-def _clock(memory: Memory, settings: Settings) -> Ear:
-    return Clock(memory)
-
-
-UPDATE_PATTERN_AWARE = Strategy("update-pattern-aware", "exp stamps and the clock", _clock, speaking=True)
+UPDATE_PATTERN_AWARE = Strategy("update-pattern-aware", "exp stamps and the clock", Clock, speaking=True)
