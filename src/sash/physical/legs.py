@@ -14,8 +14,8 @@ from sash.operators.base import Edge, Operator
 from sash.operators.filter import Filter as FilterOperator
 from sash.operators.lookup import Lookup
 from sash.operators.project import Project as ProjectOperator
-from sash.physical.lower import leg_source
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, StreamLeg, walk
+from sash.physical.shapes import leg_source
 from sash.plan.nodes import FOREVER, Filter, Join, Node, Project, Relation, Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.state.changes import ChangeBatch

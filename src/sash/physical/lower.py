@@ -10,6 +10,7 @@ import pyarrow as pa
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
 from sash.optimizer.plan_cost import PlanCosts
+from sash.physical.meeting import exchanged, has_mixed_times, narrowed, only_stream, shifted, told_apart, with_stream
 from sash.physical.multi_join import lower_chain
 from sash.physical.nodes import (
     Expected,
@@ -22,12 +23,21 @@ from sash.physical.nodes import (
     StreamLeg,
     UpdateLeg,
 )
+from sash.physical.shapes import (
+    expiry_of,
+    has_count_window,
+    has_distinct,
+    has_natives,
+    has_times,
+    horizon_of,
+    is_leg,
+    leg_source,
+    only_columns,
+)
 from sash.physical.strategies.base import Placement
 from sash.physical.strategies.registry import strategy_of
 from sash.physical.times import with_time
-from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal, Native, remap
-from sash.plan.expressions import walk as walk_expression
-from sash.plan.keys import keys
+from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -39,14 +49,10 @@ from sash.plan.nodes import (
     Project,
     Range,
     Relation,
-    Rows,
     Stream,
     TopK,
     Union,
-    Window,
     mirrored,
-    walk,
-    with_children,
 )
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, is_nonretroactive, is_table, pattern
@@ -112,9 +118,9 @@ class Lowering:
 
     def _is_leg(self, node: Node) -> bool:
         """With Expire at the bottom a leg scans, and computes nothing but what only Spark can."""
-        if self._expire != "bottom" or is_table(node) or _has_natives(node):
+        if self._expire != "bottom" or is_table(node) or has_natives(node):
             return is_leg(node)
-        return is_leg(node) and _only_columns(node)
+        return is_leg(node) and only_columns(node)
 
     def _input(self, node: Node) -> Physical:
         """What an operator that must process the ends of rows takes in."""
@@ -141,10 +147,10 @@ class Lowering:
             self.legs.append(RelationLeg(source, node, node.schema))
             return Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
-        expiry = _expiry(source.window)
+        expiry = expiry_of(source.window)
         if expiry == "fifo" and not self._by_pattern:
             expiry = "calendar"
-        horizon = _horizon(node) + self._grids.get(source, 0)
+        horizon = horizon_of(node) + self._grids.get(source, 0)
         return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=horizon)
 
     def _operation(self, node: Node) -> Physical:
@@ -197,14 +203,14 @@ class Lowering:
 
     def _aggregate(self, node: Aggregate) -> Operation:
         """A group-by, or a global aggregate: partial where its input runs in several shards, then final in one."""
-        timed, counted = _has_times(node.child), _has_count_window(node.child)
+        timed, counted = has_times(node.child), has_count_window(node.child)
         by_time = timed and any(call.function in ORDERED for call in node.aggregates)
         below, arguments = node.child, {"keys": node.keys, "aggregates": node.aggregates, "timed": timed}
         if by_time and counted:
             arguments["time"] = len(below.schema)
             below = with_time(below)
         child = self._stamped(below) if by_time and not counted else self._input(below)
-        spread = isinstance(child, Operation) and child.expiry in ("fifo", "calendar") and not _has_distinct(node.child)
+        spread = isinstance(child, Operation) and child.expiry in ("fifo", "calendar") and not has_distinct(node.child)
         if not node.keys and spread and node.aggregates and all(combinable(call) for call in node.aggregates):
             return self._partial_and_final(node, child)
         for call in node.aggregates:
@@ -261,7 +267,7 @@ class Lowering:
         if node.kind in ("inner", "left", "semi", "anti") and is_nonretroactive(node.right):
             return self._meeting(node)
         if node.kind in ("inner", "right") and is_nonretroactive(node.left):
-            return self._exchanged(self._meeting(mirrored(node)), node)
+            return exchanged(self._meeting(mirrored(node)), node)
         if node.kind in ("inner", "left", "semi", "anti") and is_table(node.right):
             return self._lookup(node)
         below, self._below_join = self._below_join, self._below_join or node.kind == "inner"
@@ -288,22 +294,22 @@ class Lowering:
         A `-` row does not say which of several equal rows goes, and these may have met different versions. So, where ends
         are said below the join, rows keep what tells them apart until they have met the relation.
         """
-        stream = _only_stream(node.left)
+        stream = only_stream(node.left)
         slide = stream.window.slide if stream is not None and isinstance(stream.window, Range) else None
-        if self._expire == "bottom" and (slide is not None or _has_mixed_times(node.left)):
+        if self._expire == "bottom" and (slide is not None or has_mixed_times(node.left)):
             return explicit(self._stamped(node))
         if stream is not None and slide is not None:
             assert isinstance(stream.window, Range)
             plain = replace(stream, window=Range(stream.window.length))
             self._grids[plain] = max(slide, self._grids.get(plain, 0))
-            met = self._meeting(replace(node, left=_with_stream(node.left, plain)))
+            met = self._meeting(replace(node, left=with_stream(node.left, plain)))
             arguments: dict[str, Any] = {"slide": slide}
             return Operation("Sample", arguments, (met,), node.schema, met.expiry, met.pattern, met.horizon)
-        wider = with_time(node.left) if self._expire == "bottom" and _has_times(node.left) else _told_apart(node.left)
+        wider = with_time(node.left) if self._expire == "bottom" and has_times(node.left) else told_apart(node.left)
         if wider is None:
             return self._met(node)
         border = len(wider.schema)
-        return self._narrowed(self._met(replace(node, left=wider, condition=_shifted(node, border))), node, border)
+        return narrowed(self._met(replace(node, left=wider, condition=shifted(node, border))), node, border)
 
     def _met(self, node: Join) -> Operation:
         left, right = self.lower(node.left), self.lower(node.right)
@@ -311,28 +317,6 @@ class Lowering:
         return Operation(
             "NrrJoin", arguments, (left, right), node.schema, left.expiry, pattern(node), horizon=left.horizon
         )
-
-    @staticmethod
-    def _narrowed(joined: Physical, node: Join, border: int) -> Operation:
-        """The columns of a join whose left input has got more, up to the border."""
-        width = len(node.left.schema)
-        expressions = tuple(
-            Column(index if index < width else index - width + border, field.name, field.dtype)
-            for index, field in enumerate(node.schema)
-        )
-        arguments = {"expressions": expressions}
-        return Operation("Project", arguments, (joined,), node.schema, joined.expiry, joined.pattern, joined.horizon)
-
-    @staticmethod
-    def _exchanged(joined: Physical, node: Join) -> Operation:
-        """The columns of a mirrored join in the order of the join as it was."""
-        split = len(node.right.schema)
-        expressions = tuple(
-            Column((index + split) % len(node.schema), field.name, field.dtype)
-            for index, field in enumerate(node.schema)
-        )
-        arguments = {"expressions": expressions}
-        return Operation("Project", arguments, (joined,), node.schema, joined.expiry, joined.pattern, joined.horizon)
 
     def _lookup(self, node: Join) -> Operation:
         child = self.lower(node.left)
@@ -406,159 +390,3 @@ def _speaks(node: Physical) -> bool:
         plain = all(isinstance(expression, Column) for expression in node.arguments["expressions"])
         return plain and _speaks(node.inputs[0])
     return node.operator == "Join"
-
-
-def is_leg(node: Node) -> bool:
-    """Whether the node runs straight above a source: nothing but filters, projections and static lookups.
-
-    A count window is not so: its rows are counted in a stage.
-    """
-    match node:
-        case Stream():
-            return not isinstance(node.window, Rows)
-        case Relation():
-            return not node.changes
-        case Filter() | Project():
-            return is_leg(node.child)
-        case Join():
-            return (
-                node.kind in ("inner", "left", "semi", "anti")
-                and is_leg(node.left)
-                and not is_table(node.left)
-                and is_table(node.right)
-            )
-        case _:
-            return False
-
-
-def _only_columns(node: Node) -> bool:
-    """Whether the leg does nothing but choose columns."""
-    while isinstance(node, Project) and all(isinstance(expression, Column) for expression in node.expressions):
-        node = node.child
-    return isinstance(node, Stream)
-
-
-def _has_natives(node: Node) -> bool:
-    """Whether something in the leg is computed by a function that only Spark has."""
-    return any(
-        isinstance(part, Native)
-        for below in walk(node)
-        for expression in _computed(below)
-        for part in walk_expression(expression)
-    )
-
-
-def _computed(node: Node) -> tuple[Expression, ...]:
-    match node:
-        case Filter():
-            return (node.predicate,)
-        case Project():
-            return node.expressions
-        case Join(condition=condition) if condition is not None:
-            return (condition,)
-        case _:
-            return ()
-
-
-def _only_stream(node: Node) -> Stream | None:
-    """The stream whose rows come out of the node one by one, as they came; None where rows are put together."""
-    while not isinstance(node, Stream):
-        looks_up = isinstance(node, Join) and (is_table(node.right) or is_nonretroactive(node.right))
-        if not isinstance(node, Filter | Project) and not looks_up:
-            return None
-        node = node.children[0]
-    return node
-
-
-def _told_apart(node: Node) -> Node | None:
-    """The node with more columns after its own, which tell rows of a GROUP BY or DISTINCT apart; None where it needs none."""
-    base = node
-    while isinstance(base, Filter | Project):
-        base = base.child
-    return _widened(node) if keys(base) and not keys(node) else None
-
-
-def _has_mixed_times(node: Node) -> bool:
-    """Whether rows of the node have times that cannot be compared as columns."""
-    streams = [below for below in walk(node) if isinstance(below, Stream)]
-    return _has_times(node) and len({stream.schema[stream.time].dtype for stream in streams}) > 1
-
-
-def _widened(node: Node) -> Node:
-    """The node with the columns after its own that projections in it leave out."""
-    match node:
-        case Filter():
-            return replace(node, child=_widened(node.child))
-        case Project():
-            child = _widened(node.child)
-            names = tuple(field.name for field in child.schema)
-            kept = tuple(Column(index, field.name, field.dtype) for index, field in enumerate(child.schema))
-            return Project(child, (*node.names, *names), (*node.expressions, *kept))
-        case _:
-            return node
-
-
-def _shifted(node: Join, border: int) -> Expression | None:
-    """The condition of the join where its left input has got more columns, up to the border."""
-    width = len(node.left.schema)
-    if node.condition is None:
-        return None
-    both = range(width + len(node.right.schema))
-    return remap(node.condition, {index: index if index < width else index - width + border for index in both})
-
-
-def _with_stream(node: Node, stream: Stream) -> Node:
-    """The node over another stream."""
-    if isinstance(node, Stream):
-        return stream
-    return with_children(node, (_with_stream(node.children[0], stream), *node.children[1:]))
-
-
-def leg_source(node: Node) -> Stream | Relation:
-    """The stream (or relation) that a leg reads."""
-    while not isinstance(node, Stream | Relation):
-        node = node.children[0]
-    return node
-
-
-def _has_times(node: Node) -> bool:
-    """Whether every row of the node has the time of the stream rows it was made of."""
-    match node:
-        case Stream():
-            return True
-        case Filter() | Project():
-            return _has_times(node.child)
-        case Union():
-            return _has_times(node.left) and _has_times(node.right)
-        case Join():
-            sides = [_has_times(side) or is_table(side) or is_nonretroactive(side) for side in (node.left, node.right)]
-            looked_up = is_table(node.right) or is_nonretroactive(node.right)
-            lookup = looked_up and node.kind in ("left", "semi", "anti")
-            return all(sides) and (node.kind == "inner" or lookup)
-        case _:
-            return False
-
-
-def _has_count_window(node: Node) -> bool:
-    """Whether rows end because later ones push them out."""
-    return any(isinstance(below, Stream) and isinstance(below.window, Rows) for below in walk(node))
-
-
-def _has_distinct(node: Node) -> bool:
-    """Whether the lives of the node's rows depend on rows that are gone (see stages._repeatable)."""
-    return any(isinstance(below, Distinct) for below in walk(node))
-
-
-def _expiry(window: Window) -> OutputExpiry:
-    """How rows of a time window end: in order, but that a slide may have rows begin together and end apart."""
-    if isinstance(window, Range):
-        return "fifo" if window.slide is None or window.length % window.slide == 0 else "calendar"
-    return "mono"
-
-
-def _horizon(node: Node) -> int:
-    """The longest life of a row of a leg, in microseconds; 0 where it has no end."""
-    source = leg_source(node)
-    if isinstance(source, Stream) and isinstance(source.window, Range):
-        return source.window.length + (source.window.slide or 0)
-    return 0

@@ -1,0 +1,124 @@
+"""What lowering asks of a logical plan: which part of it is a leg, and how the rows of a node live, end and are timed."""
+
+from __future__ import annotations
+
+from sash.physical.nodes import OutputExpiry
+from sash.plan.expressions import Column, Expression, Native
+from sash.plan.expressions import walk as walk_expression
+from sash.plan.nodes import (
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Stream,
+    Union,
+    Window,
+    walk,
+)
+from sash.plan.patterns import is_nonretroactive, is_table
+
+
+def is_leg(node: Node) -> bool:
+    """Whether the node runs straight above a source: nothing but filters, projections and static lookups.
+
+    A count window is not so: its rows are counted in a stage.
+    """
+    match node:
+        case Stream():
+            return not isinstance(node.window, Rows)
+        case Relation():
+            return not node.changes
+        case Filter() | Project():
+            return is_leg(node.child)
+        case Join():
+            return (
+                node.kind in ("inner", "left", "semi", "anti")
+                and is_leg(node.left)
+                and not is_table(node.left)
+                and is_table(node.right)
+            )
+        case _:
+            return False
+
+
+def only_columns(node: Node) -> bool:
+    """Whether the leg does nothing but choose columns."""
+    while isinstance(node, Project) and all(isinstance(expression, Column) for expression in node.expressions):
+        node = node.child
+    return isinstance(node, Stream)
+
+
+def has_natives(node: Node) -> bool:
+    """Whether something in the leg is computed by a function that only Spark has."""
+    return any(
+        isinstance(part, Native)
+        for below in walk(node)
+        for expression in _computed(below)
+        for part in walk_expression(expression)
+    )
+
+
+def _computed(node: Node) -> tuple[Expression, ...]:
+    match node:
+        case Filter():
+            return (node.predicate,)
+        case Project():
+            return node.expressions
+        case Join(condition=condition) if condition is not None:
+            return (condition,)
+        case _:
+            return ()
+
+
+def leg_source(node: Node) -> Stream | Relation:
+    """The stream (or relation) that a leg reads."""
+    while not isinstance(node, Stream | Relation):
+        node = node.children[0]
+    return node
+
+
+def has_times(node: Node) -> bool:
+    """Whether every row of the node has the time of the stream rows it was made of."""
+    match node:
+        case Stream():
+            return True
+        case Filter() | Project():
+            return has_times(node.child)
+        case Union():
+            return has_times(node.left) and has_times(node.right)
+        case Join():
+            sides = [has_times(side) or is_table(side) or is_nonretroactive(side) for side in (node.left, node.right)]
+            looked_up = is_table(node.right) or is_nonretroactive(node.right)
+            lookup = looked_up and node.kind in ("left", "semi", "anti")
+            return all(sides) and (node.kind == "inner" or lookup)
+        case _:
+            return False
+
+
+def has_count_window(node: Node) -> bool:
+    """Whether rows end because later ones push them out."""
+    return any(isinstance(below, Stream) and isinstance(below.window, Rows) for below in walk(node))
+
+
+def has_distinct(node: Node) -> bool:
+    """Whether the lives of the node's rows depend on rows that are gone (see stages._repeatable)."""
+    return any(isinstance(below, Distinct) for below in walk(node))
+
+
+def expiry_of(window: Window) -> OutputExpiry:
+    """How rows of a time window end: in order, but that a slide may have rows begin together and end apart."""
+    if isinstance(window, Range):
+        return "fifo" if window.slide is None or window.length % window.slide == 0 else "calendar"
+    return "mono"
+
+
+def horizon_of(node: Node) -> int:
+    """The longest life of a row of a leg, in microseconds; 0 where it has no end."""
+    source = leg_source(node)
+    if isinstance(source, Stream) and isinstance(source.window, Range):
+        return source.window.length + (source.window.slide or 0)
+    return 0
