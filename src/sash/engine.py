@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from sash.durations import microseconds
 from sash.errors import CatalogError, UnknownNameError
-from sash.plan.catalog import OP, Catalog, RelationEntry, missing_op, stream_entry, time_field
+from sash.plan.catalog import Catalog, stream_entry
 from sash.plan.options import Options
 from sash.plan.statistics import Statistics, declared
 from sash.plan.types import Schema
 from sash.planning import plan_query
 from sash.query import Query
-from sash.rows import key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,6 +90,7 @@ class Engine:
         `distinct` (how many values a column has, by name) help to choose plans; they never change an answer.
         """
         from sash.spark.plan import Source
+        from sash.spark.relations import drops
         from sash.spark.types import read_schema
 
         self._claim(name)
@@ -98,13 +98,12 @@ class Engine:
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
-        if bad_rows not in ("fail", "drop"):
-            raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
+        dropping = drops(bad_rows)
         schema, refused = read_schema(df)
         statistics = declared(name, tuple(field.name for field in schema), rate=rate, distinct=distinct)
         entry = replace(stream_entry(name, schema, time), statistics=statistics)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-        source = Source(df, microseconds(slack, "slack"), beat, bad_rows == "drop")
+        source = Source(df, microseconds(slack, "slack"), beat, dropping)
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
         self._catalog.streams[name.lower()] = entry
@@ -139,108 +138,24 @@ class Engine:
 
         `rows` and `distinct` (how many values a column has, by name) help to choose plans.
         """
+        from sash.spark.plan import Source
+        from sash.spark.relations import read_relation
+        from sash.spark.reread import Table
 
         def known(schema: Schema) -> Statistics:
             return declared(name, tuple(field.name for field in schema), rows=rows, distinct=distinct)
 
         self._claim(name)
-        if not changes:
-            if callable(df) or df.isStreaming or refresh is not None or heartbeat is not None:
-                raise CatalogError(f"relation {name} is a stream, or read again: then it changes, so say changes=True")
-            self._register_table(name, df, key, retroactive, known)
-        elif not callable(df) and df.isStreaming:
-            if refresh is not None:
-                raise CatalogError(f"relation {name} is a stream of updates: there is nothing to refresh")
-            self._register_updates(name, df, key, retroactive, time, heartbeat, bad_rows, known)
-        else:
-            if refresh is None or heartbeat is not None:
-                raise CatalogError(
-                    f"relation {name} changes, but is not a stream: say how often it is read again, as in "
-                    'refresh="10 seconds", without a heartbeat; or register a stream of updates'
-                )
-            self._register_reread(name, df, key, retroactive, refresh, known)
-
-    def _register_table(
-        self,
-        name: str,
-        df: DataFrame,
-        key: str | Sequence[str] | None,
-        retroactive: bool,
-        known: Callable[[Schema], Statistics],
-    ) -> None:
-        from sash.spark.reread import refuse_duplicate_keys
-        from sash.spark.types import read_schema
-
-        schema, refused = read_schema(df)
-        columns = key_columns(name, schema, key)
-        if columns is not None:
-            refuse_duplicate_keys(name, df, [schema[column].name for column in columns])
-        entry = RelationEntry(name, schema, retroactive, key=columns, statistics=known(schema))
-        self._refused[name.lower()] = refused
-        self._relations[name.lower()] = df
-        self._catalog.relations[name.lower()] = entry
-
-    def _register_updates(
-        self,
-        name: str,
-        df: DataFrame,
-        key: str | Sequence[str] | None,
-        retroactive: bool,
-        time: str,
-        heartbeat: str | None,
-        bad_rows: str,
-        known: Callable[[Schema], Statistics],
-    ) -> None:
-        from sash.spark.plan import Source
-        from sash.spark.types import read_schema
-
-        all_columns, refused = read_schema(df)
-        found = time_field(f"relation {name}", all_columns, time)
-        schema = tuple(field for field in all_columns if field.name not in (found, OP))
-        if key is None and OP not in df.columns:
-            raise CatalogError(missing_op(name))
-        if bad_rows not in ("fail", "drop"):
-            raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
-        beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-        columns = key_columns(name, schema, key)
-        entry = RelationEntry(
-            name, schema, retroactive, changes=True, key=columns, waits=beat is not None, statistics=known(schema)
-        )
-        self._refused[name.lower()] = refused
-        self._updates[name.lower()] = Source(df, 0, beat, bad_rows == "drop", found)
-        self._catalog.relations[name.lower()] = entry
-
-    def _register_reread(
-        self,
-        name: str,
-        df: DataFrame | Callable[[], DataFrame],
-        key: str | Sequence[str] | None,
-        retroactive: bool,
-        refresh: str,
-        known: Callable[[Schema], Statistics],
-    ) -> None:
-        from sash.spark.reread import Table
-        from sash.spark.types import read_schema
-
-        read = df if callable(df) else lambda: df
-        schema, refused = read_schema(read())
-        columns = key_columns(name, schema, key)
-        if columns is None:
-            raise CatalogError(f"relation {name} is read again, and what differs is found by key: name its key=...")
-        table = Table(name, read, schema, columns, microseconds(refresh, "refresh"))
-        entry = RelationEntry(
-            name,
-            schema,
-            retroactive,
-            changes=True,
-            key=columns,
-            waits=False,
-            timed=False,
-            statistics=known(schema),
-        )
-        self._refused[name.lower()] = refused
-        self._tables[name.lower()] = table
-        self._catalog.relations[name.lower()] = entry
+        found = read_relation(name, df, key, retroactive, changes, time, heartbeat, refresh, bad_rows, known)
+        self._refused[name.lower()] = found.refused
+        match found.source:
+            case Source():
+                self._updates[name.lower()] = found.source
+            case Table():
+                self._tables[name.lower()] = found.source
+            case frame:
+                self._relations[name.lower()] = frame
+        self._catalog.relations[name.lower()] = found.entry
 
     def drop(self, name: str) -> None:
         """Forget a stream or relation; queries that were made over it go on."""
