@@ -1,16 +1,9 @@
-"""Counts of operators and of output delays: how they ride in a note, are observed by Spark, and are read again.
-
-A note has one array: nine numbers for every operator of the plan, in the order of its stages; then how long after its
-instant a change left the last stage, by the wall clock: a histogram, the sum and the longest; then how often edges have
-changed the way in which they pass times on (piggybacking).
-"""
+"""Counts of operators and of output delays, as notes have them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +11,6 @@ from sash.physical.nodes import Operation, PhysicalPlan, Stage, walk
 from sash.physical.shard import Counts
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 PARTS = (
     "rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "messages", "expired", "probes", "premature",
@@ -33,9 +23,6 @@ _EDGES = np.array([round(edge * 1e6) for edge in EDGES], np.int64)
 _SAMPLE = 4096
 _LONGEST = 24 * 3600 * 1000
 """What took longer counts as this, in milliseconds: such rows came from an archive."""
-
-_TAIL = len(EDGES) + 4
-"""Numbers after those of the operators: buckets, sum, longest, switches."""
 
 
 def operator_names(plan: PhysicalPlan) -> list[str]:
@@ -58,79 +45,28 @@ class Delays:
         self.longest = 0
 
     def note(self, changes: ChangeBatch) -> None:
-        """Count changes that leave now; of many, every so manieth stands for its neighbours."""
+        """Count changes that leave now; of many, every so manieth stands for its neighbours.
+
+        What is so from time 0 on, such as the total of nothing, came of no row and is not late.
+        """
         step = 1 + len(changes) // _SAMPLE
-        late = time.time_ns() // 1_000 - changes.ts[::step]
+        ts = changes.ts[::step]
+        late = time.time_ns() // 1_000 - ts[ts > 0]
         self.buckets += step * np.bincount(np.searchsorted(_EDGES, late, side="left"), minlength=len(EDGES) + 1)
         if len(late):
             millis = np.clip(late // 1000, 0, _LONGEST)
             self.sum += step * int(millis.sum())
             self.longest = max(self.longest, int(millis.max()))
 
-    @property
-    def numbers(self) -> list[int]:
-        """As they ride in a note: the sum and the longest in milliseconds."""
-        return [*self.buckets.tolist(), self.sum, self.longest]
 
-
-def packed(
-    plan: PhysicalPlan,
-    stage: Stage,
-    counts: Mapping[str, Counts],
-    state: Mapping[str, int],
-    late: Delays,
-    switches: int,
-) -> list[int]:
-    """The array of a note: what the operators of one stage did, its delays, and the switches of its edges."""
-    mine = {f"{stage.index}.{name}": (seen, state.get(name, 0)) for name, seen in counts.items()}
-    numbers: list[int] = []
-    for name in operator_names(plan):
-        seen, rows = mine.get(name, (Counts(), 0))
-        numbers += [seen.taken, seen.taken_negative, seen.given, seen.given_negative]
-        numbers += [seen.messages, seen.expired, seen.probes, seen.premature, rows]
-    return [*numbers, *late.numbers, switches]
-
-
-def observed(plan: PhysicalPlan) -> list[Column]:
-    """The sums over all notes of a batch (of the longest delay, the largest), for Spark to observe."""
-    from pyspark.sql import functions as sf
-
-    size = len(operator_names(plan)) * len(PARTS) + _TAIL
-    return [
-        (sf.max if place == size - 2 else sf.sum)(sf.col("counts")[place]).alias(_alias(place)) for place in range(size)
-    ]
-
-
-def _alias(place: int) -> str:
-    return f"n{place}"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What was observed of a batch."""
-
-    operators: dict[str, dict[str, int]]
-    delays: tuple[int, ...]
-    delay_sum: float
-    delay_longest: float
-    switches: int
-
-    @property
-    def delay_average(self) -> float | None:
-        """In seconds; None where nothing left."""
-        count = sum(self.delays)
-        return round(self.delay_sum / count, 6) if count else None
-
-
-def read(names: Sequence[str], seen: Any) -> Reading:
-    """The counts in what Spark observed, as a row or a mapping."""
-    numbers = [int(seen[_alias(place)] or 0) for place in range(len(names) * len(PARTS) + _TAIL)]
-    operators = {
-        name: dict(zip(PARTS, numbers[place * len(PARTS) : (place + 1) * len(PARTS)], strict=True))
-        for place, name in enumerate(names)
-    }
-    *buckets, total, longest, switches = numbers[len(names) * len(PARTS) :]
-    return Reading(operators, tuple(buckets), total / 1000, longest / 1000, switches)
+def operator_counts(stage: Stage, counts: Mapping[str, Counts], state: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """What every operator of a shard did and keeps, by its name in the plan."""
+    found = {}
+    for name, seen in counts.items():
+        numbers = [seen.taken, seen.taken_negative, seen.given, seen.given_negative]
+        numbers += [seen.messages, seen.expired, seen.probes, seen.premature, state.get(name, 0)]
+        found[f"{stage.index}.{name}"] = dict(zip(PARTS, numbers, strict=True))
+    return found
 
 
 def counts_of(seen: Mapping[str, int]) -> Counts:

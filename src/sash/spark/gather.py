@@ -1,36 +1,92 @@
-"""Gather: packed output becomes ordinary typed rows, `_op`, `_ts` and the query's columns."""
+"""Gather: the changes of the last stage leave as ordinary typed rows, `_op`, `_ts` and the query's columns.
+
+The last round of stages hands its changes to Spark as Arrow columns, part by part, so that Spark works on the first while
+more are made. Beside them go the batch's notes, in a column of their own; Spark observes that column and drops its rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_type
 
-from sash.plan.types import Schema
+from sash.plan.types import BIGINT, BOOLEAN, NULL, STRING, TIMESTAMP, TINYINT, Schema
+from sash.spark.notes import NOTES
+from sash.sql.render import quoted
 from sash.state.changes import ChangeBatch
-from sash.state.encoding import decode
 
-_OPS = pa.array(["-", "+"])
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+METRICS = "sash"
+"""The name under which Spark reports what it observed, to its listeners too."""
+
+_NOTE, _SIGN, _TIME = "note", "sign", "ts"
 
 
 @dataclass(frozen=True)
 class Gather:
-    """What runs in `mapInArrow` over the messages that leave the last stage, `output` being their stage number."""
+    """The output of a query: its columns, and the type of `_ts`."""
 
-    output: int
     schema: Schema
     time: pa.DataType
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            stages, blobs = batch.column("stage").to_pylist(), batch.column("blob")
-            for stage, blob in zip(stages, blobs, strict=True):
-                if stage == self.output and blob.is_valid:
-                    yield self.rows(decode(blob.as_buffer()))
+    @property
+    def ddl(self) -> str:
+        """The columns that leave the last round."""
+        return ", ".join(f"{name} {from_arrow_type(dtype).simpleString()}" for name, dtype in self._columns.items())
 
-    def rows(self, changes: ChangeBatch) -> pa.RecordBatch:
-        """The changes as rows of the output."""
-        op = _OPS.take(pa.array((changes.sign > 0).astype("int8")))
-        arrays = [op, pa.array(changes.ts).view(self.time), *changes.columns]
-        return pa.RecordBatch.from_arrays(arrays, names=["_op", "_ts", *(field.name for field in self.schema)])
+    @property
+    def _columns(self) -> dict[str, pa.DataType]:
+        columns = {f"c{index}": _carried(field.dtype) for index, field in enumerate(self.schema)}
+        return {_NOTE: STRING, _SIGN: TINYINT, _TIME: _carried(self.time), **columns}
+
+    def rows(self, changes: ChangeBatch) -> pd.DataFrame:
+        """Changes, as they leave the last round."""
+        time = pa.array(changes.ts).view(_carried(self.time))
+        arrays = [pa.nulls(len(changes), STRING), pa.array(changes.sign), time]
+        for column in changes.columns:
+            carried = _carried(column.type)
+            arrays.append(column if column.type == carried else _relabelled(column, carried))
+        return self._frame(arrays)
+
+    def notes(self, notes: Sequence[str]) -> pd.DataFrame:
+        """Notes, as they leave the last round."""
+        _, *others = self._columns.values()
+        return self._frame([pa.array(notes, STRING), *(pa.nulls(len(notes), dtype) for dtype in others)])
+
+    def _frame(self, arrays: Sequence[pa.Array]) -> pd.DataFrame:
+        import pandas as pd
+
+        columns = [pd.Series(pd.arrays.ArrowExtensionArray(array), copy=False) for array in arrays]
+        return pd.DataFrame(dict(zip(self._columns, columns, strict=True)), copy=False)
+
+    def typed(self, packed: DataFrame) -> DataFrame:
+        """The rows with their names and types; the notes are observed."""
+        named = [
+            f"{_original(f'c{index}', field.dtype)} AS {quoted(field.name)}" for index, field in enumerate(self.schema)
+        ]
+        observed = packed.observe(METRICS, sf.collect_list(_NOTE).alias(NOTES))
+        operation = f"CASE WHEN {_SIGN} > 0 THEN '+' ELSE '-' END AS _op"
+        return observed.where(f"{_NOTE} IS NULL").selectExpr(operation, f"{_original(_TIME, self.time)} AS _ts", *named)
+
+
+def _carried(dtype: pa.DataType) -> pa.DataType:
+    """The type in which a column travels: what pandas would convert is told as a number."""
+    return {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, dtype)
+
+
+def _original(column: str, dtype: pa.DataType) -> str:
+    """The column in its own type again, in Spark SQL."""
+    if dtype == NULL:
+        return "NULL"
+    return f"timestamp_micros({column})" if dtype == TIMESTAMP else column
+
+
+def _relabelled(column: pa.Array, carried: pa.DataType) -> pa.Array:
+    return pa.nulls(len(column), carried) if pa.types.is_null(column.type) else column.view(carried)

@@ -1,7 +1,7 @@
-"""What flows between scatter, stages and gather: few rows with large blobs, all of one packed schema.
+"""What flows between scatter and the rounds of stages: few rows with large blobs, all of one packed schema.
 
 A message brings one input of one stage the rows of one shard, or none, and the sender's clock: it is the time message
-as well. `note` messages carry a batch's counts past the stages to the end of the query.
+as well. Notes travel past the stages to the end of the query.
 """
 
 from __future__ import annotations
@@ -32,15 +32,7 @@ _FIELDS: dict[str, pa.DataType] = {
     "sender": pa.int32(),
     "seq": pa.int32(),
     "clock": pa.int64(),
-    "rows_in": pa.int64(),
-    "rows_out": pa.int64(),
-    "late": pa.int64(),
-    "bad": pa.int64(),
-    "state_rows": pa.int64(),
-    "state_bytes": pa.int64(),
-    "rebuilt": pa.int64(),
-    "remark": pa.string(),
-    "counts": pa.list_(pa.int64()),
+    "note": pa.string(),
     "blob": pa.binary(),
 }
 SCHEMA = pa.schema(list(_FIELDS.items()))
@@ -48,7 +40,6 @@ _TYPES: dict[pa.DataType, str] = {
     pa.int64(): "long",
     pa.int32(): "int",
     pa.string(): "string",
-    pa.list_(pa.int64()): "array<long>",
     pa.binary(): "binary",
 }
 DDL = ", ".join(f"{name} {_TYPES[dtype]}" for name, dtype in _FIELDS.items())
@@ -65,15 +56,7 @@ class Message:
     sender: int = 0
     seq: int = 0
     clock: int = 0
-    rows_in: int = 0
-    rows_out: int = 0
-    late: int = 0
-    bad: int = 0
-    state_rows: int = 0
-    state_bytes: int = 0
-    rebuilt: int = 0
-    remark: str | None = None
-    counts: Any = None
+    note: str | None = None
     blob: Any = None
 
 
@@ -95,9 +78,9 @@ def to_frames(messages: Iterable[Message]) -> Iterator[pd.DataFrame]:
 def from_frame(frame: pd.DataFrame) -> Iterator[Message]:
     """The messages of a pandas frame."""
     for values in zip(*(frame[name] for name in _FIELDS), strict=True):
-        *numbers, remark, counts, blob = values
+        *numbers, note, blob = values
         named = dict(zip(_FIELDS, map(int, numbers), strict=False))
-        yield Message(**named, remark=remark, counts=counts, blob=blob)
+        yield Message(**named, note=note, blob=blob)
 
 
 def _groups(messages: Iterable[Message]) -> Iterator[list[Message]]:

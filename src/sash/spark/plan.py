@@ -14,26 +14,22 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_type
 
 from sash.physical.legs import stage_tables
 from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
 from sash.physical.registry import Relations
 from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
-from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
-from sash.spark.counts import observed
+from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from sash.spark.gather import Gather
 from sash.spark.labels import shard_labels
 from sash.spark.legs import leg_frame, relation_table
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import Mode
-from sash.spark.progress import METRICS
 from sash.spark.reread import Table
 from sash.spark.scatter import TIME, Beat, Scatter, Target
 from sash.spark.stage import Layout, Round
 from sash.spark.updates import update_frame, update_time
-from sash.sql.render import quoted
 
 
 @dataclass(frozen=True)
@@ -79,20 +75,16 @@ def change_frame(
     for number, frame in _sources(plan, layout, inputs, rounds):
         joining.setdefault(number, []).append(frame)
     tables = _tables(plan, inputs)
+    gather = Gather(schema, time_type(plan, inputs))
     packed: DataFrame | None = None
     for number, stages in enumerate(rounds):
         frames = [*([] if packed is None else [packed]), *joining.get(number, ())]
-        processor = Round(plan, stages, layout, tables, mode, key)
-        together = reduce(DataFrame.unionAll, frames)
-        packed = together.groupBy("label").transformWithStateInPandas(processor, DDL, "Append", "None")
+        last = number == len(rounds) - 1
+        processor = Round(plan, stages, layout, tables, mode, key, gather if last else None)
+        together = reduce(DataFrame.unionAll, frames).groupBy("label")
+        packed = together.transformWithStateInPandas(processor, gather.ddl if last else DDL, "Append", "None")
     assert packed is not None
-    output = len(plan.stages)
-    time = time_type(plan, inputs)
-    gather = Gather(output, schema, time)
-    columns = ", ".join(
-        ["_op STRING", f"_ts {type_name(time)}", *(f"{quoted(f.name)} {_sql_type(f.dtype)}" for f in schema)]
-    )
-    return _observed(packed, plan).mapInArrow(gather, columns)
+    return gather.typed(packed)
 
 
 def rounds_of(plan: PhysicalPlan) -> list[tuple[int, ...]]:
@@ -114,10 +106,6 @@ def time_type(plan: PhysicalPlan, inputs: Inputs) -> pa.DataType:
     if TIMESTAMP in types:
         return TIMESTAMP
     return TIMESTAMP_NTZ if types & {TIMESTAMP_NTZ, DATE} else BIGINT
-
-
-def _sql_type(dtype: pa.DataType) -> str:
-    return from_arrow_type(dtype).simpleString()
 
 
 def _layout(plan: PhysicalPlan, shards: int) -> Layout:
@@ -192,14 +180,3 @@ def heartbeats(source: Source) -> DataFrame:
 def _tables(plan: PhysicalPlan, inputs: Inputs) -> Relations:
     """The contents of the relations that stages need; legs look theirs up in Spark."""
     return {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
-
-
-def _observed(packed: DataFrame, plan: PhysicalPlan) -> DataFrame:
-    sums = ("rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt")
-    return packed.observe(
-        METRICS,
-        sf.min(sf.when(sf.col("stage") == len(plan.stages), sf.col("clock"))).alias("clock"),
-        sf.max("remark").alias("remark"),
-        *(sf.sum(name).alias(name) for name in sums),
-        *observed(plan),
-    )

@@ -7,11 +7,10 @@ from typing import Any
 
 from sash.physical.analyze import Actual
 from sash.physical.shard import BEGINNING, Counts
-from sash.spark.counts import EDGES, PARTS, counts_of, percentile, read
+from sash.spark.counts import EDGES, PARTS, counts_of, percentile
+from sash.spark.gather import METRICS
+from sash.spark.notes import NOTES, total
 from sash.state.changes import FOREVER
-
-METRICS = "sash"
-"""The name under which Spark reports what it observed, to its listeners too."""
 
 _SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -57,34 +56,30 @@ class Progress:
         return Actual(counts, rows, held, seconds=(clock - self._first[0]) / 1e6, before=self._first[1])
 
     def _count(self, entry: Any) -> None:
-        seen = entry["observedMetrics"][METRICS]
-        reading = read(self._names, seen) if self._names else None
+        seen = total(entry["observedMetrics"][METRICS][NOTES] or (), self._names, PARTS)
         millis = entry["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
-            self._totals[part] += seen[part] or 0
-        rows = seen["rows_in"] or 0
+            self._totals[part] += getattr(seen, part)
         self._last = {
             "batch": entry["batchId"],
             "batch_ms": millis,
-            "clock": seen["clock"],
-            **({"joins": seen["remark"]} if seen["remark"] else {}),
-            **{part: seen[part] or 0 for part in (*_SUMMED, "state_rows", "state_bytes")},
-            "rows_per_second": round(1000 * rows / millis, 1) if millis else None,
+            "clock": seen.clock,
+            **({"joins": seen.remark} if seen.remark else {}),
+            **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
+            "rows_per_second": round(1000 * seen.rows_in / millis, 1) if millis else None,
         }
-        if reading is None:
-            return
-        self._last["expired"] = sum(counts["expired"] for counts in reading.operators.values())
+        self._last["expired"] = sum(counts["expired"] for counts in seen.operators.values())
         self._last["delay_seconds"] = {
-            "average": reading.delay_average,
-            **{name: percentile(reading.delays, share) for name, share in _PERCENTILES.items()},
-            "max": reading.delay_longest,
+            "average": seen.delay_average,
+            **{name: percentile(seen.delays, share) for name, share in _PERCENTILES.items()},
+            "max": seen.delay_longest / 1000,
         }
-        self._last["switches"] = reading.switches
-        self._last["operators"] = reading.operators
-        self.delays = tuple(a + b for a, b in zip(self.delays, reading.delays, strict=True))
-        for name, counts in reading.operators.items():
+        self._last["switches"] = seen.switches
+        self._last["operators"] = seen.operators
+        self.delays = tuple(a + b for a, b in zip(self.delays, seen.delays, strict=True))
+        for name, counts in seen.operators.items():
             known = self._operators[name]
             for part in PARTS:
                 known[part] = counts[part] if part == "state_rows" else known[part] + counts[part]
-        if self._first is None and BEGINNING < (seen["clock"] or 0) < FOREVER:
-            self._first = seen["clock"], {name: counts_of(counts) for name, counts in self._operators.items()}
+        if self._first is None and BEGINNING < (seen.clock or 0) < FOREVER:
+            self._first = seen.clock or 0, {name: counts_of(counts) for name, counts in self._operators.items()}

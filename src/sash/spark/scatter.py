@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from sash.errors import BadRowError
 from sash.physical.shard import partition
 from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batches
+from sash.spark.notes import Note
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.encoding import encode, pieces
 
@@ -50,7 +51,7 @@ class Scatter:
 
     def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         sender, seq = _partition_id(), 0
-        note = Message(self.targets[0].labels[0], NOTE)
+        note = Note()
         high: int | None = None
         held: list[pa.RecordBatch] = []
         size = 0
@@ -69,9 +70,9 @@ class Scatter:
         if high is not None:
             yield from self._split(held, high - self.slack, sender, seq)
         if self.counts and (note.rows_in or note.bad):
-            yield note
+            yield Message(self.targets[0].labels[0], NOTE, note=note.to_json())
 
-    def _timely(self, batch: pa.RecordBatch, note: Message) -> pa.RecordBatch:
+    def _timely(self, batch: pa.RecordBatch, note: Note) -> pa.RecordBatch:
         """The rows that have a time, and, where they are updates, a sign."""
         note.rows_in += batch.num_rows
         good = batch.column(TIME).is_valid()
@@ -135,9 +136,7 @@ def pack_rows(rows: ChangeBatch, message: Message) -> Iterator[Message]:
         yield message
         return
     for number, piece in enumerate(pieces(rows, BLOB_BYTES)):
-        counted = message.rows_out if number == 0 else 0
-        blob = encode(piece).to_pybytes()
-        yield replace(message, seq=message.seq * 1000 + number, rows_out=counted, blob=blob)
+        yield replace(message, seq=message.seq * 1000 + number, blob=encode(piece).to_pybytes())
 
 
 def _partition_id() -> int:

@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,12 +31,14 @@ from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, Str
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range, Rows
-from sash.spark.counts import Delays, packed
+from sash.spark.counts import Delays, operator_counts
+from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
+from sash.spark.notes import Note
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
 from sash.state.arena import Arena
-from sash.state.changes import concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode_all
 from sash.state.log import InputLog
 from sash.state.snapshot import LOG_BYTES, Snapshot
@@ -87,6 +89,7 @@ class Round(StatefulProcessor):
         relations: Relations,
         mode: Mode,
         key: tuple[int, ...] | None,
+        gather: Gather | None,
     ) -> None:
         self._plan = plan
         self._stages = stages
@@ -94,6 +97,7 @@ class Round(StatefulProcessor):
         self._relations = dict(relations)
         self._mode = mode
         self._key = key
+        self._gather = gather
         self.log_bytes = LOG_BYTES
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -120,14 +124,28 @@ class Round(StatefulProcessor):
                     mine.setdefault(message.stage, []).append(message)
                 else:
                     passing.append(message)
-        yield from to_frames(passing)
+        yield from self._frames(passing)
         if not mine:
             return
         header = self._read_header()
         for index in sorted(mine):
             run = _ShardRun(self, self._plan.stages[index], label, header, _StateChunks(self._chunks))
-            yield from to_frames(run.run(mine[index]))
+            yield from self._frames(run.run(mine[index]))
         self._header.update((json.dumps(header).encode(),))
+
+    def _frames(self, leaving: Iterable[Message | ChangeBatch]) -> Iterator[pd.DataFrame]:
+        """What leaves the round: messages for the next, or, from the last, the query's changes and the notes."""
+        if self._gather is None:
+            yield from to_frames(message for message in leaving if isinstance(message, Message))
+            return
+        notes = []
+        for part in leaving:
+            if isinstance(part, ChangeBatch):
+                yield self._gather.rows(part)
+            elif part.note is not None:
+                notes.append(part.note)
+        if notes:
+            yield self._gather.notes(notes)
 
     def _read_header(self) -> dict[str, Any]:
         stored = self._header.get()
@@ -141,32 +159,33 @@ class Round(StatefulProcessor):
             )
         return header
 
-    def outgoing(self, stage: Stage, number: int, shard: Shard, taken: Taken, delays: Delays) -> Iterator[Message]:
-        """The changes as messages for the stages that read them, or for the output, part by part as they come."""
+    def outgoing(
+        self, stage: Stage, number: int, shard: Shard, taken: Taken, note: Note
+    ) -> Iterator[Message | ChangeBatch]:
+        """The changes as messages for the stages that read them, or as the output, part by part as they come."""
         parts = shard.release(taken)
         last = stage.index == len(self._plan.stages) - 1
         if last and self._mode != "changes":
             parts = iter([reduce_changes(concat(list(parts)), self._mode, self._key)])
-        label = self._layout.labels[stage.index][number]
+        delays = Delays()
         for part, changes in enumerate(parts):
             clock = shard.released
             for target in self._layout.readers[stage.index]:
                 shards = partition(changes, target.keys, len(target.labels))
                 for to, rows in zip(target.labels, shards, strict=True):
                     yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, number, part, clock))
-            if last:
+            if last and len(changes):
                 delays.note(changes)
-                note = Message(label, len(self._plan.stages), 0, ROWS, number, part, clock, rows_out=len(changes))
-                yield from pack_rows(changes, note)
+                note.rows_out += len(changes)
+                yield changes
+        if last:
+            note.clock = shard.released
+            note.delays, note.delay_sum, note.delay_longest = delays.buckets.tolist(), delays.sum, delays.longest
 
     def shard(self, stage: Stage, number: int, arena: Arena) -> Shard:
         """The operators of the stage on the arena's memory."""
         width = len(self._layout.labels[stage.index])
         return Shard(self._plan, stage, arena.memory, self._relations, number, width)
-
-    def counts(self, stage: Stage, taken: Taken, shard: Shard, delays: Delays) -> list[int]:
-        """What a note says of the operators and of the delays."""
-        return packed(self._plan, stage, taken.counts, shard.operator_rows, delays, shard.switches)
 
     def number(self, stage: Stage, label: int) -> int:
         """Which shard of the stage the label stands for."""
@@ -228,9 +247,9 @@ class _ShardRun:
         ]
         self._heard: list[list[int]] = state["heard"] or [[BEGINNING] * owner.senders(stage, i) for i in inputs]
 
-    def run(self, messages: list[Message]) -> Iterator[Message]:
+    def run(self, messages: list[Message]) -> Iterator[Message | ChangeBatch]:
         arrivals = [self._arrival(index, messages) for index in range(len(self._stage.inputs))]
-        note = Message(self._label, NOTE)
+        note = Note()
         with Arena(arena_directory(self._stage.index, self._label), self._state["nonce"]) as arena:
             rebuild = arena.fresh and self._state["nonce"] is not None
             if rebuild:
@@ -241,17 +260,17 @@ class _ShardRun:
                 note.rebuilt = 1
             taken = shard.take(arrivals)
             # The changes leave first: they are unpacked while more are made and what must survive is written.
-            delays = Delays()
-            yield from self._owner.outgoing(self._stage, self._shard, shard, taken, delays)
+            yield from self._owner.outgoing(self._stage, self._shard, shard, taken, note)
             self._write(shard, taken, arena)
-            note.counts = self._owner.counts(self._stage, taken, shard, delays)
+            note.operators = operator_counts(self._stage, taken.counts, shard.operator_rows)
+            note.switches = shard.switches
             remarks = [counted.remark for counted in taken.counts.values() if counted.remark]
             note.remark = "; ".join(remarks) or None
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             note.bad = sum(counts.refused for counts in taken.counts.values())
             del shard
             arena.seal(self._state["nonce"])
-        yield note
+        yield Message(self._label, NOTE, note=note.to_json())
 
     def _arrival(self, index: int, messages: list[Message]) -> Arrival | None:
         """The rows and the clock that an input brought, in an order that does not depend on the shuffle."""

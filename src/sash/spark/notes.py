@@ -1,0 +1,77 @@
+"""Notes: what scatter and the shards of the stages tell of a batch, as JSON, and the notes of a batch summed up.
+
+They travel past the stages to the end of the query, where Spark observes them: as one list, however many operators there
+are, for what Spark observes it plans anew for every batch and looks for in every row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from sash.spark.counts import EDGES
+
+NOTES = "notes"
+"""The name of the list, for Spark's listeners too."""
+
+
+@dataclass
+class Note:
+    """Rows of streams, rows of the output, and what else a batch did, as far as one task knows.
+
+    `clock` is how far the output is; `operators` has their counts; `delays` is how long after its instant a change left
+    the last stage, by the wall clock: a histogram with their sum and the longest, in milliseconds; `switches` how often
+    edges have changed the way in which they pass times on (piggybacking).
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    bad: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    rebuilt: int = 0
+    clock: int | None = None
+    remark: str | None = None
+    operators: dict[str, dict[str, int]] = field(default_factory=dict)
+    delays: list[int] = field(default_factory=list)
+    delay_sum: int = 0
+    delay_longest: int = 0
+    switches: int = 0
+
+    def to_json(self) -> str:
+        """What is not nothing, as JSON."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value not in (0, None, [], {})})
+
+    @property
+    def delay_average(self) -> float | None:
+        """In seconds; None where nothing left."""
+        count = sum(self.delays)
+        return round(self.delay_sum / 1000 / count, 6) if count else None
+
+
+def total(notes: Sequence[str], operators: Sequence[str], parts: Sequence[str]) -> Note:
+    """All notes of a batch as one, with every one of these operators in it."""
+    read = [Note(**json.loads(note)) for note in notes]
+    clocks = [note.clock for note in read if note.clock is not None]
+    delays = np.array([note.delays for note in read if note.delays], np.int64).reshape(-1, len(EDGES) + 1)
+    return Note(
+        **{name: sum(getattr(note, name) for note in read) for name in _SUMMED},
+        clock=min(clocks, default=None),
+        remark=max((note.remark for note in read if note.remark), default=None),
+        operators={name: {part: _of(read, name, part) for part in parts} for name in operators},
+        delays=delays.sum(axis=0).tolist(),
+        delay_longest=max((note.delay_longest for note in read), default=0),
+    )
+
+
+_SUMMED = (
+    "rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
+)  # fmt: skip
+
+
+def _of(notes: Sequence[Note], operator: str, part: str) -> int:
+    return sum(note.operators[operator][part] for note in notes if operator in note.operators)

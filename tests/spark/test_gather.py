@@ -1,0 +1,83 @@
+"""The last stage's changes on their way into Spark: nothing is converted, notes travel beside."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from sash.plan.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    NULL,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Field,
+)
+from sash.spark.gather import Gather
+from sash.state.changes import FOREVER, ChangeBatch
+
+_NOON = datetime.datetime(2024, 2, 29, 12, 0, 0, 123456)
+_ZONED = _NOON.replace(tzinfo=datetime.UTC)
+_VALUES = {
+    BOOLEAN: True, TINYINT: -8, SMALLINT: 16, INT: -32, BIGINT: 2**62 + 1, FLOAT: 0.5, DOUBLE: 0.1, STRING: "ä",
+    BINARY: b"\x00\xff", DATE: _NOON.date(), TIMESTAMP: _ZONED, TIMESTAMP_NTZ: _NOON, NULL: None,
+    pa.decimal128(38, 2): Decimal("123456789012345678901234567890123456.78"),
+}  # fmt: skip
+_SCHEMA = tuple(Field(f"column {number}", dtype) for number, dtype in enumerate(_VALUES))
+
+
+def _changes() -> ChangeBatch:
+    columns = tuple(pa.array([value, None], dtype) for dtype, value in _VALUES.items())
+    times = np.array([1_709_208_000_123_456, 1_709_208_000_123_457])
+    return ChangeBatch(times, np.full(2, FOREVER), np.array([1, -1], np.int8), columns)
+
+
+def test_columns_travel_as_they_are_and_times_as_numbers() -> None:
+    gather = Gather(_SCHEMA, TIMESTAMP)
+    frame = gather.rows(_changes())
+    assert gather.ddl.startswith("note string, sign tinyint, ts bigint, c0 boolean, c1 tinyint")
+    arrays = {name: pa.array(frame[name]) for name in frame.columns}
+    assert arrays["note"].null_count == 2
+    for index, dtype in enumerate(_VALUES):
+        expected = {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, dtype)
+        assert arrays[f"c{index}"].type == expected, dtype
+
+
+def test_notes_have_the_same_columns() -> None:
+    gather = Gather(_SCHEMA, BIGINT)
+    notes = gather.notes(["{}", '{"late": 1}'])
+    assert list(notes.columns) == list(gather.rows(_changes()).columns)
+    assert notes["note"].tolist() == ["{}", '{"late": 1}']
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("time", [TIMESTAMP, TIMESTAMP_NTZ, BIGINT])
+def test_every_type_arrives(spark: SparkSession, time: pa.DataType) -> None:
+    gather = Gather(_SCHEMA, time)
+
+    def made(_: object) -> object:
+        yield gather.rows(_changes())
+        yield gather.notes(['{"rows_out": 2}'])
+
+    packed = spark.range(1).coalesce(1).mapInPandas(made, gather.ddl)  # type: ignore[arg-type]
+    found = gather.typed(packed).toArrow()
+    assert found.schema.names == ["_op", "_ts", *(field.name for field in _SCHEMA)]
+    assert [field.type for field in found.schema][1:] == [time, *_VALUES]
+    first, second = sorted(found.to_pylist(), key=lambda row: str(row["_op"]))
+    expected = {TIMESTAMP: _ZONED, TIMESTAMP_NTZ: _NOON, BIGINT: 1_709_208_000_123_456}[time]
+    assert (first["_op"], first["_ts"], second["_op"]) == ("+", expected, "-")
+    assert [first[field.name] for field in _SCHEMA] == list(_VALUES.values())
+    assert not any(second[field.name] for field in _SCHEMA)
