@@ -250,10 +250,10 @@ class Engine:
             self._listener = BatchListener(self._heard)
             self.spark.streams.addListener(self._listener)
 
-    def _heard(self, query: str) -> None:
+    def _heard(self, query: str, batches: Sequence[Any]) -> None:
         for running in self.running.values():
             if running.id == query:
-                running.count()
+                running.count(batches)
 
     def keep(
         self,

@@ -38,6 +38,10 @@ class Progress:
                 fresh.append(self.last())
         return fresh
 
+    def follows(self, entries: Sequence[Any]) -> bool:
+        """Whether these reports go on where the last that was counted ended."""
+        return all(entry["batchId"] <= self._counted + 1 for entry in entries)
+
     def last(self) -> dict[str, Any]:
         """The last batch, and the totals."""
         return {**self._last, **{f"total_{part}": count for part, count in self._totals.items()}}

@@ -199,10 +199,11 @@ class Running:
             fresh, self._untold = self._untold, []
         return fresh
 
-    def count(self) -> None:
-        """Take in what Spark remembers of batches that were not counted yet: the last 100, so ask often, or listen."""
+    def count(self, batches: Sequence[Any] | None = None) -> None:
+        """Take in these batches; without them, or if some before them are missing, what Spark remembers: the last 100."""
         with self._lock:
-            fresh = self._progress.take(self._query.recentProgress)
+            whole = batches is not None and self._progress.follows(batches)
+            fresh = self._progress.take(batches if batches is not None and whole else self._query.recentProgress)
             self._untold = [*self._untold, *fresh][-_REMEMBERED:]
         for progress in fresh:
             if self.told is not None:
