@@ -65,6 +65,11 @@ class Join(Operator):
         return net(ChangeBatch.explicit(ts, sign, columns))
 
     @property
+    def probes(self) -> int:
+        """How many rows it has looked at to find those that were taken back before their time."""
+        return sum(side.live.searched for side in self._sides)
+
+    @property
     def state_rows(self) -> int:
         return sum(side.live.live for side in self._sides)
 

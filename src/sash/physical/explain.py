@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from sash.operators.ends import Ends
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.join_plan import describe_join, describe_order
@@ -23,6 +24,13 @@ from sash.plan.types import Schema
 _INDENT = "  "
 _STATELESS = frozenset({"Combine", "Filter", "Lookup", "Project", "Union"})
 _ARROW = "->"
+_ENDS = {
+    "mono": "never",
+    "fifo": "stamped fifo",
+    "calendar": "stamped",
+    "strict": "stamped or explicit",
+    "explicit": "explicit",
+}
 
 Line = tuple[str, str]
 """What stands on the left of a line, and what is said of its output edge on the right."""
@@ -146,7 +154,10 @@ def _operators(
 
 def _reasons(node: Operation) -> list[str]:
     """What is to be said of why the operator runs as it does."""
-    return [f"order {describe_order(node.arguments['plan'])}"] if node.operator == "MultiJoin" else []
+    if node.operator == "MultiJoin":
+        return [f"order {describe_order(node.arguments['plan'])}"]
+    ends: Ends | None = node.arguments.get("ends")
+    return [] if ends is None else [ends.reason]
 
 
 def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
@@ -157,8 +168,7 @@ def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
 
 
 def _edge(node: Physical) -> str:
-    ends = {"mono": "never", "fifo": "stamped fifo", "calendar": "stamped", "explicit": "explicit"}[node.expiry]
-    return f"{ends}, {node.pattern.label}"
+    return f"{_ENDS[node.expiry]}, {node.pattern.label}"
 
 
 def _state(node: Operation) -> str:
@@ -179,6 +189,8 @@ def _buffer(operator: str, child: Physical) -> str:
             return child.expiry
         case "mono":
             return "fifo" if operator in ("Join", "MultiJoin") else "hash"
+        case "strict":
+            return "calendar or hash"
         case "explicit":
             return "hash"
 

@@ -105,7 +105,8 @@ class Lowering:
         if not isinstance(made, Operation) or made.expected is not None:
             return made
         estimate = self._costs.estimates(node)
-        return replace(made, expected=Expected(estimate.rate, self._costs.state(node), estimate.premature))
+        expected = Expected(estimate.rate, self._costs.state(node), estimate.premature, estimate.rows)
+        return replace(made, expected=expected)
 
     def _chain(self, node: Node) -> Physical | None:
         """The node as multi-way joins, where it is a chain of inner joins that these are for."""

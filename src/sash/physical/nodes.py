@@ -11,8 +11,8 @@ from sash.plan.nodes import Node, Relation, Window
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
 
-OutputExpiry = Literal["mono", "fifo", "calendar", "explicit"]
-"""How the rows of an edge end: never, in order, out of order, or by a `-` row."""
+OutputExpiry = Literal["mono", "fifo", "calendar", "strict", "explicit"]
+"""How the rows of an edge end: never, in order, out of order, out of order unless a `-` row comes before, or by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,13 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the planner expects of an operator: rows per second out, rows kept, premature ends per second."""
+    """What the planner expects of an operator: rows per second out, rows kept, premature ends per second, rows standing
+    in its output."""
 
     rate: float
     kept: float
     premature: float
+    rows: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from sash.physical.join_plan import JoinPlan
 from sash.physical.lower import Lowering, explicit
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, walk
 from sash.physical.strategies.registry import strategy_of
+from sash.physical.strict_edges import with_strict_edges
 from sash.plan.expressions import Column
 from sash.plan.nodes import Distinct, Join, Node, Rows
 from sash.plan.nodes import walk as walk_logical
@@ -295,5 +296,9 @@ def plan_stages(node: Node, shards: int | None = None, options: Options = DEFAUL
         cutter = _Cutter(shards)
         cutter.close(cutter.part(root))
         if not cutter.forgetful:
-            return PhysicalPlan(tuple(lowering.legs), tuple(cutter.stages), strategy.name, options.tau)
+            stages = [
+                replace(stage, root=with_strict_edges(stage.root)) if strategy.by_share else stage
+                for stage in cutter.stages
+            ]
+            return PhysicalPlan(tuple(lowering.legs), tuple(stages), strategy.name, options.tau)
         spoken |= {logical for logical, operator in lowering.distincts if id(operator) in cutter.forgetful}

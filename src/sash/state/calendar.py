@@ -35,8 +35,12 @@ class CalendarBuffer(Buffer):
         """Let slots that are in use expire at `exp`, which must not lie before the last drain."""
         if not len(slots):
             return
-        self._rows.reserve(int(slots.max()) + 1)
+        self._reserve(int(slots.max()) + 1, exp)
         _schedule(slots, exp, self._heads, self._width, self._rows["row.exp"], self._rows["row.next"])
+
+    def _reserve(self, size: int, exp: Ints) -> None:
+        """Make room for so many slots, and drain from the first of these times on."""
+        self._rows.reserve(size)
         first = int(exp.min()) // self._width
         if not self._marks[_STARTED] or first < self._marks[_DRAINED]:
             self._marks[_STARTED] = 1
