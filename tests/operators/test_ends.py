@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from sash.operators import ends
 from sash.operators.ends import Ending, Ends
 from sash.operators.semi_join import SemiJoin
-from sash.physical import nodes
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.memory import HeapMemory
 from sash.testing import Result, replay
@@ -52,8 +51,7 @@ def run(
     """A run that begins one way and, unless it is fixed, goes on as it sees fit; 100 rows stand in a partition or so."""
     monkeypatch.setattr(Ends, "calendar", calendar)
     monkeypatch.setattr(ends, "PATIENCE", 10**9 if fixed else 4000)
-    monkeypatch.setattr(nodes, "_CALENDAR_PARTITIONS", 40)
-    return replay(QUERY, rows, unit="ms", batch=500, shards=1)
+    return replay(QUERY, rows, unit="ms", batch=500, shards=1, partitions=40)
 
 
 def bag(result: Result) -> Counter[tuple[Any, ...]]:

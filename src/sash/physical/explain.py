@@ -13,7 +13,17 @@ from sash.operators.ends import Ends
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.join_plan import describe_join, describe_order
-from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage, StreamLeg
+from sash.physical.nodes import (
+    Leaf,
+    Operation,
+    Physical,
+    PhysicalPlan,
+    RelationLeg,
+    Stage,
+    StreamLeg,
+    calendar_of,
+    partitions_of,
+)
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, Rows
@@ -143,7 +153,7 @@ def _operators(
     if isinstance(node, Leaf):
         by = f" by {_names(node.schema, keys[id(node)])}" if keys[id(node)] else ""
         return [(f"{indent}{_origin(node, plan)}{by}", _edge(node))]
-    text = f"{indent}{_operation(node)}{_state(node)}"
+    text = f"{indent}{_operation(node)}{_state(node, plan.partitions)}"
     reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
@@ -171,26 +181,29 @@ def _edge(node: Physical) -> str:
     return f"{_ENDS[node.expiry]}, {node.pattern.label}"
 
 
-def _state(node: Operation) -> str:
+def _state(node: Operation, partitions: int | None) -> str:
     """The buffer that each input's rows are kept in, where the operator has any."""
     if node.operator in _STATELESS:
         return ""
     kept = node.inputs if node.operator != "NrrJoin" or node.expiry == "explicit" else node.inputs[1:]
-    return f" [{', '.join(_buffer(node.operator, child) for child in kept)}]"
+    return f" [{', '.join(_buffer(node, child, partitions) for child in kept)}]"
 
 
-def _buffer(operator: str, child: Physical) -> str:
-    if operator == "Distinct":
-        return "calendar"
-    if operator == "CountWindow":
+def _buffer(node: Operation, child: Physical, partitions: int | None) -> str:
+    if node.operator == "CountWindow":
         return "fifo"
+    calendar = f"calendar of {partitions_of(calendar_of(node, child), partitions):,}"
+    if node.operator == "Distinct":
+        return calendar
     match child.expiry:
-        case "fifo" | "calendar":
-            return child.expiry
+        case "fifo":
+            return "fifo"
+        case "calendar":
+            return calendar
         case "mono":
-            return "fifo" if operator in ("Join", "MultiJoin") else "hash"
+            return "fifo" if node.operator in ("Join", "MultiJoin") else "hash"
         case "strict":
-            return "calendar or hash"
+            return f"{calendar} or hash"
         case "explicit":
             return "hash"
 

@@ -147,12 +147,13 @@ class Lowering:
         if isinstance(source, Relation):
             self.legs.append(RelationLeg(source, node, node.schema))
             return Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
+        rows = self._costs.estimates(node).rows
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
         expiry = expiry_of(source.window)
         if expiry == "fifo" and not self._by_pattern:
             expiry = "calendar"
         horizon = horizon_of(node) + self._grids.get(source, 0)
-        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=horizon)
+        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=horizon, rows=rows)
 
     def _operation(self, node: Node) -> Physical:
         match node:

@@ -134,7 +134,8 @@ class Shard:
         self._order = [node for node in walk(stage.root) if isinstance(node, Operation)]
         self._names = [f"{index}.{node.operator}" for index, node in enumerate(self._order)]
         self._operators: list[Operator] = [
-            build(node, memory.scope(name), relations) for node, name in zip(self._order, self._names, strict=True)
+            build(node, memory.scope(name), relations, plan.partitions)
+            for node, name in zip(self._order, self._names, strict=True)
         ]
         strategy = strategy_of(plan.strategy)
         self._synchronised = strategy is not CLOCK_TRIGGERED

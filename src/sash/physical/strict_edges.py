@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.operators.ends import Ends
-from sash.physical.nodes import Operation, Physical, edge, walk
+from sash.physical.nodes import Operation, Physical, partitions_of, walk
 
 _PASSING = frozenset({"Filter", "Lookup", "Project", "Union"})
 
 
-def with_strict_edges(root: Physical) -> Physical:
-    """The operators of a stage, where some explicit edges have become strict."""
+def with_strict_edges(root: Physical, partitions: int | None) -> Physical:
+    """The operators of a stage, where some explicit edges have become strict; `partitions` is as in the options."""
     above: dict[int, list[Operation]] = {}
     for node in walk(root):
         for child in node.inputs:
@@ -40,7 +40,7 @@ def with_strict_edges(root: Physical) -> Physical:
                 horizon = max(child.horizon for child in inputs)
                 over = replace(over, expiry="strict", horizon=horizon)
             elif node.operator == "SemiJoin" and inputs[0].expiry in ("fifo", "calendar") and kept(node):
-                over = _strict(over)
+                over = _strict(over, partitions)
             made[id(node)] = over
     return made[id(root)]
 
@@ -52,9 +52,9 @@ def _kept_rows(user: Operation) -> tuple[Physical, ...]:
     return user.inputs if user.operator in ("Join", "MultiJoin") else ()
 
 
-def _strict(node: Operation) -> Operation:
+def _strict(node: Operation, partitions: int | None) -> Operation:
     strict = replace(node, expiry="strict", horizon=node.inputs[0].horizon)
     expected = node.expected
     share = expected.premature / expected.rate if expected is not None and expected.rate else None
-    ends = Ends(share, 0.0 if expected is None else expected.rows, edge(strict).partitions)
+    ends = Ends(share, 0.0 if expected is None else expected.rows, partitions_of(strict, partitions))
     return replace(strict, arguments={**node.arguments, "ends": ends})

@@ -67,7 +67,7 @@ class Progress:
             "batch": entry["batchId"],
             "batch_ms": millis,
             "clock": seen["clock"],
-            **({"joins": seen["remark"]} if seen["remark"] else {}),
+            **({"remarks": seen["remark"]} if seen["remark"] else {}),
             **{part: seen[part] or 0 for part in (*_SUMMED, "state_rows", "state_bytes")},
             "rows_per_second": round(1000 * rows / millis, 1) if millis else None,
         }

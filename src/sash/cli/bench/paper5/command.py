@@ -12,6 +12,7 @@ from rich.table import Table
 
 from sash.cli.bench.figures import Figure
 from sash.cli.bench.paper5.claims import claims
+from sash.cli.bench.paper5.ends import measure_ends
 from sash.cli.bench.paper5.measure import BATCH, chosen_form, measure
 from sash.cli.bench.paper5.queries import CASES, STRATEGIES, Case
 from sash.cli.bench.paper5.state import group_by_state
@@ -44,9 +45,12 @@ def measure_all(
             batch = max(20, min(BATCH, trace.rows // 40))
             results += _over(wanted, trace, lengths, repeats, batch, status.update)
             choices += _choices(wanted, trace, lengths)
+        status.update("calendar or negative tuples above a negation")
+        ends = measure_ends(max(windows) // 2, min(rows, 100_000))
         status.update("the state of the group-by benchmark")
         state = group_by_state(state_rows)
     figures: Figures = {"rows": rows, "repeats": repeats, "results": results, "skipped": missing, "group_by": state}
+    figures["ends"] = ends
     figures["choices"] = [_judged(choice, results) for choice in choices]
     figures["claims"] = [{"claim": text, "held": held} for text, held in claims(figures)]
     figures["figures"] = [figure.as_json() for figure in plots(figures)]
