@@ -16,6 +16,7 @@ from sash.state.changes import ChangeBatch
 from sash.state.fifo import FifoBuffer
 from sash.state.jit import kernel
 from sash.state.memory import Ints, Memory
+from sash.state.rows import RowStore
 from sash.state.strict import StrictCalendar
 
 Expiry = Literal["fifo", "calendar", "strict", "explicit"]
@@ -65,6 +66,13 @@ class Operator(ABC):
     @abstractmethod
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         """The changes of the output between the last clock and this one."""
+
+    def lend(self) -> RowStore:
+        """The rows that it gives, where it keeps them: they stay until `settle`."""
+        raise NotImplementedError(f"{type(self).__name__} keeps no rows for others")
+
+    def settle(self) -> None:  # noqa: B027  (most have nothing to settle)
+        """All operators above have taken what the last call gave."""
 
     @property
     def probes(self) -> int:

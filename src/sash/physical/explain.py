@@ -13,6 +13,7 @@ from sash.operators.ends import Ends
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.join_plan import describe_join, describe_order
+from sash.physical.lending import lends
 from sash.physical.nodes import (
     Leaf,
     Operation,
@@ -25,6 +26,7 @@ from sash.physical.nodes import (
     partitions_of,
 )
 from sash.physical.strategies.paths import describe_strategy
+from sash.physical.strategies.registry import strategy_of
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, Rows
 from sash.plan.patterns import pattern
@@ -153,7 +155,7 @@ def _operators(
     if isinstance(node, Leaf):
         by = f" by {_names(node.schema, keys[id(node)])}" if keys[id(node)] else ""
         return [(f"{indent}{_origin(node, plan)}{by}", _edge(node))]
-    text = f"{indent}{_operation(node)}{_state(node, plan.partitions)}"
+    text = f"{indent}{_operation(node)}{_state(node, plan)}"
     reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
@@ -181,18 +183,20 @@ def _edge(node: Physical) -> str:
     return f"{_ENDS[node.expiry]}, {node.pattern.label}"
 
 
-def _state(node: Operation, partitions: int | None) -> str:
+def _state(node: Operation, plan: PhysicalPlan) -> str:
     """The buffer that each input's rows are kept in, where the operator has any."""
     if node.operator in _STATELESS:
         return ""
     kept = node.inputs if node.operator != "NrrJoin" or node.expiry == "explicit" else node.inputs[1:]
-    return f" [{', '.join(_buffer(node, child, partitions) for child in kept)}]"
+    return f" [{', '.join(_buffer(node, child, plan) for child in kept)}]"
 
 
-def _buffer(node: Operation, child: Physical, partitions: int | None) -> str:
+def _buffer(node: Operation, child: Physical, plan: PhysicalPlan) -> str:
     if node.operator == "CountWindow":
         return "fifo"
-    calendar = f"calendar of {partitions_of(calendar_of(node, child), partitions):,}"
+    if lends(strategy_of(plan.strategy), node, child):
+        return "DISTINCT's"
+    calendar = f"calendar of {partitions_of(calendar_of(node, child), plan.partitions):,}"
     if node.operator == "Distinct":
         return calendar
     match child.expiry:

@@ -28,6 +28,7 @@ from sash.operators.updates import Updates
 from sash.physical.nodes import Operation, calendar_of, edge, partitions_of
 from sash.plan.nodes import Node
 from sash.state.memory import Memory
+from sash.state.rows import RowStore
 
 OPERATORS: Mapping[str, Any] = {
     "Aggregate": Aggregate,
@@ -63,8 +64,15 @@ Relations = Mapping[Node, pa.Table]
 """The contents of the relations that a plan looks up."""
 
 
-def build(node: Operation, memory: Memory, relations: Relations, partitions: int | None) -> Operator:
-    """The operator, attached to its state; `partitions` is how many calendars have, if that was said."""
+def build(
+    node: Operation,
+    memory: Memory,
+    relations: Relations,
+    partitions: int | None,
+    lent: tuple[RowStore | None, ...] = (),
+) -> Operator:
+    """The operator, attached to its state; `partitions` is how many calendars have, if that was said, `lent` are rows of
+    its inputs that it may read where they are kept."""
     never = _NEVER.get(node.operator, "explicit")
     inputs: tuple[Edge, ...] = tuple(
         edge(child, never, partitions_of(calendar_of(node, child), partitions)) for child in node.inputs
@@ -72,5 +80,7 @@ def build(node: Operation, memory: Memory, relations: Relations, partitions: int
     arguments = dict(node.arguments["plan"].arguments if node.operator == "MultiJoin" else node.arguments)
     if node.operator == "Lookup":
         arguments["table"] = relations[arguments.pop("relation")]
+    if any(store is not None for store in lent):
+        arguments["lent"] = lent
     operator: Operator = OPERATORS[node.operator](memory, inputs, **arguments)
     return operator

@@ -23,12 +23,13 @@ Signs = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class ChangeBatch:
-    """Changes as columns of equal length."""
+    """Changes as columns of equal length; `slots` is where their rows are kept by who gives them, if others may look."""
 
     ts: Ints
     exp: Ints
     sign: Signs
     columns: tuple[pa.Array, ...]
+    slots: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -57,6 +58,7 @@ class ChangeBatch:
             self.exp[positions],
             self.sign[positions],
             tuple(column.take(index) for column in self.columns),
+            None if self.slots is None else self.slots[positions],
         )
 
     def slice(self, start: int, stop: int) -> ChangeBatch:
@@ -66,6 +68,7 @@ class ChangeBatch:
             self.exp[start:stop],
             self.sign[start:stop],
             tuple(column.slice(start, stop - start) for column in self.columns),
+            None if self.slots is None else self.slots[start:stop],
         )
 
     def with_columns(self, columns: Sequence[pa.Array]) -> ChangeBatch:
