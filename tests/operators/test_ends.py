@@ -66,6 +66,7 @@ def test_calendars_pay_where_few_ends_are_premature(monkeypatch: pytest.MonkeyPa
     assert fixed.counts[NEGATION].remark == "ends by negative tuples as planned"
     assert "ends by calendar since" in adaptive.counts[NEGATION].remark
     assert "change 1:" in adaptive.counts[NEGATION].remark
+    assert f"actual: {adaptive.counts[NEGATION].remark}" in adaptive.explain()
     saved = fixed.counts[JOIN].taken - adaptive.counts[JOIN].taken
     assert saved > 0.3 * fixed.counts[JOIN].taken
     assert adaptive.counts[JOIN].probes < saved

@@ -133,7 +133,13 @@ def table(figures: Figures) -> Group:
     told.add_column("held")
     for claim in figures["claims"]:
         told.add_row(claim["claim"], "yes" if claim["held"] else "no")
-    return Group(shown, told)
+    ends = Table(title="Above a negation: ms per 1,000 rows")
+    for column in ("premature", *figures["ends"][0]["ms_per_1000"], "in the end"):
+        ends.add_column(column, justify="left" if column == "in the end" else "right")
+    for result in figures["ends"]:
+        times = (f"{ms:.3f}" for ms in result["ms_per_1000"].values())
+        ends.add_row(f"{result['premature']:.0%}", *times, result["remark"])
+    return Group(shown, ends, told)
 
 
 def rows_of(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
