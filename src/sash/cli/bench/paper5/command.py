@@ -137,7 +137,7 @@ def table(figures: Figures) -> Group:
     for column in ("premature", *figures["ends"][0]["ms_per_1000"], "in the end"):
         ends.add_column(column, justify="left" if column == "in the end" else "right")
     for result in figures["ends"]:
-        times = (f"{ms:.3f}" for ms in result["ms_per_1000"].values())
+        times = [f"{ms:.3f}" for ms in result["ms_per_1000"].values()]
         ends.add_row(f"{result['premature']:.0%}", *times, result["remark"])
     return Group(shown, ends, told)
 
