@@ -41,7 +41,8 @@ class Engine:
 
     `spark` is the session to run on (None: an embedded local one), `checkpoint` a directory under which every query
     keeps its own, `shards` the number of parallel parts of a query (None: one per core), `strategy` how the operators of
-    a query that says nothing else learn that rows have expired.
+    a query that says nothing else learn that rows have expired, `partitions` how many partitions its calendar buffers have
+    (None: as many as the planner sets, by the rows that it expects).
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Engine:
         checkpoint: str | None = None,
         shards: int | None = None,
         strategy: str = "auto",
+        partitions: int | None = None,
     ) -> None:
         from sash.spark.session import default_shards, embedded_session
 
@@ -58,7 +60,7 @@ class Engine:
         self.spark = embedded_session() if spark is None else spark
         self.shards = shards or default_shards(self.spark)
         self.checkpoint = checkpoint
-        self.options = Options(strategy)
+        self.options = Options(strategy, partitions=partitions)
         self._catalog = Catalog(native_type=self._native_type)
         self._streams: dict[str, Source] = {}
         self._relations: dict[str, DataFrame] = {}
@@ -178,12 +180,20 @@ class Engine:
         """The registered streams and relations, by schema."""
         return self._catalog
 
-    def sql(self, text: str, strategy: str | None = None, join: str | None = None, tau: str | None = None) -> Query:
+    def sql(
+        self,
+        text: str,
+        strategy: str | None = None,
+        join: str | None = None,
+        tau: str | None = None,
+        partitions: int | None = None,
+    ) -> Query:
         """Plan a standing query over the registered streams and relations.
 
         `strategy` (the engine's, if not given) is how operators learn that rows have expired, `join` how inner joins of
         streams are run: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds", changes
-        are released at its multiples only, all since the last at once.
+        are released at its multiples only, all since the last at once. `partitions` (the engine's, if not given) is the
+        number of partitions of calendar buffers; without either the planner sets it, by the rows that it expects.
         """
         from sash.spark.plan import Inputs
 
@@ -191,6 +201,7 @@ class Engine:
             strategy or self.options.strategy,
             join or self.options.join,
             self.options.tau if tau is None else microseconds(tau, "tau"),
+            self.options.partitions if partitions is None else partitions,
         )
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)

@@ -20,6 +20,8 @@ Row = tuple[Any, ...]
 Bag = Counter[Row]
 DTYPES = (pa.int64(), pa.string())
 KINDS = ("fifo", "calendar", "explicit")
+JOINED = (*KINDS, "strict")
+"""The edges that an operator takes that keeps rows one by one."""
 WINDOW = 5
 
 
@@ -64,6 +66,21 @@ def stamped(entries: Sequence[Life], dtypes: Sequence[pa.DataType] = DTYPES) -> 
     return ChangeBatch.stamped(np.array(ts, np.int64), np.array(exp, np.int64), columns)
 
 
+def strict(entries: Sequence[Life], dtypes: Sequence[pa.DataType] = DTYPES) -> ChangeBatch:
+    """The rows as changes of a strict edge: some end by themselves, some before their time, some have no time."""
+    changes = []
+    for life in entries:
+        early = {0: life.exp, 1: life.exp + 3, 2: int(FOREVER)}[(7 * life.ts + life.exp) % 3]
+        said = min(early, int(FOREVER))
+        changes.append((life.ts, 1, said, life.row))
+        if said != life.exp < FOREVER:
+            changes.append((life.exp, -1, said, life.row))
+    changes.sort(key=lambda change: change[:2])
+    columns = [pa.array([row[i] for *_, row in changes], dtype) for i, dtype in enumerate(dtypes)]
+    ts, sign, exp = (np.array([change[i] for change in changes], np.int64) for i in range(3))
+    return ChangeBatch(ts, exp, sign.astype(np.int8), tuple(columns))
+
+
 def rows_of(batch: ChangeBatch) -> list[Row]:
     """The values of a batch, row by row."""
     if not batch.columns:
@@ -77,6 +94,9 @@ def batches(source: Edge, entries: Sequence[Life], calls: Sequence[int]) -> list
     parts = [stamped([life for life in entries if low <= life.ts < high], source.dtypes) for low, high in bounds]
     if source.stamped:
         return parts
+    if source.expiry == "strict":
+        told = strict(entries, source.dtypes)
+        return [told.take(np.flatnonzero((told.ts >= low) & (told.ts < high))) for low, high in bounds]
     expire = Expire(HeapMemory(), (edge("calendar", source.dtypes),))
     return [expire.process([part], clock) for part, clock in zip(parts, calls, strict=True)]
 

@@ -30,6 +30,11 @@ QUERIES = {
         "SELECT s.item_id, SUM(s.price) AS total FROM favorite_items AS f, (SELECT item_id, price FROM sales MINUS "
         "SELECT item_id, price FROM returns) AS s WHERE f.item_id = s.item_id GROUP BY s.item_id WINDOW 1 MINUTE"
     ),
+    "join_over_negation": (
+        "SELECT t.store_id, o.price FROM (SELECT a.item_id, a.store_id FROM sales [RANGE 1 MINUTE] AS a LEFT ANTI JOIN "
+        "returns [RANGE 5 SECONDS] AS b ON a.item_id = b.item_id) AS t JOIN orders [RANGE 1 MINUTE] AS o "
+        "ON t.item_id = o.item_id"
+    ),
     "full_join": (
         "SELECT a.store_id, b.price FROM sales [RANGE 5 SECONDS] AS a FULL JOIN returns [RANGE 9 SECONDS] AS b "
         "ON a.item_id = b.item_id"

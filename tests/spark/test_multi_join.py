@@ -85,7 +85,7 @@ def test_differential_restarts_and_failures(
         running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
         try:
             running.await_termination()
-            assert "orders (" in running.progress()["joins"]
+            assert "orders (" in running.progress()["remarks"]
         finally:
             running.stop()
     assert not list(trouble.iterdir()), "all of it happened"

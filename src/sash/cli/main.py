@@ -52,13 +52,17 @@ def explain(
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
     strategy: Annotated[str, typer.Option(help=f"How operators learn of expiry: {', '.join(STRATEGIES)}.")] = "auto",
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Partitions of calendar buffers; default: as the planner sets them.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show the plans that were considered, too.")] = False,
 ) -> None:
     """Show how a query would be run: update patterns, estimates, stages, partition keys, buffers, the clock's path."""
     from sash.cli.catalog import declared
     from sash.planning import plan_query
 
-    planned = plan_query(_text(query), declared(stream, relation), options=Options(strategy))
+    options = Options(strategy, partitions=partitions)
+    planned = plan_query(_text(query), declared(stream, relation), options=options)
     typer.echo(planned.explain(all=every), nl=False)
 
 

@@ -16,8 +16,10 @@ from sash.state.changes import ChangeBatch
 from sash.state.fifo import FifoBuffer
 from sash.state.jit import kernel
 from sash.state.memory import Ints, Memory
+from sash.state.rows import RowStore
+from sash.state.strict import StrictCalendar
 
-Expiry = Literal["fifo", "calendar", "explicit"]
+Expiry = Literal["fifo", "calendar", "strict", "explicit"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Edge:
     """What an operator knows of one input: its columns, and how the end of a row's life is learnt.
 
     `fifo` and `calendar` edges are stamped (rows carry their expiration time, in order of arrival or not);
-    on an `explicit` edge every end is a `-` row. `partitions` and `width` shape a calendar buffer.
+    on an `explicit` edge every end is a `-` row. On a `strict` edge a row ends at its expiration time, or before by a `-`
+    row that repeats it; where that is FOREVER, by a `-` row. `partitions` and `width` shape a calendar buffer.
     """
 
     dtypes: tuple[pa.DataType, ...]
@@ -35,12 +38,20 @@ class Edge:
 
     @property
     def stamped(self) -> bool:
+        """Whether no end is said."""
+        return self.expiry in ("fifo", "calendar")
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows may end without a word."""
         return self.expiry != "explicit"
 
     def buffer(self, memory: Memory) -> Buffer:
-        """A buffer for the rows of a stamped edge."""
+        """A buffer for the rows of a stamped or strict edge."""
         if self.expiry == "fifo":
             return FifoBuffer(memory)
+        if self.expiry == "strict":
+            return StrictCalendar(memory, self.partitions, self.width)
         return CalendarBuffer(memory, self.partitions, self.width)
 
 
@@ -56,9 +67,16 @@ class Operator(ABC):
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         """The changes of the output between the last clock and this one."""
 
+    def lend(self) -> RowStore:
+        """The rows that it gives, where it keeps them: they stay until `settle`."""
+        raise NotImplementedError(f"{type(self).__name__} keeps no rows for others")
+
+    def settle(self) -> None:  # noqa: B027  (most have nothing to settle)
+        """All operators above have taken what the last call gave."""
+
     @property
     def probes(self) -> int:
-        """How many rows it has looked at to find matches, where it counts them."""
+        """How many rows it has looked at to find others, where it counts them."""
         return 0
 
     premature: int = 0

@@ -13,6 +13,7 @@ reported row has expired are looked at.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +41,8 @@ class Distinct(Operator):
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
         self._expiry = Arrays(memory, {"reported": np.int64, "latest": np.int64})
         self._calendar = CalendarBuffer(memory.scope("calendar"), edge.partitions, edge.width)
+        self._lent = False
+        self._dead = np.empty(0, np.int64)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
@@ -56,15 +59,25 @@ class Distinct(Operator):
         if self._spoken:
             told, ts, sign = _tell(batch.ts, batch.exp, codes, touched, clock, reported, latest)
             order = np.argsort(2 * ts + (sign > 0), kind="stable")
-            output = ChangeBatch.explicit(ts[order], sign[order], self._rows.take(told[order]))
+            told = told[order]
+            output = replace(ChangeBatch.explicit(ts[order], sign[order], self._rows.take(told)), slots=told)
         else:
             output = self._output(*_advance(batch.ts, batch.exp, codes, touched, clock, reported, latest))
         ends = reported[touched]
-        alive, dead = touched[ends >= clock], touched[ends < clock]
-        self._calendar.schedule(alive, ends[ends >= clock])
-        self._rows.free(dead)
-        self._values.forget(dead)
+        self._calendar.schedule(touched[ends >= clock], ends[ends >= clock])
+        self._dead = touched[ends < clock]
+        if not self._lent:
+            self.settle()
         return output
+
+    def lend(self) -> RowStore:
+        self._lent = True
+        return self._rows
+
+    def settle(self) -> None:
+        self._rows.free(self._dead)
+        self._values.forget(self._dead)
+        self._dead = self._dead[:0]
 
     def _output(self, codes: Ints, ts: Ints, exp: Ints) -> ChangeBatch:
         order = np.argsort(ts, kind="stable")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import join as loop
@@ -35,14 +36,15 @@ class Join(Operator):
         left_columns: tuple[int, ...] | None = None,
         right_columns: tuple[int, ...] | None = None,
         spoken: bool = False,
+        lent: tuple[RowStore | None, RowStore | None] = (None, None),
     ) -> None:
         left, right = inputs
         self._explicit = spoken or not (left.stamped and right.stamped)
         self._keys = Interner(memory.scope("keys"))
         self._heads = Arrays(memory, {"heads": np.int64})
         self._sides = (
-            _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns),
-            _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns),
+            _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, lent[0]),
+            _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, lent[1]),
         )
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -56,7 +58,7 @@ class Join(Operator):
             right_events.ts, right_events.sign, right_events.items, right.links,
             self._heads["heads"],
         )  # fmt: skip
-        columns = (*left.rows.take(left_slots), *right.rows.take(right_slots))
+        columns = (*left.take(left_slots), *right.take(right_slots))
         left.drop(left_events.items[left_events.sign < 0])
         right.drop(right_events.items[right_events.sign < 0])
         self._keys.forget(dead)
@@ -65,18 +67,34 @@ class Join(Operator):
         return net(ChangeBatch.explicit(ts, sign, columns))
 
     @property
+    def probes(self) -> int:
+        """How many rows it has looked at to find those that were taken back before their time."""
+        return sum(side.live.searched for side in self._sides if side.live is not None)
+
+    @property
     def state_rows(self) -> int:
-        return sum(side.live.live for side in self._sides)
+        return sum(side.live.live for side in self._sides if side.live is not None)
 
 
 class _Side:
-    """The rows of one input: which are live, their output columns, and their places in the lists."""
+    """The rows of one input: which are live, their output columns, and their places in the lists.
 
-    def __init__(self, memory: Memory, edge: Edge, keys: tuple[int, ...], columns: tuple[int, ...] | None) -> None:
+    Where rows are `lent`, they come with the slots in which they stand, and only their places in the lists are kept here.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        edge: Edge,
+        keys: tuple[int, ...],
+        columns: tuple[int, ...] | None,
+        lent: RowStore | None,
+    ) -> None:
         self._key_columns = keys
         self._columns = tuple(range(len(edge.dtypes))) if columns is None else columns
-        self.live = LiveRows(memory.scope("live"), edge)
-        self.rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns])
+        self._lent = lent
+        self.live = LiveRows(memory.scope("live"), edge) if lent is None else None
+        self._rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns if lent is None])
         self._links = Arrays(memory, {"links": np.int64})
 
     @property
@@ -88,15 +106,27 @@ class _Side:
         nulls = any_null([batch.columns[key] for key in self._key_columns])
         if nulls is not None:
             batch = batch.take(np.flatnonzero(~nulls))
-        events, arrived, slots = self.live.apply(batch, clock)
+        if self.live is None:
+            assert batch.slots is not None
+            events, arrived = Events(own(batch.ts), own(batch.sign), own(batch.slots)), np.flatnonzero(batch.sign > 0)
+            slots, capacity = batch.slots[arrived], int(batch.slots.max(initial=-1)) + 1
+        else:
+            events, arrived, slots = self.live.apply(batch, clock)
+            capacity = self.live.capacity
         columns = rows_at(batch, arrived)
         codes, _ = keys.intern(*hash_rows([columns[key] for key in self._key_columns], len(arrived)))
-        self._links.reserve(WORDS * self.live.capacity)
+        self._links.reserve(WORDS * capacity)
         fill(self.links, slots, codes, own(batch.exp[arrived]))
-        self.rows.put(slots, [columns[column] for column in self._columns])
+        if self._lent is None:
+            self._rows.put(slots, [columns[column] for column in self._columns])
         return events
+
+    def take(self, slots: Ints) -> list[pa.Array]:
+        """The output columns of the rows at these slots."""
+        return self._rows.take(slots) if self._lent is None else self._lent.take(slots, self._columns)
 
     def drop(self, slots: Ints) -> None:
         """Forget rows that ended."""
-        self.rows.free(slots)
-        self.live.release(slots)
+        if self.live is not None:
+            self._rows.free(slots)
+            self.live.release(slots)

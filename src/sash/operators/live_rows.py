@@ -1,4 +1,4 @@
-"""The live rows of one input, whatever kind of edge it comes by: arrivals and ends become one list of events."""
+"""The live rows of one input, whatever kind of edge it comes by: changes and ends become one list of events."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pyarrow as pa
 from sash.operators.base import Edge
 from sash.operators.kernels.events import interleave
 from sash.state.buffer import Buffer
-from sash.state.changes import ChangeBatch, Signs
+from sash.state.changes import FOREVER, ChangeBatch, Signs
 from sash.state.hash import HashBuffer
 from sash.state.hashing import hash_rows
 from sash.state.memory import Array, Arrays, Ints, Memory
+from sash.state.strict import StrictCalendar
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class LiveRows:
     """Numbers the live rows of an input; operators keep what they need of a row in arrays indexed by its slot."""
 
     def __init__(self, memory: Memory, edge: Edge) -> None:
-        self._buffer: Buffer | HashBuffer = edge.buffer(memory) if edge.stamped else HashBuffer(memory)
+        self._buffer: Buffer | HashBuffer = edge.buffer(memory) if edge.timed else HashBuffer(memory)
+        self._said = HashBuffer(memory.scope("said"), slots=self._buffer.slots) if edge.expiry == "strict" else None
 
     def apply(self, batch: ChangeBatch, clock: int) -> tuple[Events, Ints, Ints]:
         """The events up to the clock, the positions in the batch of the rows that arrive, and their slots.
@@ -45,9 +47,28 @@ class LiveRows:
             slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch)))
             arrived = np.flatnonzero(batch.sign > 0)
             return Events(own(batch.ts), own(batch.sign), slots), arrived, slots[arrived]
-        slots = self._buffer.add(batch.exp)
+        slots = self._buffer.add(batch.exp) if self._said is None else self._place(batch, self._said)
         gone, ends = self._buffer.drain(clock)
-        return Events(*interleave(own(batch.ts), slots, ends, gone)), np.arange(len(batch)), slots
+        events = Events(*interleave(own(batch.ts), own(batch.sign), slots, ends, gone))
+        arrived = np.arange(len(batch)) if self._said is None else np.flatnonzero(batch.sign > 0)
+        return events, arrived, slots if len(arrived) == len(batch) else slots[arrived]
+
+    def _place(self, batch: ChangeBatch, said: HashBuffer) -> Ints:
+        """The slots of the changes of a strict edge: by their expiry where they have one, else by their values."""
+        assert isinstance(self._buffer, StrictCalendar)
+        low, high = hash_rows(batch.columns, len(batch))
+        sign, exp, timed = own(batch.sign), own(batch.exp), batch.exp < FOREVER
+        if timed.all():
+            return self._buffer.apply(sign, exp, low)
+        slots = np.empty(len(batch), np.int64)
+        slots[timed] = self._buffer.apply(sign[timed], exp[timed], low[timed])
+        slots[~timed] = said.apply(sign[~timed], low[~timed], high[~timed])
+        return slots
+
+    @property
+    def searched(self) -> int:
+        """How many rows have been looked at, in calendars, to find those that were taken back."""
+        return self._buffer.searched if isinstance(self._buffer, StrictCalendar) else 0
 
     def release(self, slots: Ints) -> None:
         """Let the slots of rows that ended be used again."""
@@ -80,7 +101,7 @@ class LiveCodes:
         code_of = self._rows["row.code"]
         code_of[slots] = codes
         gone, ends = self._buffer.drain(clock)
-        events = Events(*interleave(own(batch.ts), codes, ends, code_of[gone]))
+        events = Events(*interleave(own(batch.ts), own(batch.sign), codes, ends, code_of[gone]))
         self._buffer.release(gone)
         return events
 

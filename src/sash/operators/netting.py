@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from sash.state.changes import ChangeBatch
+from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.hashing import Hashes, hash_rows, mix
 from sash.state.jit import kernel
 from sash.state.memory import Ints
 
 
 def net(batch: ChangeBatch) -> ChangeBatch:
-    """The sorted batch without pairs of `-` and `+` of equal rows at one instant.
+    """The sorted batch without pairs of `-` and `+` of equal rows, with equal expiration times, at one instant.
 
     Only rows of instants that have both signs are looked at; a batch of one sign costs one pass over its signs.
     """
@@ -22,7 +23,8 @@ def net(batch: ChangeBatch) -> ChangeBatch:
     if not len(mixed):
         return batch
     part = batch.take(mixed)
-    dead = _cancel(part.ts, part.sign, *hash_rows(part.columns, len(part)))
+    values = part.columns if (part.exp == FOREVER).all() else (*part.columns, pa.array(part.exp))
+    dead = _cancel(part.ts, part.sign, *hash_rows(values, len(part)))
     if not dead.any():
         return batch
     alive = np.ones(len(batch), np.bool_)

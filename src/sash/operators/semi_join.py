@@ -2,7 +2,8 @@
 
 Meaning: a left row is in the output while some right row has its key (`anti`: while none has). A NULL in a key matches
 nothing. Of the right side only the number of rows per key is kept. The output is explicit: a left row is taken back
-when it ends, or when the first match comes (semi: when the last one goes).
+when it ends, or when the first match comes (semi: when the last one goes). With `ends` it is strict: rows that come while
+calendars are in force have the left row's exp, and of their natural ends nothing is said.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from sash.operators.base import Edge, Operator
+from sash.operators.ends import Ending, Ends
 from sash.operators.kernels import semi_join as loop
-from sash.operators.kernels.events import taken_back
-from sash.operators.kernels.lists import WORDS, fill
+from sash.operators.kernels.lists import EXPIRY, WORDS, fill
 from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
 from sash.operators.netting import net
-from sash.state.changes import ChangeBatch
+from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Arrays, Memory
@@ -28,7 +29,12 @@ class SemiJoin(Operator):
     """Left rows in lists by key code, right rows as counts; a key that neither side has any more is forgotten."""
 
     def __init__(
-        self, memory: Memory, inputs: tuple[Edge, Edge], keys: tuple[tuple[int, int], ...], anti: bool
+        self,
+        memory: Memory,
+        inputs: tuple[Edge, Edge],
+        keys: tuple[tuple[int, int], ...],
+        anti: bool,
+        ends: Ends | None = None,
     ) -> None:
         left, right = inputs
         self._anti = anti
@@ -39,22 +45,26 @@ class SemiJoin(Operator):
         self._links = Arrays(memory.scope("left"), {"links": np.int64})
         self._rows = RowStore(memory.scope("rows"), left.dtypes)
         self._right = LiveCodes(memory.scope("right"), right)
+        self._ending = None if ends is None else Ending(memory.scope("ending"), ends)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         left = self._apply_left(inputs[0], clock)
         right = self._apply_right(inputs[1], clock)
         self._lists.reserve(WORDS * self._keys.capacity)
-        ts, sign, slots, dead = loop.advance(
+        ts, sign, slots, dead, silent, premature = loop.advance(
             self._anti, left.ts, left.sign, left.items, self._links["links"],
             right.ts, right.sign, right.items, self._lists["lists"],
         )  # fmt: skip
+        exp = self._links["links"][WORDS * slots + EXPIRY]
         columns = self._rows.take(slots)
         gone = left.items[left.sign < 0]
         self._rows.free(gone)
         self._left.release(gone)
         self._keys.forget(dead)
-        output = net(ChangeBatch.explicit(ts, sign, columns))
-        self.premature += taken_back(output.ts, output.sign, left.ts, left.sign)
+        self.premature += premature
+        output = net(ChangeBatch(ts, exp, sign, tuple(columns)))
+        if self._ending is not None:
+            self._ending.observe(output, silent, premature, clock)
         return output
 
     def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
@@ -71,7 +81,9 @@ class SemiJoin(Operator):
             codes = np.full(len(arrived), -1)
             codes[keyed], _ = self._keys.intern(low[keyed], high[keyed])
         self._links.reserve(WORDS * self._left.capacity)
-        fill(self._links["links"], slots, codes, own(batch.exp[arrived]))
+        timed = self._ending is not None and self._ending.calendar
+        exp = own(batch.exp[arrived]) if timed else np.full(len(arrived), FOREVER)
+        fill(self._links["links"], slots, codes, exp)
         self._rows.put(slots, columns)
         return events
 
@@ -81,6 +93,10 @@ class SemiJoin(Operator):
             batch = batch.take(np.flatnonzero(~nulls))
         codes, _ = self._keys.intern(*hash_rows([batch.columns[key] for key in self._right_keys], len(batch)))
         return self._right.apply(batch, codes, clock)
+
+    @property
+    def remark(self) -> str:
+        return "" if self._ending is None else self._ending.remark
 
     @property
     def state_rows(self) -> int:

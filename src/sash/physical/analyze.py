@@ -46,7 +46,8 @@ def remarks(plan: PhysicalPlan, actual: Actual) -> dict[int, list[str]]:
         operations = [node for node in walk(stage.root) if isinstance(node, Operation)]
         for place, node in enumerate(operations):
             name = f"{stage.index}.{place}.{node.operator}"
-            said[id(node)] = [_actual(name, actual), *_expected(node)]
+            remark = actual.counts.get(name, Counts()).remark
+            said[id(node)] = [_actual(name, actual), *([f"actual: {remark}"] if remark else []), *_expected(node)]
     return said
 
 

@@ -9,11 +9,24 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from sash.operators.ends import Ends
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.join_plan import describe_join, describe_order
-from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, Stage, StreamLeg
+from sash.physical.lending import lends
+from sash.physical.nodes import (
+    Leaf,
+    Operation,
+    Physical,
+    PhysicalPlan,
+    RelationLeg,
+    Stage,
+    StreamLeg,
+    calendar_of,
+    partitions_of,
+)
 from sash.physical.strategies.paths import describe_strategy
+from sash.physical.strategies.registry import strategy_of
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, Rows
 from sash.plan.patterns import pattern
@@ -23,6 +36,13 @@ from sash.plan.types import Schema
 _INDENT = "  "
 _STATELESS = frozenset({"Combine", "Filter", "Lookup", "Project", "Union"})
 _ARROW = "->"
+_ENDS = {
+    "mono": "never",
+    "fifo": "stamped fifo",
+    "calendar": "stamped",
+    "strict": "stamped or explicit",
+    "explicit": "explicit",
+}
 
 Line = tuple[str, str]
 """What stands on the left of a line, and what is said of its output edge on the right."""
@@ -135,7 +155,7 @@ def _operators(
     if isinstance(node, Leaf):
         by = f" by {_names(node.schema, keys[id(node)])}" if keys[id(node)] else ""
         return [(f"{indent}{_origin(node, plan)}{by}", _edge(node))]
-    text = f"{indent}{_operation(node)}{_state(node)}"
+    text = f"{indent}{_operation(node)}{_state(node, plan)}"
     reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
@@ -146,7 +166,10 @@ def _operators(
 
 def _reasons(node: Operation) -> list[str]:
     """What is to be said of why the operator runs as it does."""
-    return [f"order {describe_order(node.arguments['plan'])}"] if node.operator == "MultiJoin" else []
+    if node.operator == "MultiJoin":
+        return [f"order {describe_order(node.arguments['plan'])}"]
+    ends: Ends | None = node.arguments.get("ends")
+    return [] if ends is None else [ends.reason]
 
 
 def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
@@ -157,28 +180,34 @@ def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
 
 
 def _edge(node: Physical) -> str:
-    ends = {"mono": "never", "fifo": "stamped fifo", "calendar": "stamped", "explicit": "explicit"}[node.expiry]
-    return f"{ends}, {node.pattern.label}"
+    return f"{_ENDS[node.expiry]}, {node.pattern.label}"
 
 
-def _state(node: Operation) -> str:
+def _state(node: Operation, plan: PhysicalPlan) -> str:
     """The buffer that each input's rows are kept in, where the operator has any."""
     if node.operator in _STATELESS:
         return ""
     kept = node.inputs if node.operator != "NrrJoin" or node.expiry == "explicit" else node.inputs[1:]
-    return f" [{', '.join(_buffer(node.operator, child) for child in kept)}]"
+    return f" [{', '.join(_buffer(node, child, plan) for child in kept)}]"
 
 
-def _buffer(operator: str, child: Physical) -> str:
-    if operator == "Distinct":
-        return "calendar"
-    if operator == "CountWindow":
+def _buffer(node: Operation, child: Physical, plan: PhysicalPlan) -> str:
+    if node.operator == "CountWindow":
         return "fifo"
+    if lends(strategy_of(plan.strategy), node, child):
+        return "DISTINCT's"
+    calendar = f"calendar of {partitions_of(calendar_of(node, child), plan.partitions):,}"
+    if node.operator == "Distinct":
+        return calendar
     match child.expiry:
-        case "fifo" | "calendar":
-            return child.expiry
+        case "fifo":
+            return "fifo"
+        case "calendar":
+            return calendar
         case "mono":
-            return "fifo" if operator in ("Join", "MultiJoin") else "hash"
+            return "fifo" if node.operator in ("Join", "MultiJoin") else "hash"
+        case "strict":
+            return f"{calendar} or hash"
         case "explicit":
             return "hash"
 

@@ -105,7 +105,8 @@ class Lowering:
         if not isinstance(made, Operation) or made.expected is not None:
             return made
         estimate = self._costs.estimates(node)
-        return replace(made, expected=Expected(estimate.rate, self._costs.state(node), estimate.premature))
+        expected = Expected(estimate.rate, self._costs.state(node), estimate.premature, estimate.rows)
+        return replace(made, expected=expected)
 
     def _chain(self, node: Node) -> Physical | None:
         """The node as multi-way joins, where it is a chain of inner joins that these are for."""
@@ -146,12 +147,13 @@ class Lowering:
         if isinstance(source, Relation):
             self.legs.append(RelationLeg(source, node, node.schema))
             return Leaf(node.schema, "mono", Pattern.MONO, leg=len(self.legs) - 1)
+        rows = self._costs.estimates(node).rows
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
         expiry = expiry_of(source.window)
         if expiry == "fifo" and not self._by_pattern:
             expiry = "calendar"
         horizon = horizon_of(node) + self._grids.get(source, 0)
-        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=horizon)
+        return Leaf(node.schema, expiry, pattern(node), leg=len(self.legs) - 1, horizon=horizon, rows=rows)
 
     def _operation(self, node: Node) -> Physical:
         match node:

@@ -11,8 +11,8 @@ from sash.plan.nodes import Node, Relation, Window
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
 
-OutputExpiry = Literal["mono", "fifo", "calendar", "explicit"]
-"""How the rows of an edge end: never, in order, out of order, or by a `-` row."""
+OutputExpiry = Literal["mono", "fifo", "calendar", "strict", "explicit"]
+"""How the rows of an edge end: never, in order, out of order, out of order unless a `-` row comes before, or by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,8 @@ class Leaf:
     """Made of relations' updates that nobody waits for: they count from their time on, or from when they come."""
     timed: bool = True
     """Whether rows that come behind the clock are late; updates without times of their own are not."""
+    rows: float = 0.0
+    """How many rows are expected to be valid at a time."""
 
     @property
     def inputs(self) -> tuple[Physical, ...]:
@@ -37,11 +39,13 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the planner expects of an operator: rows per second out, rows kept, premature ends per second."""
+    """What the planner expects of an operator: rows per second out, rows kept, premature ends per second, rows standing
+    in its output."""
 
     rate: float
     kept: float
     premature: float
+    rows: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +68,35 @@ class Operation:
 
 Physical = Leaf | Operation
 
-_CALENDAR_PARTITIONS = 1024
+_ROWS_PER_PARTITION = 32
+_FEWEST_PARTITIONS, _MOST_PARTITIONS = 16, 1 << 16
 
 
-def edge(node: Physical, never: Expiry = "explicit") -> Edge:
+def standing(node: Physical) -> float:
+    """How many rows of the edge are expected to be valid at a time: rate times life; 0 if nothing is expected."""
+    if isinstance(node, Leaf):
+        return node.rows
+    return max(map(standing, node.inputs)) if node.expected is None else node.expected.rows
+
+
+def partitions_of(node: Physical, wanted: int | None) -> int:
+    """Into how many partitions a calendar puts the rows of the edge: as many as are wanted, else so that few share one."""
+    if wanted is not None:
+        return wanted
+    return int(min(max(standing(node) / _ROWS_PER_PARTITION, _FEWEST_PARTITIONS), _MOST_PARTITIONS))
+
+
+def edge(node: Physical, never: Expiry, partitions: int) -> Edge:
     """What an operator above is told of this edge; `never` is how rows that never expire are to be taken."""
     expiry: Expiry = never if node.expiry == "mono" else node.expiry
     dtypes = tuple(field.dtype for field in node.schema)
-    width = max(1, node.horizon // (_CALENDAR_PARTITIONS - 2)) if node.horizon else 1_000_000
-    return Edge(dtypes, expiry, _CALENDAR_PARTITIONS, width)
+    width = max(1, node.horizon // max(partitions - 2, 1)) if node.horizon else 1_000_000
+    return Edge(dtypes, expiry, partitions, width)
+
+
+def calendar_of(node: Operation, child: Physical) -> Physical:
+    """The edge whose rows the operator keeps in the calendar of this input: DISTINCT keeps those that it gives."""
+    return node if node.operator == "Distinct" else child
 
 
 def walk(node: Physical, seen: set[int] | None = None) -> Iterator[Physical]:
@@ -152,13 +176,14 @@ class PhysicalPlan:
     """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes.
 
     `strategy` is the name of the strategy that it was made for. With `tau` changes come at its multiples only
-    (microseconds), each with all changes since the last.
+    (microseconds), each with all changes since the last. `partitions` is how many every calendar has, if that was said.
     """
 
     legs: tuple[Leg, ...]
     stages: tuple[Stage, ...]
     strategy: str = "update-pattern-aware"
     tau: int | None = None
+    partitions: int | None = None
 
     @property
     def schema(self) -> Schema:

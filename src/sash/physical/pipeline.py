@@ -156,7 +156,13 @@ class Step(Server):
     """An operator."""
 
     def __init__(
-        self, node: Operation, name: str, tables: Mapping[Node, pa.Table], delay: float, service: float
+        self,
+        node: Operation,
+        name: str,
+        tables: Mapping[Node, pa.Table],
+        partitions: int | None,
+        delay: float,
+        service: float,
     ) -> None:
         super().__init__(delay, service)
         self.node = node
@@ -165,7 +171,7 @@ class Step(Server):
         self.counts = Counts()
         self.progress = NEVER
         self.clock = NEVER
-        self._operator = build(node, HeapMemory(), tables)
+        self._operator = build(node, HeapMemory(), tables, partitions)
         self._told = NEVER
         self._seconds = 0.0
         self._worked = 0

@@ -25,9 +25,10 @@ from sash.operators.set_operation import SetOperation
 from sash.operators.top_k import TopK
 from sash.operators.union import Union
 from sash.operators.updates import Updates
-from sash.physical.nodes import Operation, edge
+from sash.physical.nodes import Operation, calendar_of, edge, partitions_of
 from sash.plan.nodes import Node
 from sash.state.memory import Memory
+from sash.state.rows import RowStore
 
 OPERATORS: Mapping[str, Any] = {
     "Aggregate": Aggregate,
@@ -63,11 +64,23 @@ Relations = Mapping[Node, pa.Table]
 """The contents of the relations that a plan looks up."""
 
 
-def build(node: Operation, memory: Memory, relations: Relations) -> Operator:
-    """The operator, attached to its state."""
-    inputs: tuple[Edge, ...] = tuple(edge(child, _NEVER.get(node.operator, "explicit")) for child in node.inputs)
+def build(
+    node: Operation,
+    memory: Memory,
+    relations: Relations,
+    partitions: int | None,
+    lent: tuple[RowStore | None, ...] = (),
+) -> Operator:
+    """The operator, attached to its state; `partitions` is how many calendars have, if that was said, `lent` are rows of
+    its inputs that it may read where they are kept."""
+    never = _NEVER.get(node.operator, "explicit")
+    inputs: tuple[Edge, ...] = tuple(
+        edge(child, never, partitions_of(calendar_of(node, child), partitions)) for child in node.inputs
+    )
     arguments = dict(node.arguments["plan"].arguments if node.operator == "MultiJoin" else node.arguments)
     if node.operator == "Lookup":
         arguments["table"] = relations[arguments.pop("relation")]
+    if any(store is not None for store in lent):
+        arguments["lent"] = lent
     operator: Operator = OPERATORS[node.operator](memory, inputs, **arguments)
     return operator

@@ -17,6 +17,7 @@ import numpy as np
 from sash.operators.base import Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
+from sash.physical.lending import lends
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.physical.pacing import Listening, Pacing
 from sash.physical.registry import Relations, build
@@ -133,10 +134,12 @@ class Shard:
         self._spools = [Spool(memory.scope(f"wait{index}"), types) for index, types in enumerate(dtypes)]
         self._order = [node for node in walk(stage.root) if isinstance(node, Operation)]
         self._names = [f"{index}.{node.operator}" for index, node in enumerate(self._order)]
-        self._operators: list[Operator] = [
-            build(node, memory.scope(name), relations) for node, name in zip(self._order, self._names, strict=True)
-        ]
         strategy = strategy_of(plan.strategy)
+        made: dict[int, Operator] = {}
+        for node, name in zip(self._order, self._names, strict=True):
+            lent = tuple(made[id(child)].lend() if lends(strategy, node, child) else None for child in node.inputs)
+            made[id(node)] = build(node, memory.scope(name), relations, plan.partitions, lent)
+        self._operators = list(made.values())
         self._synchronised = strategy is not CLOCK_TRIGGERED
         self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
         self._listening = Listening(memory.scope("ears"), self._order, strategy) if strategy.messages else None
@@ -326,6 +329,8 @@ class Shard:
                     refused=operator.refused,
                 )
             )
+        for operator in self._operators:
+            operator.settle()
         return results[id(self._stage.root)]
 
 

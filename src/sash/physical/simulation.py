@@ -73,6 +73,7 @@ class Simulation:
     def __init__(
         self, plan: PhysicalPlan, tables: Mapping[Node, pa.Table], feeds: Mapping[str, Feed], pace: Pace | None = None
     ) -> None:
+        self._partitions = plan.partitions
         self._strategy = strategy_of(plan.strategy)
         self._pace = pace or Pace()
         self._sources: list[Source] = []
@@ -199,7 +200,7 @@ class Simulation:
             self._slowness(given, name) or self._slowness(given, node.operator)
             for given in (self._pace.delays, self._pace.service)
         )
-        step = Step(node, name, tables, delay, service)
+        step = Step(node, name, tables, self._partitions, delay, service)
         for child in node.inputs:
             below = made.get(id(child))
             if below is None:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from sash.physical.join_plan import JoinPlan
 from sash.physical.lower import Lowering, explicit
-from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, walk
+from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, standing, walk
 from sash.physical.strategies.registry import strategy_of
+from sash.physical.strict_edges import with_strict_edges
 from sash.plan.expressions import Column
 from sash.plan.nodes import Distinct, Join, Node, Rows
 from sash.plan.nodes import walk as walk_logical
@@ -164,7 +165,9 @@ class _Cutter:
             stage = self.close(part)
             follows = all(given.leaf.follows for given in stage.inputs)
             timed = any(given.leaf.timed for given in stage.inputs)
-            leaf = Leaf(node.schema, node.expiry, node.pattern, None, stage.index, node.horizon, follows, timed)
+            leaf = Leaf(
+                node.schema, node.expiry, node.pattern, None, stage.index, node.horizon, follows, timed, standing(node)
+            )
             self._cuts[id(node)] = _leaf_part(self._keep(leaf))
         return self._cuts[id(part.node)]
 
@@ -295,5 +298,9 @@ def plan_stages(node: Node, shards: int | None = None, options: Options = DEFAUL
         cutter = _Cutter(shards)
         cutter.close(cutter.part(root))
         if not cutter.forgetful:
-            return PhysicalPlan(tuple(lowering.legs), tuple(cutter.stages), strategy.name, options.tau)
+            stages = [
+                replace(stage, root=with_strict_edges(stage.root, options.partitions)) if strategy.by_share else stage
+                for stage in cutter.stages
+            ]
+            return PhysicalPlan(tuple(lowering.legs), tuple(stages), strategy.name, options.tau, options.partitions)
         spoken |= {logical for logical, operator in lowering.distincts if id(operator) in cutter.forgetful}

@@ -30,12 +30,14 @@ class Options:
 
     `join` says how inner joins of streams are run: by `auto`, three or more in one operator and two in another, by
     `binary` two at a time, else in one operator of the given form. `tau` is the interval, in microseconds, at whose
-    multiples the answer is brought up to date; None is at every instant.
+    multiples the answer is brought up to date; None is at every instant. `partitions` is the number of partitions of every
+    calendar buffer; None leaves it to the planner, which goes by the rows that it expects.
     """
 
     strategy: str = "auto"
     join: str = "auto"
     tau: int | None = None
+    partitions: int | None = None
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -44,6 +46,10 @@ class Options:
             raise StrategyError(f"there is no join {self.join!r}; use one of {', '.join(JOINS)}")
         if self.tau is not None and self.tau < 1:
             raise StrategyError("tau must be longer than nothing: leave it out to have every change at once")
+        if self.partitions is not None and self.partitions < 1:
+            raise StrategyError(
+                f"a calendar has at least one partition, not {self.partitions}: leave it to the planner"
+            )
         if self.tau is None and "lazy" in self.join:
             raise StrategyError(f"join {self.join!r} needs the interval of its re-executions: give tau")
         if self.tau is not None and self.join.startswith("eager"):

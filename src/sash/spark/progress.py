@@ -68,7 +68,7 @@ class Progress:
             "batch": entry["batchId"],
             "batch_ms": millis,
             "clock": seen.clock,
-            **({"joins": seen.remark} if seen.remark else {}),
+            **({"remarks": seen.remark} if seen.remark else {}),
             **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
             "rows_per_second": round(1000 * seen.rows_in / millis, 1) if millis else None,
         }

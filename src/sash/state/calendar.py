@@ -17,11 +17,14 @@ _DRAINED, _STARTED = 0, 1
 
 
 class CalendarBuffer(Buffer):
-    """A wheel of `partitions` linked lists, each `width` microseconds wide."""
+    """A wheel of `partitions` linked lists, each `width` microseconds wide; one that is attached keeps the shape it has."""
 
     def __init__(self, memory: Memory, partitions: int = 1024, width: int = 1_000_000) -> None:
         super().__init__(memory)
-        self._width = max(1, width)
+        self._shape = memory.array("width", np.int64, 1)
+        if not self._shape[0]:
+            self._shape[0] = max(1, width)
+        self._width = int(self._shape[0])
         self._marks = memory.array("marks", np.int64, 2)
         self._heads = memory.array("heads", np.int64, partitions)
         self._rows = Arrays(memory, {"row.exp": np.int64, "row.next": np.int64})
@@ -35,8 +38,12 @@ class CalendarBuffer(Buffer):
         """Let slots that are in use expire at `exp`, which must not lie before the last drain."""
         if not len(slots):
             return
-        self._rows.reserve(int(slots.max()) + 1)
+        self._reserve(int(slots.max()) + 1, exp)
         _schedule(slots, exp, self._heads, self._width, self._rows["row.exp"], self._rows["row.next"])
+
+    def _reserve(self, size: int, exp: Ints) -> None:
+        """Make room for so many slots, and drain from the first of these times on."""
+        self._rows.reserve(size)
         first = int(exp.min()) // self._width
         if not self._marks[_STARTED] or first < self._marks[_DRAINED]:
             self._marks[_STARTED] = 1

@@ -1,9 +1,9 @@
 """The change batch: what flows along every edge of a plan.
 
 A change is (row, ts, exp, sign). A `+` row is valid from `ts` until `exp`, where it expires without a word; a row
-whose `exp` is FOREVER is valid until a `-` row with the same values takes it back. An edge is of one of two kinds:
-*stamped* (only `+` rows, each with its expiration time) or *explicit* (`exp` is FOREVER, every end is a `-` row).
-A batch is sorted by `ts`, and at one instant the `-` rows come before the `+` rows.
+whose `exp` is FOREVER is valid until a `-` row with the same values takes it back. An edge is of one of three kinds:
+*stamped* (only `+` rows, each with its expiration time), *explicit* (`exp` is FOREVER, every end is a `-` row), or, within
+a stage, *strict* (rows expire, or are taken back before by a `-` row with the same values and the same `exp`). A batch is sorted by `ts`, and at one instant the `-` rows come before the `+` rows.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ Signs = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class ChangeBatch:
-    """Changes as columns of equal length."""
+    """Changes as columns of equal length; `slots` is where their rows are kept by who gives them, if others may look."""
 
     ts: Ints
     exp: Ints
     sign: Signs
     columns: tuple[pa.Array, ...]
+    slots: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -57,6 +58,7 @@ class ChangeBatch:
             self.exp[positions],
             self.sign[positions],
             tuple(column.take(index) for column in self.columns),
+            None if self.slots is None else self.slots[positions],
         )
 
     def slice(self, start: int, stop: int) -> ChangeBatch:
@@ -66,6 +68,7 @@ class ChangeBatch:
             self.exp[start:stop],
             self.sign[start:stop],
             tuple(column.slice(start, stop - start) for column in self.columns),
+            None if self.slots is None else self.slots[start:stop],
         )
 
     def with_columns(self, columns: Sequence[pa.Array]) -> ChangeBatch:

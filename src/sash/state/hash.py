@@ -16,12 +16,12 @@ class HashBuffer:
     """The live rows of one explicit input, found again by value: a `-` row gets the slot of an equal `+` row.
 
     Of several that of the youngest, or, for operators that tell equal rows apart, of the oldest: it goes first where
-    rows go in the order they came.
+    rows go in the order they came. `slots` are those of another buffer, where rows are in one or the other.
     """
 
-    def __init__(self, memory: Memory, oldest_first: bool = False) -> None:
+    def __init__(self, memory: Memory, oldest_first: bool = False, slots: Slots | None = None) -> None:
         self._oldest_first = oldest_first
-        self.slots = Slots(memory.scope("rows"))
+        self.slots = Slots(memory.scope("rows")) if slots is None else slots
         self._values = Interner(memory.scope("values"))
         self._heads = Arrays(memory, {"value.head": np.int64, "value.tail": np.int64})
         self._links = Arrays(memory, {"row.next": np.int64})

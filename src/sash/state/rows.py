@@ -31,9 +31,10 @@ class RowStore:
         for store, column in zip(self._columns, columns, strict=True):
             store.put(slots, column)
 
-    def take(self, slots: Ints) -> list[pa.Array]:
-        """The rows at these slots, column by column."""
-        return [store.take(slots) for store in self._columns]
+    def take(self, slots: Ints, columns: Sequence[int] | None = None) -> list[pa.Array]:
+        """The rows at these slots, column by column; all columns, or some."""
+        chosen = self._columns if columns is None else [self._columns[column] for column in columns]
+        return [store.take(slots) for store in chosen]
 
     def free(self, slots: Ints) -> None:
         """Say that the rows at these slots will not be read again (each once)."""

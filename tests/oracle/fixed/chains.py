@@ -154,6 +154,41 @@ CASES = (
         duck="SELECT a.g AS g, COUNT(*) AS n FROM {s} AS a ANTI JOIN {r} AS b ON a.k = b.k GROUP BY a.g",
     ),
     case(
+        "join_over_anti",
+        "",
+        {"s": 6, "r": 2, "q": 4},
+        sash="SELECT t.g AS g, t.v AS v, c.v AS w FROM (SELECT a.k, a.g, a.v FROM {s} AS a LEFT ANTI JOIN {r} AS b "
+        "ON a.k = b.k) AS t JOIN {q} AS c ON t.k = c.k",
+        duck="SELECT t.g AS g, t.v AS v, c.v AS w FROM (SELECT a.k, a.g, a.v FROM {s} AS a ANTI JOIN {r} AS b "
+        "ON a.k = b.k) AS t JOIN {q} AS c ON t.k = c.k",
+    ),
+    case(
+        "join_of_anti_and_semi",
+        "",
+        {"s": 6, "r": 2, "q": 3},
+        sash="SELECT t.v AS v, u.v AS w FROM (SELECT a.k, a.v FROM {s} AS a LEFT ANTI JOIN {r} AS b ON a.k = b.k "
+        "WHERE a.v > 1) AS t JOIN (SELECT a.k, a.v FROM {q} AS a LEFT SEMI JOIN {s} AS b ON a.k = b.k) AS u "
+        "ON t.k = u.k",
+        duck="SELECT t.v AS v, u.v AS w FROM (SELECT a.k, a.v FROM {s} AS a ANTI JOIN {r} AS b ON a.k = b.k "
+        "WHERE a.v > 1) AS t JOIN (SELECT a.k, a.v FROM {q} AS a SEMI JOIN {s} AS b ON a.k = b.k) AS u "
+        "ON t.k = u.k",
+    ),
+    case(
+        "anti_over_anti",
+        "",
+        {"s": 6, "r": 2, "q": 3},
+        sash="SELECT t.g AS g FROM (SELECT a.k, a.g FROM {s} AS a LEFT ANTI JOIN {r} AS b ON a.k = b.k) AS t "
+        "LEFT ANTI JOIN {q} AS c ON t.k = c.k",
+        duck="SELECT t.g AS g FROM (SELECT a.k, a.g FROM {s} AS a ANTI JOIN {r} AS b ON a.k = b.k) AS t "
+        "ANTI JOIN {q} AS c ON t.k = c.k",
+    ),
+    case(
+        "join_over_left_join",
+        "SELECT t.v AS v, t.w AS w, c.x AS x FROM (SELECT a.k, a.v, b.v AS w FROM {s} AS a LEFT JOIN {r} AS b "
+        "ON a.k = b.k) AS t JOIN {q} AS c ON t.k = c.k",
+        {"s": 5, "r": 3, "q": 4},
+    ),
+    case(
         "semi_over_join",
         "",
         {"s": 5, "r": 5, "q": 4},

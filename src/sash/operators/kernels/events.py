@@ -1,4 +1,4 @@
-"""Arrivals and ends of one input as one list of events in time order, ends before arrivals at one instant."""
+"""Changes and ends of one input as one list of events in time order, ends before arrivals at one instant."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sash.state.memory import Ints
 
 
 @kernel
-def interleave(ts: Ints, arrived: Ints, ends: Ints, gone: Ints) -> tuple[Ints, Signs, Ints]:
-    """Merge arrivals (time, slot or code) with ends (time, slot or code): (times, signs, slots or codes)."""
+def interleave(ts: Ints, sign: Signs, changed: Ints, ends: Ints, gone: Ints) -> tuple[Ints, Signs, Ints]:
+    """Merge changes (time, sign, slot or code) with ends (time, slot or code): (times, signs, slots or codes)."""
     n, m = len(ts), len(ends)
     times = np.empty(n + m, np.int64)
     signs = np.empty(n + m, np.int8)
@@ -22,7 +22,7 @@ def interleave(ts: Ints, arrived: Ints, ends: Ints, gone: Ints) -> tuple[Ints, S
             times[index], signs[index], items[index] = ends[j], -1, gone[j]
             j += 1
         else:
-            times[index], signs[index], items[index] = ts[i], 1, arrived[i]
+            times[index], signs[index], items[index] = ts[i], sign[i], changed[i]
             i += 1
     return times, signs, items
 

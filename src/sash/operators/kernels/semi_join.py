@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sash.operators.kernels.growth import grown
-from sash.operators.kernels.lists import CODE, LENGTH, NEXT, WORDS, dead_codes, link, look_ahead, unlink
+from sash.operators.kernels.lists import CODE, EXPIRY, LENGTH, NEXT, WORDS, dead_codes, link, look_ahead, unlink
 from sash.state.changes import Signs
 from sash.state.jit import inlined, kernel
 from sash.state.memory import Ints
 
-_LEFT, _RIGHT, _CHANGES, _EMPTY, _WANTED = range(5)
+_LEFT, _RIGHT, _CHANGES, _EMPTY, _WANTED, _SILENT, _PREMATURE = range(7)
 _RIGHTS, _BEFORE = LENGTH + 1, 1
 """Per code: the head of the left rows, the rows right before this instant (+ 1, or 0 if not touched), the number of
 left rows, and the rows right."""
@@ -26,15 +26,17 @@ def _inside(anti: bool, lists: Ints, place: int) -> bool:
 def advance(
     anti: bool, left_ts: Ints, left_sign: Signs, left_slots: Ints, rows: Ints,
     right_ts: Ints, right_sign: Signs, right_codes: Ints, lists: Ints,
-) -> tuple[Ints, Signs, Ints, Ints]:  # fmt: skip
-    """Apply the events of both sides: the changes (times, signs, left slots), and the codes that have no rows left."""
+) -> tuple[Ints, Signs, Ints, Ints, int, int]:  # fmt: skip
+    """Apply the events of both sides: the changes (times, signs, left slots), the codes that have no rows left, how many
+    rows of the output ended without a word, since they ended when they were said to, and how many were taken back by the
+    right side."""
     n, m = len(left_ts), len(right_ts)
     ts = np.empty(n + m + 16, np.int64)
     sign = np.empty(n + m + 16, np.int8)
     slots = np.empty(n + m + 16, np.int64)
     touched = np.empty(m, np.int64)
     empty = np.empty(n + m, np.int64)
-    done = np.zeros(5, np.int64)
+    done = np.zeros(7, np.int64)
     while done[_LEFT] < n or done[_RIGHT] < m:
         # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
         size = done[_CHANGES] + done[_WANTED]
@@ -44,7 +46,8 @@ def advance(
             done, ts, sign, slots, touched, empty,
         )  # fmt: skip
     count = done[_CHANGES]
-    return ts[:count], sign[:count], slots[:count], dead_codes(empty[: done[_EMPTY]], lists)
+    dead = dead_codes(empty[: done[_EMPTY]], lists)
+    return ts[:count], sign[:count], slots[:count], dead, done[_SILENT], done[_PREMATURE]
 
 
 @kernel
@@ -82,8 +85,11 @@ def _run(
             place = WORDS * rows[WORDS * slot + CODE]
             look_ahead(i, left_slots, rows, lists)
             if _inside(anti, lists, place):
-                out_ts[count], out_sign[count], out_slots[count] = now, -1, slot
-                count += 1
+                if now < rows[WORDS * slot + EXPIRY]:
+                    out_ts[count], out_sign[count], out_slots[count] = now, -1, slot
+                    count += 1
+                else:
+                    done[_SILENT] += 1
             if place >= 0:
                 unlink(rows, slot, lists, place)
                 if lists[place] == 0 and lists[place + _RIGHTS] == 0:
@@ -99,6 +105,8 @@ def _run(
                 matched = lists[place + _RIGHTS] > 0
                 if matched == (lists[place + _BEFORE] > 1) or (matched != anti) != (sign > 0):
                     continue
+                if sign < 0:
+                    done[_PREMATURE] += lists[place + LENGTH]
                 following = lists[place]
                 while following > 0:
                     out_ts[count], out_sign[count], out_slots[count] = now, sign, following - 1

@@ -29,7 +29,8 @@ def must_expire(operation: Operation) -> bool:
 
     A join of a stamped with an explicit input is explicit: it takes its results back itself.
     """
-    mixed = operation.expiry == "explicit" and any(child.expiry in ("fifo", "calendar") for child in operation.inputs)
+    silent = any(child.expiry in ("fifo", "calendar", "strict") for child in operation.inputs)
+    mixed = operation.expiry == "explicit" and silent
     return operation.operator in _MUST or mixed
 
 
@@ -92,7 +93,8 @@ class Strategy:
     """One row of the table of strategies. `ear` is the kind of ear that its edges have.
 
     `by_pattern` says that buffers and operators are chosen by update pattern, `speaking` that joins and DISTINCT say
-    themselves what ends where that must be said, so that no Expire keeps their results.
+    themselves what ends where that must be said, so that no Expire keeps their results, `by_share` that operators above a
+    negation learn of its rows' ends by calendar or by `-` rows, by the share of premature ones.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Strategy:
     expire: Placement = "top"
     by_pattern: bool = True
     speaking: bool = False
+    by_share: bool = False
     messages: bool = False
     note: Callable[[Any], str | None] = lambda _plan: None
 

@@ -33,7 +33,7 @@ def clock_paths(plan: PhysicalPlan) -> list[str]:
                 above.setdefault(id(below), []).append((f"Stage {stage.index}", given.leaf))
 
     def climb(node: Physical) -> list[list[str]]:
-        if node.expiry not in ("fifo", "calendar"):
+        if node.expiry not in ("fifo", "calendar", "strict"):
             return [[]]
         return [[name, *path] for name, higher in above.get(id(node), []) for path in climb(higher)]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sash.cli.bench.paper5.command import measure_all, plots, rows_of, table
+from sash.cli.bench.paper5.ends import measure_ends
 from sash.cli.bench.paper5.measure import measure
 from sash.cli.bench.paper5.page import write
 from sash.cli.bench.paper5.queries import CASES, STRATEGIES
@@ -51,6 +52,15 @@ def test_the_unselective_protocol_has_ten_times_the_results() -> None:
     assert many == pytest.approx(10 * few, rel=0.2)
 
 
+def test_above_a_negation_both_ways_give_the_same_and_calendars_hand_over_less() -> None:
+    few, many = measure_ends(10_000, 15_000, (0.02, 0.5))
+    assert few["premature"] < 0.2
+    assert many["premature"] > 0.5
+    for result in (few, many):
+        assert len(set(result["changes"].values())) == 1
+        assert result["handed_over"]["calendar"] < result["handed_over"]["negative tuples"]
+
+
 def test_everything_is_shown_and_written(tmp_path: Path) -> None:
     figures = measure_all("all", [1_000, 2_000], 6_000, 1, tmp_path, 10_000)
     assert len(figures["skipped"]) == 3
@@ -61,6 +71,7 @@ def test_everything_is_shown_and_written(tmp_path: Path) -> None:
     text = write(figures, tmp_path / "paper5.md").read_text(encoding="utf-8")
     assert all(case.title in text for case in CASES)
     assert "bytes per row" in text
+    assert "calendar or negative tuples" in text
     assert "lbl_pkt4_udp.parquet is not in" in text
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from sash.cli.bench.figures import Figure
 from sash.cli.bench.paper5.claims import claims
+from sash.cli.bench.paper5.ends import measure_ends
 from sash.cli.bench.paper5.measure import BATCH, chosen_form, measure
 from sash.cli.bench.paper5.queries import CASES, STRATEGIES, Case
 from sash.cli.bench.paper5.state import group_by_state
@@ -44,9 +45,12 @@ def measure_all(
             batch = max(20, min(BATCH, trace.rows // 40))
             results += _over(wanted, trace, lengths, repeats, batch, status.update)
             choices += _choices(wanted, trace, lengths)
+        status.update("calendar or negative tuples above a negation")
+        ends = measure_ends(max(windows) // 2, min(rows, 100_000))
         status.update("the state of the group-by benchmark")
         state = group_by_state(state_rows)
     figures: Figures = {"rows": rows, "repeats": repeats, "results": results, "skipped": missing, "group_by": state}
+    figures["ends"] = ends
     figures["choices"] = [_judged(choice, results) for choice in choices]
     figures["claims"] = [{"claim": text, "held": held} for text, held in claims(figures)]
     figures["figures"] = [figure.as_json() for figure in plots(figures)]
@@ -129,7 +133,13 @@ def table(figures: Figures) -> Group:
     told.add_column("held")
     for claim in figures["claims"]:
         told.add_row(claim["claim"], "yes" if claim["held"] else "no")
-    return Group(shown, told)
+    ends = Table(title="Above a negation: ms per 1,000 rows")
+    for column in ("premature", *figures["ends"][0]["ms_per_1000"], "in the end"):
+        ends.add_column(column, justify="left" if column == "in the end" else "right")
+    for result in figures["ends"]:
+        times = [f"{ms:.3f}" for ms in result["ms_per_1000"].values()]
+        ends.add_row(f"{result['premature']:.0%}", *times, result["remark"])
+    return Group(shown, ends, told)
 
 
 def rows_of(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,65 @@
+"""A join reads DISTINCT's rows where DISTINCT keeps them: no second copy, and the same changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from sash.physical import shard
+from sash.testing import Result, replay
+
+DISTINCTS = (
+    "SELECT a.k AS k, a.g AS g, b.v AS v FROM (SELECT DISTINCT k, g FROM s [RANGE 2 SECONDS]) AS a "
+    "JOIN (SELECT DISTINCT k, v FROM r [RANGE 1 SECOND]) AS b ON a.k = b.k"
+)
+ONE = (
+    "SELECT a.g AS g, b.v AS v FROM (SELECT DISTINCT k, g FROM s [RANGE 2 SECONDS]) AS a "
+    "JOIN r [RANGE 1 SECOND] AS b ON a.k = b.k"
+)
+BOTH_OF_ONE = (
+    "SELECT a.g AS g, b.g AS h FROM (SELECT DISTINCT k, g FROM s [RANGE 2 SECONDS]) AS a "
+    "JOIN (SELECT DISTINCT k, g FROM s [RANGE 2 SECONDS]) AS b ON a.k = b.k"
+)
+QUERIES = {"both sides": DISTINCTS, "one side": ONE, "both sides of one": BOTH_OF_ONE}
+
+
+def rows(count: int, gap: int, keys: int) -> list[dict[str, Any]]:
+    """Rows with a NULL key now and then, and values that come back after they have gone."""
+    return [
+        {"ts": n * gap, "k": None if n % 11 == 0 else n * n % keys, "g": f"value {n * 7 % 23} of many", "v": n % 5}
+        for n in range(count)
+    ]
+
+
+def run(sql: str, batch: int | None, *, lending: bool, monkeypatch: pytest.MonkeyPatch) -> Result:
+    with monkeypatch.context() as patch:
+        if not lending:
+            patch.setattr(shard, "lends", lambda *_: False)
+        streams = {"s": rows(900, 9, 40), "r": rows(700, 11, 60)}
+        return replay(sql, streams, unit="ms", batch=batch, shards=1)
+
+
+def bag(result: Result) -> Counter[tuple[Any, ...]]:
+    return Counter((c.ts, c.op, *c.row.values()) for c in result.changes)
+
+
+@pytest.mark.parametrize("batch", [7, 400, None])
+@pytest.mark.parametrize("name", QUERIES)
+def test_differential_changes_are_those_of_a_join_with_copies(
+    name: str, batch: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lent, copied = (run(QUERIES[name], batch, lending=given, monkeypatch=monkeypatch) for given in (True, False))
+    assert bag(lent) == bag(copied)
+    assert lent.state_rows == copied.state_rows == 0
+
+
+def test_the_join_keeps_none_of_the_rows_and_explain_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    lent, copied = (run(DISTINCTS, 100, lending=given, monkeypatch=monkeypatch) for given in (True, False))
+    assert lent.actual is not None
+    assert copied.actual is not None
+    (join,) = [name for name in lent.counts if name.endswith(".Join")]
+    assert lent.actual.rows[join] == 0 < copied.actual.rows[join]
+    assert lent.actual.bytes < 0.6 * copied.actual.bytes
+    assert "[DISTINCT's, DISTINCT's]" in lent.explain()
