@@ -14,6 +14,7 @@ from sash.errors import (
     EvaluationError,
     SashError,
     SqlSyntaxError,
+    StatisticsError,
     StrategyError,
     TypeMismatchError,
     UnboundedStateError,
@@ -21,6 +22,7 @@ from sash.errors import (
     UnsupportedSqlError,
     WindowError,
 )
+from sash.plan.nodes import Except, Join, walk
 from sash.testing import Change, replay
 
 ROWS = [{"ts": 200, "k": "a", "v": 1}, {"ts": 800, "k": "b", "v": 2}, {"ts": 800, "k": None, "v": None}]
@@ -181,3 +183,38 @@ def test_expirations_are_counted_apart_from_messages() -> None:
     rows = [{"ts": ts, "k": ts % 3} for ts in range(30)]
     counts = replay("SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k", {"s": rows}, unit="s").counts
     assert (counts["0.0.Aggregate"].expired, counts["0.0.Aggregate"].messages) == (30, 0)
+
+
+def test_what_was_seen_changes_how_a_query_is_planned() -> None:
+    """All rows have one value: the negation goes below the join once that is known; the answer is the same."""
+    sql = (
+        "SELECT a.k, c.v FROM a [RANGE 1 SECOND] JOIN c [RANGE 1 SECOND] ON a.k = c.k EXCEPT ALL "
+        "SELECT b.k, c.v FROM b [RANGE 1 SECOND] JOIN c [RANGE 1 SECOND] ON b.k = c.k"
+    )
+    streams = {
+        name: [{"ts": step * at, "k": 7, "v": at % 2} for at in range(number)]
+        for name, number, step in (("a", 30, 100), ("b", 20, 100), ("c", 3, 1_000))
+    }
+    sparse = {name: [{**row, "k": number} for number, row in enumerate(rows)] for name, rows in streams.items()}
+    first = replay(sql, sparse)
+    assert first.statistics["a"].distinct["k"] == 30
+    assert first.statistics["a"].rate == pytest.approx(30 / 2.9)
+    apart, dense = (replay(sql, streams, statistics=replay(sql, rows).statistics) for rows in (sparse, streams))
+    assert apart.planned is not None
+    assert dense.planned is not None
+    assert isinstance(next(node for node in walk(apart.planned.optimized) if isinstance(node, Join | Except)), Except)
+    assert isinstance(next(node for node in walk(dense.planned.optimized) if isinstance(node, Join | Except)), Join)
+    assert [apart.at(at) for at in range(0, 4_000, 100)] == [dense.at(at) for at in range(0, 4_000, 100)]
+
+
+def test_relations_are_counted_too() -> None:
+    result = replay(
+        "SELECT s.k FROM s [RANGE 1 SECOND] JOIN t ON s.k = t.k",
+        {"s": [{"ts": 0, "k": 1}]},
+        {"t": [{"k": 1}, {"k": 2}, {"k": 2}]},
+    )
+    assert result.statistics["t"].rows == 3
+    assert result.statistics["t"].rate is None
+    assert result.statistics["t"].distinct == {"k": 2}
+    with pytest.raises(StatisticsError, match="no column 'k'"):
+        replay("SELECT v FROM t [RANGE 1 SECOND]", {"t": [{"ts": 0, "v": 1}]}, statistics=result.statistics)

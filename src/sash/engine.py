@@ -14,7 +14,7 @@ from sash.durations import microseconds
 from sash.errors import CatalogError, UnknownNameError
 from sash.plan.catalog import Catalog, stream_entry
 from sash.plan.options import Options
-from sash.plan.statistics import Statistics, declared
+from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import Schema
 from sash.planning import plan_query
 from sash.query import Query
@@ -83,13 +83,15 @@ class Engine:
         bad_rows: Literal["fail", "drop"] = "fail",
         rate: float | None = None,
         distinct: Mapping[str, float] | None = None,
+        statistics: Statistics = UNKNOWN,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
         `time` is the column with a row's time: a timestamp, a date, or microseconds as BIGINT. `slack` is how long rows
         are held back so that late ones fit in. With a `heartbeat` the wall clock moves the stream's time on while no
         row comes. Rows without a time fail the query, or are dropped and counted. `rate` (rows per second) and
-        `distinct` (how many values a column has, by name) help to choose plans; they never change an answer.
+        `distinct` (how many values a column has, by name) help to choose plans, and so do `statistics` that were observed
+        (`Running.statistics`, a replay's `Result.statistics`), where these two do not say it; they never change an answer.
         """
         from sash.spark.plan import Source
         from sash.spark.relations import drops
@@ -102,8 +104,9 @@ class Engine:
             )
         dropping = drops(bad_rows)
         schema, refused = read_schema(df)
-        statistics = declared(name, tuple(field.name for field in schema), rate=rate, distinct=distinct)
-        entry = replace(stream_entry(name, schema, time), statistics=statistics)
+        columns = tuple(field.name for field in schema)
+        known = declared(name, columns, rate=rate, distinct=distinct, statistics=statistics)
+        entry = replace(stream_entry(name, schema, time), statistics=known)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = Source(df, microseconds(slack, "slack"), beat, dropping)
         self._refused[name.lower()] = refused
@@ -123,6 +126,7 @@ class Engine:
         bad_rows: Literal["fail", "drop"] = "fail",
         rows: float | None = None,
         distinct: Mapping[str, float] | None = None,
+        statistics: Statistics = UNKNOWN,
     ) -> None:
         """Register a table under a name; `key` names columns that are unique in it.
 
@@ -138,14 +142,15 @@ class Engine:
         With `retroactive=False`, an update concerns only stream rows that come after it; else it also adds and takes back
         results of rows that are already there. Updates without time or `_op` fail the query, or are dropped and counted.
 
-        `rows` and `distinct` (how many values a column has, by name) help to choose plans.
+        `rows`, `distinct` (how many values a column has, by name) and `statistics` that were observed help to choose plans.
         """
         from sash.spark.plan import Source
         from sash.spark.relations import read_relation
         from sash.spark.reread import Table
 
         def known(schema: Schema) -> Statistics:
-            return declared(name, tuple(field.name for field in schema), rows=rows, distinct=distinct)
+            columns = tuple(field.name for field in schema)
+            return declared(name, columns, rows=rows, distinct=distinct, statistics=statistics)
 
         self._claim(name)
         found = read_relation(name, df, key, retroactive, changes, time, heartbeat, refresh, bad_rows, known)
@@ -187,13 +192,15 @@ class Engine:
         join: str | None = None,
         tau: str | None = None,
         partitions: int | None = None,
+        purge: str | None = None,
     ) -> Query:
         """Plan a standing query over the registered streams and relations.
 
         `strategy` (the engine's, if not given) is how operators learn that rows have expired, `join` how inner joins of
         streams are run: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds", changes
         are released at its multiples only, all since the last at once. `partitions` (the engine's, if not given) is the
-        number of partitions of calendar buffers; without either the planner sets it, by the rows that it expects.
+        number of partitions of calendar buffers; without either the planner sets it, by the rows that it expects. `purge` is how often joins that may do it lazily take
+        rows that have ended out of their state; not given, the optimizer chooses, and "0 seconds" is at once.
         """
         from sash.spark.plan import Inputs
 
@@ -202,6 +209,7 @@ class Engine:
             join or self.options.join,
             self.options.tau if tau is None else microseconds(tau, "tau"),
             self.options.partitions if partitions is None else partitions,
+            self.options.purge if purge is None else microseconds(purge, "purge"),
         )
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)

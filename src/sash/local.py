@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from sash.operators.base import Operator
 from sash.physical.legs import LegRunner
 from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
 from sash.physical.registry import Relations
@@ -104,6 +105,16 @@ class LocalRun:
     def _count(self, stage: Stage, outcome: Outcome) -> None:
         for name, seen in outcome.taken.counts.items():
             self.counts.setdefault(f"{stage.index}.{name}", Counts()).add(seen)
+
+    @property
+    def leg_runners(self) -> list[LegRunner]:
+        """What runs straight above the sources."""
+        return [leg for leg in self._legs if leg is not None]
+
+    @property
+    def operators(self) -> list[Operator]:
+        """The operators of all stages and shards."""
+        return [operator for shards in self._stages for shard in shards for operator in shard.operators]
 
     @property
     def state_rows(self) -> int:

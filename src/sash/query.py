@@ -88,6 +88,7 @@ class Query:
         checkpoint: str | None = None,
         key: Sequence[str] | None = None,
         name: str | None = None,
+        observe: bool = False,
         **options: Any,
     ) -> Running:
         """Run the query into a sink: a store of Sash's, a Spark format, or a function of a batch and its number.
@@ -96,10 +97,11 @@ class Query:
         `topic`). A function is called once per batch with a DataFrame that is already computed; after a failure the
         last batch may come again under the same number. `mode` is `changes`, `net` or `upsert` (by `key`, or by the key
         that the query has); None is what suits the sink. `trigger` is None, "available_now", "once" or a period such as
-        "500 milliseconds".
+        "500 milliseconds". With `observe` the streams are counted as they are read, for `Running.statistics`.
         """
         from sash.spark.counts import operator_names
         from sash.spark.fingerprint import check_fingerprint
+        from sash.spark.observation import Observation, observing
         from sash.spark.session import query_settings
         from sash.spark.sinks import check_trigger, start_query
         from sash.spark.stores import STORES
@@ -115,6 +117,7 @@ class Query:
         place, temporary = self._place(checkpoint, name)
         identity = check_fingerprint(self.spark, place, self._fingerprint())
         inputs, tables = self._read_tables(place)
+        inputs = observing(inputs, self.planned) if observe else inputs
         if store is not None:
             sink, options = store.open(self._answer(chosen, key, identity, inputs)), {}
         with query_settings(self.spark, self._width, place):
@@ -123,6 +126,7 @@ class Query:
             operators = operator_names(self.planned.physical)
             running = start_query(changes, sink, written, trigger, place, name, temporary, operators)
         running.planned = self.planned
+        running.observation = Observation(self.planned) if observe else None
         running.reading(tables, again=trigger not in ("available_now", "once"))
         if self.keep is not None:
             self.keep(name or f"query-{running.id[:8]}", running)

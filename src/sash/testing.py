@@ -30,7 +30,9 @@ from sash.physical.shard import Counts, released_by
 from sash.physical.simulation import Feed as SimulatedFeed
 from sash.physical.simulation import Pace, Simulated, Simulation
 from sash.plan.catalog import OP, Catalog, RelationEntry, StreamEntry
+from sash.plan.observation import seen
 from sash.plan.options import Options
+from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, Field, Schema
 from sash.planning import Planned, plan_query
 from sash.rows import Row, infer_schema, key_columns, parse_schema, refuse_duplicates, to_arrow, to_dicts
@@ -66,6 +68,8 @@ class Result:
     switches: dict[str, int] = field(default_factory=dict)
     planned: Planned | None = None
     actual: Actual | None = None
+    statistics: Mapping[str, Statistics] = field(default_factory=dict)
+    """What was seen of every stream and relation: rates, rows, numbers of values, frequent values."""
 
     def explain(self) -> str:
         """The plan as it ran (EXPLAIN ANALYZE): rows, rates and expirations of every operator beside the estimates.
@@ -143,6 +147,8 @@ def replay(
     partitions: int | None = None,
     patience: float | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
+    statistics: Mapping[str, Statistics] | None = None,
+    purge: float | None = None,
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
@@ -153,6 +159,9 @@ def replay(
     those of `nrrs` are non-retroactive. `keys` names the key columns of relations that have such: there a `+` replaces.
     `join` is how inner joins of streams are run, `tau` the interval of lazy re-executions in `unit`: changes are released
     at its multiples. `partitions` is the number of partitions of calendar buffers, where the planner is not to set it.
+    `statistics` is what is known of streams and relations, by name: another run's `Result.statistics`, say, so that this
+    one is planned by what was seen there. `purge` is how often joins take out rows that have ended, in `unit`, where they
+    may do it lazily (0: at once, None: as the optimizer chooses).
 
     `released` is simulated, event by event and whatever `batch` says. `delays` makes operators slow, by name (`Filter`,
     `Aggregate`, a stream's name, or a name from `counts`); `probe` is the period of time probing (None: always);
@@ -160,7 +169,8 @@ def replay(
     """
     if unit not in UNITS:
         raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
-    options = Options(strategy, join, None if tau is None else int(tau * UNITS[unit]), partitions)
+    every, purged = (None if given is None else int(given * UNITS[unit]) for given in (tau, purge))
+    options = Options(strategy, join, every, partitions, purged)
     if runtime == "spark" and delays:
         raise StrategyError("delays are simulated: use runtime='local'")
     if probe is not None and probe <= 0:
@@ -173,7 +183,13 @@ def replay(
         )
         for name, rows in streams.items()
     }
-    catalog = Catalog({name.lower(): StreamEntry(name, feed.schema, TIME) for name, feed in feeds.items()})
+    known = {name.lower(): given for name, given in (statistics or {}).items()}
+    catalog = Catalog(
+        {
+            name.lower(): StreamEntry(name, feed.schema, TIME, _known(name, feed.schema, known))
+            for name, feed in feeds.items()
+        }
+    )
     tables: dict[str, pa.Table] = {}
     for name, rows in {**(relations or {}), **(nrrs or {})}.items():
         schema, found = _relation(name, rows, written.get(name), scale)
@@ -185,7 +201,12 @@ def replay(
         if key is not None and isinstance(found, pa.Table):
             refuse_duplicates(name, found, key)
         catalog.relations[name.lower()] = RelationEntry(
-            name, schema, name not in (nrrs or {}), isinstance(found, Feed), key
+            name,
+            schema,
+            name not in (nrrs or {}),
+            isinstance(found, Feed),
+            key,
+            statistics=_known(name, schema, known),
         )
     planned = plan_query(sql, catalog, shards=shards, options=options)
     end = FOREVER if until is None else int(until * scale) + 1
@@ -227,7 +248,25 @@ def replay(
         for ts, sign, row, at in zip(changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), strict=True)
     ]
     actual = replace(actual, counts=counts, seconds=_span(feeds.values()))
-    return Result(listed, counts, late, state_rows, planned.schema, switches, planned, actual)
+    return Result(listed, counts, late, state_rows, planned.schema, switches, planned, actual, _seen(feeds, tables))
+
+
+def _known(name: str, schema: Schema, statistics: Mapping[str, Statistics]) -> Statistics:
+    return declared(name, tuple(field.name for field in schema), statistics=statistics.get(name.lower(), UNKNOWN))
+
+
+def _seen(feeds: Mapping[str, Feed], tables: Mapping[str, pa.Table]) -> dict[str, Statistics]:
+    """What a look at all rows tells of every stream and relation."""
+    span = round(1e6 * (_span(feeds.values()) or 0))
+    made = {
+        name: seen(feed.schema, feed.columns[: len(feed.schema)], span, TIME if feed.signs is None else "")
+        for name, feed in feeds.items()
+    }
+    for name, table in tables.items():
+        schema = tuple(Field(field.name, field.type) for field in table.schema)
+        columns = [column.combine_chunks() for column in table.columns]
+        made[name] = replace(seen(schema, columns, 1, ""), rate=None, rows=float(table.num_rows))
+    return made
 
 
 def _span(feeds: Iterable[Feed]) -> float | None:

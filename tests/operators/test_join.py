@@ -72,6 +72,35 @@ def test_oracle_spoken_join(data: st.DataObject) -> None:
     check(output, inputs, lambda left, right: answer(left, right, ((0, 0),)))
 
 
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(data=st.data(), purge=st.integers(1, 40))
+def test_oracle_lazily_purged_join(data: st.DataObject, purge: int) -> None:
+    """Rows that have ended and are still there meet nobody."""
+    kinds = data.draw(st.tuples(*[st.sampled_from(["fifo", "calendar"])] * 2))
+    inputs = [data.draw(lives(kind, size=15)) for kind in kinds]
+
+    def make(memory: Memory, edges: tuple[Edge, ...]) -> Join:
+        return Join(memory, (edges[0], edges[1]), ((0, 0),), purge=purge)
+
+    output = drive(make, [edge(kind) for kind in kinds], inputs, data.draw(clocks()), True)
+    check(output, inputs, lambda left, right: answer(left, right, ((0, 0),)))
+
+
+def test_rows_that_ended_are_purged_at_intervals() -> None:
+    lazy = Join(HeapMemory(), (edge("fifo"), edge("fifo")), ((0, 0),), purge=10)
+    empty = stamped([])
+    lazy.process([stamped([Life(20, 25, (1, "a"))]), empty], 21)
+    assert lazy.state_rows == 1
+    assert len(lazy.process([empty, stamped([Life(26, 29, (1, "b"))])], 27)) == 0, (
+        "the row of 20 is over, if still there"
+    )
+    assert lazy.state_rows == 2
+    lazy.process([empty, empty], 30)
+    assert lazy.state_rows == 2, "nine since the last purge"
+    lazy.process([empty, empty], 31)
+    assert lazy.state_rows == 0
+
+
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(data=st.data())
 def test_oracle_pruned_columns(data: st.DataObject) -> None:

@@ -66,7 +66,7 @@ def test_formulas() -> None:
         (f"SELECT k FROM {S} WHERE v > 3", "Filter", 10, 10),
         (f"SELECT k FROM {S}", "Project", 10, 10),
         (f"SELECT k FROM {S} UNION ALL SELECT k FROM {R}", "Union", 12, 12),
-        (f"SELECT s.v FROM {S} JOIN {R} ON s.k = r.k", "Join", 2_400 + 24, 10 * 4.8 + 2 * 12 + 24),
+        (f"SELECT s.v FROM {S} JOIN {R} ON s.k = r.k", "Join", 2_400 + 24, 10 * 2.4 + 2 * 12 + 24),
         (f"SELECT s.v FROM {S} JOIN {R} ON s.k > r.k", "Join", 2_400 + 24, 2_400 + 24),
         (f"SELECT k FROM {S} INTERSECT SELECT k FROM {R}", "Intersect", 2_400 + 24, 10 * 4.8 + 2 * 12 + 24),
         (f"SELECT DISTINCT k FROM {S}", "Distinct", 10 * 25 + 2 * 50 / 60, 10 + 2 * 50 / 60),
@@ -74,7 +74,7 @@ def test_formulas() -> None:
         (f"SELECT s.v FROM {S} JOIN t ON s.k = t.k", "Join", 10 * 100, 10 * 2),
         (f"SELECT s.v FROM {S} LEFT ANTI JOIN t ON s.k = t.k", "Join", 10 * 100, 10 * 2),
         (f"SELECT s.v FROM {S} JOIN n ON s.k = n.k", "Join", 10 * 100 + 3, 10 * 2 + 3),
-        (f"SELECT s.v FROM {S} JOIN c ON s.k = c.k", "Join", 10 * 100 + 6 * 600 + 26, 10 * 2 + 6 * 12 + 26),
+        (f"SELECT s.v FROM {S} JOIN c ON s.k = c.k", "Join", 10 * 100 + 6 * 600 + 20 + 12, 10 * 2 + 6 * 12 + 20 + 12),
     ],
 )
 def test_operators(sql: str, kind: str, scanned: float, hashed: float) -> None:
@@ -89,8 +89,30 @@ def test_ends_that_are_said_double_the_work() -> None:
     plan = parse(f"SELECT DISTINCT k FROM ({negation}) q", CATALOG)
     distinct = next(node for node in walk(plan) if type(node).__name__ == "Distinct")
     below, output = costs.estimates(distinct.children[0]), costs.estimates(distinct)
-    assert costs.of(distinct) == pytest.approx(2 * below.rate + 2 * below.rate + 2 * output.rate)
+    assert costs.of(distinct) == pytest.approx(2 * below.rate + 4 * below.rate + 2 * output.rate)
     assert costs.state(distinct) == pytest.approx(below.rows + output.rows)
+
+
+def test_buffers_cost_by_update_pattern() -> None:
+    """A ring is cheaper than a calendar, and that than a table in which rows are found when their ends are said."""
+    windows = f"SELECT k FROM {S} UNION ALL SELECT k FROM {S}"
+    lengths = f"SELECT k FROM {S} UNION ALL SELECT k FROM s [RANGE 60001 MILLISECONDS]"
+    negated = f"SELECT k FROM ({windows}) q EXCEPT ALL SELECT k FROM {R} WHERE k = -1"
+    costs = [
+        top(f"SELECT k, COUNT(*) AS n FROM ({below}) q GROUP BY k", "Aggregate")
+        for below in (windows, lengths, negated)
+    ]
+    assert costs[:2] == pytest.approx([20 * 2 + 20 * 2, 20 * 2 + 20 * 3])
+    assert costs[2] == pytest.approx(20 * 2 + 20 * 4, rel=0.1)
+
+
+def test_a_frequent_value_makes_a_join_dear() -> None:
+    """Half of both streams' rows have one value: far more pairs than with fifty values alike."""
+    half = Statistics(10, distinct={"k": 50}, frequent={"k": {7: 0.5}})
+    entries = {name: StreamEntry(name, COLUMNS, "ts", half) for name in "sr"}
+    sql = f"SELECT s.v FROM {S} JOIN {R} ON s.k = r.k"
+    skewed, even = (PlanCosts().total(parse(sql, catalog)) for catalog in (Catalog(entries), CATALOG))
+    assert skewed > 10 * even
 
 
 def test_negation_costs_more_the_more_it_takes_back() -> None:

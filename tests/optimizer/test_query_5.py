@@ -63,3 +63,16 @@ def test_either_form_has_its_day() -> None:
     taken = optimize_in_steps(parse(sql, catalog(1_000)))
     step = next(step for step in taken.steps if step.rule == "pull_up_negation")
     assert step.after < step.before
+
+
+def test_frequent_values_are_counted_with() -> None:
+    """Where half of all rows are of one source, and half of them ftp, the join gives more than distinct counts tell."""
+    counts = {"src": 2_000, "dst": 500, "protocol": 1_000}
+    even = Statistics(100, distinct=counts)
+    skewed = Statistics(100, distinct=counts, frequent={"src": {7: 0.5}, "protocol": {"ftp": 0.5}})
+    for statistics, pulled_up in ((even, True), (skewed, False)):
+        entries = {name: StreamEntry(name, LINK, "ts", statistics) for name in ("link1", "link2", "link3")}
+        for text in (BELOW, ABOVE):
+            plan, _ = optimize(parse(text.format(w="RANGE 10 SECONDS"), Catalog(entries)))
+            top = next(node for node in walk(plan) if isinstance(node, Join | Except))
+            assert isinstance(top, Except) == pulled_up

@@ -302,6 +302,7 @@ def paper5(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 3,
     data: Annotated[Path | None, typer.Option(help="The folder of recorded traces; default: ../shared/data.")] = None,
     state_rows: Annotated[int, typer.Option(min=1_000, help="Rows in the window of the group-by.")] = 1_000_000,
+    checkpoint: Annotated[bool, typer.Option(help="Measure what batches write to a checkpoint, on Spark.")] = True,
     as_json: AsJson = False,
     save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
 ) -> None:
@@ -311,7 +312,7 @@ def paper5(
     from sash.cli.bench.report import publish
 
     sizes = sorted(int(size) for size in windows.split(","))
-    results = measure_all(queries, sizes, rows, repeats, data or DATA, state_rows)
+    results = measure_all(queries, sizes, rows, repeats, data or DATA, state_rows, checkpoint)
     publish("paper5", results, table, as_json=as_json, save=save)
     if save:
         for figure in plots(results):

@@ -4,6 +4,9 @@ Meaning: a left and a right row with equal keys give a row that is valid while b
 (max ts, min exp). NULL keys match nothing, and without keys every row matches every other. If both inputs are stamped
 so is the output, and expiry is silent, unless it is to be spoken of. Otherwise the output is explicit: whatever ends
 takes back its matches.
+
+Where expiry is silent, rows that have ended may stay in the state for a while (paper 5, 2.1): they are purged every so
+often, and a pair with one of them, which would end before it begins, is left out.
 """
 
 from __future__ import annotations
@@ -37,9 +40,12 @@ class Join(Operator):
         right_columns: tuple[int, ...] | None = None,
         spoken: bool = False,
         lent: tuple[RowStore | None, RowStore | None] = (None, None),
+        purge: int | None = None,
     ) -> None:
         left, right = inputs
         self._explicit = spoken or not (left.stamped and right.stamped)
+        self._purge = None if self._explicit else purge
+        self._purged = None if self._purge is None else memory.array("purged", np.int64, 1)
         self._keys = Interner(memory.scope("keys"))
         self._heads = Arrays(memory, {"heads": np.int64})
         self._sides = (
@@ -49,8 +55,9 @@ class Join(Operator):
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         left, right = self._sides
-        left_events = left.apply(inputs[0], self._keys, clock)
-        right_events = right.apply(inputs[1], self._keys, clock)
+        until = self._due(clock)
+        left_events = left.apply(inputs[0], self._keys, until)
+        right_events = right.apply(inputs[1], self._keys, until)
         self._heads.reserve(WORDS * self._keys.capacity)
         ts, exp, sign, left_slots, right_slots, dead = loop.advance(
             self._explicit,
@@ -58,6 +65,8 @@ class Join(Operator):
             right_events.ts, right_events.sign, right_events.items, right.links,
             self._heads["heads"],
         )  # fmt: skip
+        if self._purged is not None and not (met := exp > ts).all():
+            ts, exp, left_slots, right_slots = ts[met], exp[met], left_slots[met], right_slots[met]
         columns = (*left.take(left_slots), *right.take(right_slots))
         left.drop(left_events.items[left_events.sign < 0])
         right.drop(right_events.items[right_events.sign < 0])
@@ -65,6 +74,14 @@ class Join(Operator):
         if not self._explicit:
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign, columns))
+
+    def _due(self, clock: int) -> int:
+        """Up to when rows that ended are taken out now: up to the clock, or up to when it was last done."""
+        if self._purge is None or self._purged is None:
+            return clock
+        if clock - self._purged[0] >= self._purge:
+            self._purged[0] = clock
+        return int(self._purged[0])
 
     @property
     def probes(self) -> int:
@@ -102,7 +119,7 @@ class _Side:
         return self._links["links"]
 
     def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> Events:
-        """Store what arrives, with a code for its key; what happens up to the clock."""
+        """Store what arrives, with a code for its key; what happens, with the ends of rows up to the clock."""
         nulls = any_null([batch.columns[key] for key in self._key_columns])
         if nulls is not None:
             batch = batch.take(np.flatnonzero(~nulls))

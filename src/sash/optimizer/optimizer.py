@@ -2,7 +2,7 @@
 
 Rewriting rules run until none changes the plan. Then each rule that chooses by cost proposes alternatives; they are
 rewritten in the same way, and the cheapest of them is taken if it costs less than the plan. That is repeated until
-nothing is cheaper.
+nothing is cheaper. What is left is tuning: how operators of the plan are run, in the same way.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from sash.optimizer.choice import ByCost, is_cheaper
+from sash.optimizer.choice import ByCost, Tuning, is_cheaper
 from sash.optimizer.plan_cost import plan_cost
 from sash.optimizer.rewriting import named, unnamed
 from sash.optimizer.rules.drop_distinct import drop_distinct
@@ -18,6 +18,7 @@ from sash.optimizer.rules.merge_projections import merge_projections
 from sash.optimizer.rules.order_joins import order_joins
 from sash.optimizer.rules.order_static_joins import order_static_joins
 from sash.optimizer.rules.pull_up_negation import pull_up_negation
+from sash.optimizer.rules.purge_lazily import purge_lazily
 from sash.optimizer.rules.push_distinct_below_join import push_distinct_below_join
 from sash.optimizer.rules.push_down_negation import push_down_negation
 from sash.optimizer.rules.push_down_projection import push_down_projection
@@ -45,6 +46,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("pull_up_negation", ByCost(pull_up_negation)),
     ("push_down_negation", ByCost(push_down_negation)),
     ("order_joins", ByCost(order_joins)),
+    ("purge_lazily", Tuning(purge_lazily)),
 )
 """The rules in the order they are tried."""
 
@@ -99,9 +101,26 @@ def optimize_in_steps(
     """The optimized plan, with the schema of the given one, every step on the way, and the plans that were rejected."""
     usable = [(name, rule) for name, rule in rules if name not in disable]
     rewriting = [(name, rule) for name, rule in usable if not isinstance(rule, ByCost)]
-    choosing = [(name, rule) for name, rule in usable if isinstance(rule, ByCost)]
     plan, steps = _rewritten(node, rewriting)
     rejected: dict[Node, Rejected] = {}
+    for tuning in (False, True):
+        choosing = [
+            (name, rule) for name, rule in usable if isinstance(rule, ByCost) and isinstance(rule, Tuning) == tuning
+        ]
+        plan = _chosen(plan, choosing, () if tuning else rewriting, steps, rejected)
+    kept = unnamed(plan)
+    final = named(plan, node.schema)
+    return Optimized(final, tuple(steps), tuple(one for key, one in rejected.items() if key != kept), plan_cost(final))
+
+
+def _chosen(
+    plan: Node,
+    choosing: Collection[tuple[str, ByCost]],
+    rewriting: Collection[tuple[str, Rule]],
+    steps: list[Step],
+    rejected: dict[Node, Rejected],
+) -> Node:
+    """The plan after rules that choose by cost have come to rest; what they did and what they left is noted."""
     for _ in range(_MOST_ROUNDS):
         before = plan
         for name, rule in choosing:
@@ -119,9 +138,7 @@ def optimize_in_steps(
                 rejected.setdefault(key, Rejected(name, made, costs[key], now))
         if plan is before:
             break
-    kept = unnamed(plan)
-    final = named(plan, node.schema)
-    return Optimized(final, tuple(steps), tuple(one for key, one in rejected.items() if key != kept), plan_cost(final))
+    return plan
 
 
 def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, list[Step]]:

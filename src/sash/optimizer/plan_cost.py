@@ -9,11 +9,15 @@ With input rates l1, l2, rows N1, N2 in their windows and output rows No, the pa
 - negation: 2 l1 log d1 + 2 l2 log d2, with d1 and d2 different values, and the rows that it takes back prematurely.
   (Logarithms are to base 2 and of 1 + d: one value takes one step.)
 
-They are of buffers that are scanned. Ours are hashed by the columns that are compared, into as many buckets as these
-have values: a probe looks at one bucket (paper 4, 5.3), at least one step. What the paper counts in words is added:
-a row that is kept is put in and taken out once, two steps. Rows whose ends must be said come twice, as `+` and as `-`;
-that doubles everything but group-by, negation and top-k, which see every row come and go in any case. A lookup in a
-table, or in a non-retroactive relation, keeps nothing.
+They are of buffers that are scanned. Ours are hashed by the columns that are compared: a probe looks only at the rows that
+it finds, and takes at least one step. What the paper counts in words is added: a row that is kept is put in and taken out once.
+That is two steps in a ring, where rows end in the order in which they came; three in a calendar; and four in a hash
+table, where a row's end is said, and it must be found. A negation keeps numbers in place of rows, which saves a step.
+These steps are what the kernels were seen to take (`sash bench paper5`, Queries 1, 3 and 5), a step being a probe. Rows
+whose ends must be said come twice, as `+` and as `-`; that doubles everything but group-by, negation and top-k, which see
+every row come and go in any case. A lookup in a table, or in a non-retroactive relation, keeps nothing.
+A join that purges its state every so often, and not as rows end, saves a part of what it takes to take rows out; each
+time costs something, and on the average half an interval's rows are there that have ended, and are found in vain.
 """
 
 from __future__ import annotations
@@ -39,7 +43,18 @@ from sash.plan.nodes import (
     walk,
 )
 from sash.plan.patterns import Pattern, is_nonretroactive, is_static, pattern
-from sash.plan.rates import Estimate, Estimates
+from sash.plan.rates import Estimate, Estimates, equal_share
+
+_RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
+"""Steps to put a row into a buffer and to take it out."""
+
+_SAVED = 0.4
+"""Steps that a row saves if it is purged with others: else every arrival looks whether a row has ended."""
+_PURGING = 500.0
+"""Steps that it takes to purge at all."""
+
+_RAREST = 1e-12
+"""Of all pairs of rows, at least this share is taken to match."""
 
 _CONSTANT = frozenset({"sum", "count", "count_star", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 """Aggregates that a row is added to and taken from in one step; the others keep their rows in order."""
@@ -109,7 +124,9 @@ class PlanCosts:
                 return self.estimates(node).rows if isinstance(node.window, Rows) else 0.0
             case Join():
                 looked_up = _looked_up(node)
-                return sum(self.estimates(side).rows for side in node.children) if looked_up is None else 0.0
+                return (
+                    sum(self._held(node, self.estimates(side)) for side in node.children) if looked_up is None else 0.0
+                )
             case Distinct():
                 output = self.estimates(node).rows
                 return 2 * output if self._ends_are_known(node.child) else output + self.estimates(node.child).rows
@@ -136,57 +153,75 @@ class PlanCosts:
             case Distinct():
                 output = self.estimates(node)
                 search = distinct_cost(flows[0], output.rows, output.rows if self._hashed else 1)
-                kept = 2 * output.rate if self._ends_are_known(node.child) else 2 * output.rate + 2 * rates[0]
-                return search + kept
+                kept = 0.0 if self._ends_are_known(node.child) else self._kept(node.children)
+                return search + _RING * output.rate + kept
             case Aggregate():
                 groups = self.estimates(node).rows
                 each = sum(_aggregate_cost(call, below[0].rows / max(groups, 1.0)) for call in node.aggregates)
-                return group_by_cost(rates[0], max(1.0, each)) + 2 * rates[0]
+                return group_by_cost(rates[0], max(1.0, each)) + self._kept(node.children)
             case Except():
-                return self._negation(below, rates, [None, None], self.estimates(node).premature) + 2 * sum(rates)
+                counted = self._negation(below, rates, [None, None], self.estimates(node).premature)
+                return counted + self._kept(node.children) - sum(rates)
             case Intersect():
                 counts = [estimate.values() if self._hashed else 1.0 for estimate in below]
                 found = join_cost(_pair(flows), _pair([estimate.rows for estimate in below]), _pair(counts))
-                return found + 2 * sum(rates)
+                return found + self._kept(node.children)
             case TopK():
-                return 2 * rates[0] * math.log2(2 + below[0].rows) + 2 * rates[0]
+                return 2 * rates[0] * math.log2(2 + below[0].rows) + self._kept(node.children)
 
     def _flow(self, node: Node) -> float:
         """The rows per second on an edge: `-` rows too, where ends are said."""
         rate = self.estimates(node).rate
         return rate if self._ends_are_known(node) else 2 * rate
 
+    def _kept(self, nodes: Sequence[Node]) -> float:
+        """Steps per second to keep the rows of these edges."""
+        steps = 0.0
+        for node in nodes:
+            known = self._pattern(node)
+            each = _RING if known <= Pattern.WKS else _CALENDAR if known <= Pattern.WK else _TABLE
+            steps += each * self.estimates(node).rate
+        return steps
+
     def _ends_are_known(self, node: Node) -> bool:
         """Whether rows say when they end as they come; `-` rows do it otherwise."""
+        return self._pattern(node) <= Pattern.WK
+
+    def _pattern(self, node: Node) -> Pattern:
         if id(node) not in self._patterns:
             self._patterns[id(node)] = node, pattern(node)
-        return self._patterns[id(node)][1] <= Pattern.WK
+        return self._patterns[id(node)][1]
 
     def _of_join(self, node: Join, flows: Sequence[float]) -> float:
         left, right = self.estimates(node.left), self.estimates(node.right)
         columns = [[one for one, _ in node.keys], [other for _, other in node.keys]]
-        counts = [
-            estimate.values(read) if self._hashed and read else 1.0
-            for estimate, read in zip((left, right), columns, strict=True)
-        ]
+        found = max(_RAREST, equal_share(left, right, node.keys)) if self._hashed else 1.0
         looked_up = _looked_up(node)
         if looked_up is not None:
             asking, asked = (0, 1) if looked_up is node.right else (1, 0)
-            probe = _probe((left, right)[asked].rows, counts[asked])
+            probe = max(1.0, (left, right)[asked].rows * found)
             return flows[asking] * probe + self.estimates(looked_up).rate
         rates = [left.rate, right.rate]
-        pairs = join_cost(_pair(flows), (left.rows, right.rows), _pair(counts)) + 2 * sum(rates)
+        held = self._held(node, left), self._held(node, right)
+        pairs = join_cost(_pair(flows), held, (1 / found, 1 / found)) + self._kept(node.children)
+        if node.purge is not None:
+            pairs += _PURGING * 1e6 / node.purge - _SAVED * sum(rates)
         output = self.estimates(node)
         match node.kind:
             case "inner":
                 return pairs
             case "semi" | "anti":
-                counted = self._negation([left, right], rates, columns, output.premature) + 2 * sum(rates)
+                counted = self._negation([left, right], rates, columns, output.premature) + self._kept(node.children)
                 return counted if node.condition is None else pairs + counted
             case "left" | "right" | "full":
                 sides = 2 if node.kind == "full" else 1
                 alone = self._negation([left, right], rates, columns, output.premature / sides)
-                return pairs + sides * (alone + 2 * sum(rates)) + 2 * output.rate
+                return pairs + sides * (alone + self._kept(node.children)) + 2 * output.rate
+
+    @staticmethod
+    def _held(node: Join, side: Estimate) -> float:
+        """The rows of a side that the join keeps, ended ones that were not purged yet among them."""
+        return side.rows if node.purge is None else side.rows + side.rate * node.purge / 2e6
 
     def _negation(
         self,

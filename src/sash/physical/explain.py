@@ -30,7 +30,7 @@ from sash.physical.strategies.registry import strategy_of
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, Rows
 from sash.plan.patterns import pattern
-from sash.plan.tree import label, tree
+from sash.plan.tree import duration_text, label, tree
 from sash.plan.types import Schema
 
 _INDENT = "  "
@@ -231,7 +231,8 @@ def _operation(node: Operation) -> str:
             return f"CountWindow {f'PARTITION BY {by} ' if by else ''}ROWS {window.count}"
         case "Join" | "SemiJoin":
             name = "AntiJoin" if arguments.get("anti") else node.operator
-            return f"{name}{_on(arguments['keys'], schema, node.inputs[1].schema)}"
+            lazily = f" PURGED EVERY {duration_text(arguments['purge'])}" if "purge" in arguments else ""
+            return f"{name}{_on(arguments['keys'], schema, node.inputs[1].schema)}{lazily}"
         case "MultiJoin":
             return describe_join(arguments["plan"], [child.schema for child in node.inputs])
         case "NrrJoin":

@@ -333,7 +333,11 @@ class Lowering:
         horizon = min((side.horizon for side in (left, right) if side.horizon), default=0) if stamped else 0
         schema = left.schema + right.schema
         update = pattern(Join(node.left, node.right, "inner", node.keys))
-        joined = Operation("Join", {"keys": node.keys}, (left, right), schema, expiry, update, horizon)
+        arguments: dict[str, Any] = {"keys": node.keys}
+        purge = node.purge if self._options.purge is None else self._options.purge
+        if purge and expiry == "calendar":
+            arguments["purge"] = purge
+        joined = Operation("Join", arguments, (left, right), schema, expiry, update, horizon)
         if node.condition is None:
             return joined
         return Operation("Filter", {"predicate": node.condition}, (joined,), schema, expiry, update, horizon)
@@ -375,7 +379,8 @@ def explicit(node: Physical, speaking: bool = False) -> Physical:
     if node.expiry in ("explicit", "mono"):
         return node
     if isinstance(node, Operation):
-        spoken = replace(node, arguments={**node.arguments, "spoken": True}, expiry="explicit", horizon=0)
+        kept = {name: value for name, value in node.arguments.items() if name != "purge"}
+        spoken = replace(node, arguments={**kept, "spoken": True}, expiry="explicit", horizon=0)
         if node.operator == "Distinct" or (speaking and node.operator == "Join"):
             return spoken
         if speaking and node.operator == "Project" and _speaks(node):

@@ -180,6 +180,11 @@ class Shard:
         return sum(operator.state_rows for operator in self._operators) + self.waiting
 
     @property
+    def operators(self) -> Sequence[Operator]:
+        """The operators, in the order in which they run."""
+        return self._operators
+
+    @property
     def operator_rows(self) -> dict[str, int]:
         """How many rows each operator remembers."""
         return {name: operator.state_rows for name, operator in zip(self._names, self._operators, strict=True)}

@@ -31,13 +31,15 @@ class Options:
     `join` says how inner joins of streams are run: by `auto`, three or more in one operator and two in another, by
     `binary` two at a time, else in one operator of the given form. `tau` is the interval, in microseconds, at whose
     multiples the answer is brought up to date; None is at every instant. `partitions` is the number of partitions of every
-    calendar buffer; None leaves it to the planner, which goes by the rows that it expects.
+    calendar buffer; None leaves it to the planner, which goes by the rows that it expects. `purge` is how often joins that may do it lazily
+    take rows that have ended out of their state, in microseconds: None is as the optimizer chooses, 0 is at once.
     """
 
     strategy: str = "auto"
     join: str = "auto"
     tau: int | None = None
     partitions: int | None = None
+    purge: int | None = None
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -50,6 +52,8 @@ class Options:
             raise StrategyError(
                 f"a calendar has at least one partition, not {self.partitions}: leave it to the planner"
             )
+        if self.purge is not None and self.purge < 0:
+            raise StrategyError("purge is an interval: it must not be negative, and 0 is at once")
         if self.tau is None and "lazy" in self.join:
             raise StrategyError(f"join {self.join!r} needs the interval of its re-executions: give tau")
         if self.tau is not None and self.join.startswith("eager"):

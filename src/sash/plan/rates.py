@@ -1,7 +1,8 @@
 """How many rows flow and how many are kept on every edge of a plan, from what is known of its streams and relations.
 
 In a steady state as many rows come as go, so an edge with `rate` rows per second that live for L seconds holds
-rate * L of them. Values are uniform and contained (paper 4, 4.2), and a value's rows come independently of one another.
+rate * L of them. Values are contained (paper 4, 4.2) and, but for those known to be frequent, uniform (see
+`frequencies.py`); columns are independent, and so are the times at which a value's rows come.
 
 Where nothing is declared or observed: 1,000 rows per second and stream, one update per second of a relation that
 changes (which gives a row to nobody who met it before, where it is non-retroactive), 1,000 rows in a relation, 1,000 values in a column (two in a BOOLEAN, one per row in a stream's time); an
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sash.plan.expressions import Column, Expression, Literal, columns_of
+from sash.plan.frequencies import NONE, Alike, Shares, Spread, chance_of_equality, compared, in_both, together
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -45,24 +47,34 @@ UNBOUNDED_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of an edge: rows per second that come, rows that are there, and the number of values of each column.
+    """Of an edge: rows per second that come, rows that are there, and the number of values that each column may have.
 
-    `premature` are the rows per second that go before anyone could know.
+    `premature` are the rows per second that go before anyone could know. `frequent` are the shares of rows that columns'
+    frequent values have, where they are known.
     """
 
     rate: float
     rows: float
     distinct: tuple[float, ...]
     premature: float = 0.0
+    frequent: tuple[Shares, ...] = ()
+
+    def spread(self, column: int) -> Spread:
+        """How the rows spread over the values of a column."""
+        return Spread(self.distinct[column], self.frequent[column] if self.frequent else NONE)
 
     def values(self, columns: Iterable[int] | None = None) -> float:
-        """How many different values the columns (or whole rows) have together; at least one."""
-        chosen = range(len(self.distinct)) if columns is None else columns
-        return max(1.0, min(math.prod(self.distinct[column] for column in chosen), self.rows))
+        """How many different values the columns (or whole rows) have together among the rows that are there; at least one."""
+        chosen = list(range(len(self.distinct)) if columns is None else columns)
+        most = min(math.prod(self.distinct[column] for column in chosen), self.rows)
+        for column in chosen if len(chosen) == 1 else ():
+            if self.spread(column).frequent:
+                most = min(most, self.spread(column).seen(self.rows))
+        return max(1.0, most)
 
     def thinned(self, share: float) -> Estimate:
         """The edge with only a share of its rows."""
-        return _bounded(self.rate * share, self.rows * share, self.distinct, self.premature * share)
+        return replace(self, rate=self.rate * share, rows=self.rows * share, premature=self.premature * share)
 
 
 class Estimates:
@@ -85,13 +97,16 @@ class Estimates:
                 return _of_relation(node)
             case Filter():
                 below = self(node.child)
-                left = below.thinned(selectivity(node.predicate, below.distinct))
+                left = below.thinned(selectivity(node.predicate, below.distinct, below.frequent))
                 held = pinned(node.predicate)
                 counts = tuple(min(count, held.get(place, count)) for place, count in enumerate(left.distinct))
-                return replace(left, distinct=counts)
+                known = tuple(NONE if place in held else shares for place, shares in enumerate(left.frequent))
+                return replace(left, distinct=counts, frequent=known)
             case Project():
                 below = self(node.child)
-                return replace(below, distinct=tuple(_values(made, below) for made in node.expressions))
+                spreads = [_spread(made, below) for made in node.expressions]
+                counts = tuple(spread.count for spread in spreads)
+                return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
             case Join():
                 return _of_join(node, self(node.left), self(node.right))
             case Aggregate():
@@ -99,15 +114,19 @@ class Estimates:
                 groups = below.values(node.keys) if node.keys else 1.0
                 changes = 2 * below.rate
                 counts = (*(below.distinct[key] for key in node.keys), *(groups for _ in node.aggregates))
-                return _bounded(changes, groups, counts, changes)
+                return _made(changes, groups, counts, changes)
             case Distinct():
                 below = self(node.child)
-                return below.thinned(below.values() / max(below.rows, 1.0))
+                return replace(below.thinned(below.values() / max(below.rows, 1.0)), frequent=())
             case Union():
                 left, right = self(node.left), self(node.right)
                 counts = tuple(map(max, left.distinct, right.distinct))
-                return _bounded(
-                    left.rate + right.rate, left.rows + right.rows, counts, left.premature + right.premature
+                known = tuple(
+                    together(left.spread(place).frequent, left.rows, right.spread(place).frequent, right.rows)
+                    for place in range(len(counts))
+                )
+                return _made(
+                    left.rate + right.rate, left.rows + right.rows, counts, left.premature + right.premature, known
                 )
             case Except():
                 return _bag_difference(node, self) if node.all else _set_difference(node, self)
@@ -117,7 +136,7 @@ class Estimates:
                 below = self(node.child)
                 share = min(1.0, (node.limit + node.offset) / max(below.rows, 1.0))
                 kept = min(float(node.limit), below.rows)
-                return _bounded(2 * below.rate * share, kept, below.distinct, below.rate * share)
+                return _made(2 * below.rate * share, kept, below.distinct, below.rate * share)
 
 
 @dataclass(frozen=True)
@@ -127,23 +146,38 @@ class Matching:
     share: float
     """The share of the rows that have a match at a given time."""
     turns: float
-    """How often per second an arrival on the other side is the first match of a value."""
+    """How many rows per second get their first match by an arrival on the other side."""
 
 
 def matching(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]], passing: float = 1.0) -> Matching:
     """How left rows find right rows with equal keys, of which a share passes some further condition."""
-    here = left.values(one for one, _ in keys) if keys else 1.0
-    there = right.values(other for _, other in keys) if keys else 1.0
-    absent = math.exp(-right.rows * passing / there)
-    if right.rate == 0 and right.rows * passing >= there:
-        absent = 0.0
-    share = min(1.0, there / here) * (1 - absent)
-    return Matching(share, right.rate * passing * min(1.0, here / there) * absent)
+    share = turns = 0.0
+    for alike in _compared(left, right, keys):
+        there = right.rows * passing * alike.right
+        absent = 0.0 if right.rate == 0 and there >= 1 else math.exp(-there)
+        share += alike.values * alike.left * (1 - absent)
+        turns += alike.values * right.rate * passing * alike.right * absent * left.rows * alike.left
+    return Matching(min(1.0, share), turns)
 
 
-def _bounded(rate: float, rows: float, distinct: Iterable[float], premature: float) -> Estimate:
-    """An estimate in which no column has more values than there are rows."""
-    return Estimate(rate, rows, tuple(max(1.0, min(count, rows)) for count in distinct), min(premature, rate))
+def equal_share(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]]) -> float:
+    """Which share of all pairs of rows have equal keys."""
+    return math.prod(chance_of_equality(left.spread(one), right.spread(other)) for one, other in keys)
+
+
+def _compared(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]]) -> list[Alike]:
+    """How both inputs' rows spread over the values of the keys; of several columns, evenly."""
+    if len(keys) == 1:
+        ((one, other),) = keys
+        return compared(left.spread(one), right.spread(other))
+    counts = [math.prod(left.distinct[one] for one, _ in keys), math.prod(right.distinct[other] for _, other in keys)]
+    return compared(Spread(counts[0]), Spread(counts[1]))
+
+
+def _made(
+    rate: float, rows: float, distinct: Iterable[float], premature: float, frequent: Iterable[Shares] = ()
+) -> Estimate:
+    return Estimate(rate, rows, tuple(max(1.0, count) for count in distinct), min(premature, rate), tuple(frequent))
 
 
 def _of_stream(node: Stream) -> Estimate:
@@ -159,14 +193,15 @@ def _of_stream(node: Stream) -> Estimate:
             premature = rate
     if node.statistics.of_column(node.schema[node.time].name) is None:
         counts[node.time] = rows
-    return _bounded(rate, rows, counts, premature)
+    return _made(rate, rows, counts, premature, [node.statistics.shares(field.name) for field in node.schema])
 
 
 def _of_relation(node: Relation) -> Estimate:
     rows = DEFAULT_ROWS if node.statistics.rows is None else node.statistics.rows
     updates = DEFAULT_UPDATES if node.statistics.rate is None else node.statistics.rate
     rate = updates if node.changes else 0.0
-    return _bounded(rate, rows, [_declared(node, place) for place in range(len(node.schema))], rate)
+    counts = [min(_declared(node, place), rows) for place in range(len(node.schema))]
+    return _made(rate, rows, counts, rate, [node.statistics.shares(field.name) for field in node.schema])
 
 
 def _declared(node: Stream | Relation, place: int) -> float:
@@ -177,32 +212,34 @@ def _declared(node: Stream | Relation, place: int) -> float:
     return 2.0 if column.dtype == BOOLEAN else DEFAULT_DISTINCT
 
 
-def _values(made: Expression, below: Estimate) -> float:
+def _spread(made: Expression, below: Estimate) -> Spread:
     match made:
         case Literal():
-            return 1.0
+            return Spread(1.0)
         case Column():
-            return below.distinct[made.index]
+            return below.spread(made.index)
         case _:
-            return below.values(columns_of(made))
+            return Spread(below.values(columns_of(made)))
 
 
 def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
     passing = selectivity(node.condition, left.distinct + right.distinct)
+    known = [*(left.frequent or [NONE] * len(left.distinct)), *(right.frequent or [NONE] * len(right.distinct))]
     if is_nonretroactive(node.right):
         right = replace(right, rate=0.0, premature=0.0)
     if is_nonretroactive(node.left):
         left = replace(left, rate=0.0, premature=0.0)
     if node.kind in ("semi", "anti"):
         return _alone(left, right, node.keys, passing, matched=node.kind == "semi")
-    share = passing * math.prod(1 / max(left.distinct[one], right.distinct[other]) for one, other in node.keys)
+    share = passing * equal_share(left, right, node.keys)
     counts = list(left.distinct + right.distinct)
     for one, other in node.keys:
-        fewest = min(left.distinct[one], right.distinct[other])
-        counts[one] = counts[len(left.distinct) + other] = fewest
+        here, there = left.spread(one), right.spread(other)
+        counts[one] = counts[len(left.distinct) + other] = min(here.count, there.count)
+        known[one] = known[len(left.distinct) + other] = in_both(here, there)
     rate = (left.rate * right.rows + right.rate * left.rows) * share
     premature = (left.premature * right.rows + right.premature * left.rows) * share
-    joined = _bounded(rate, left.rows * right.rows * share, counts, premature)
+    joined = _made(rate, left.rows * right.rows * share, counts, premature, known)
     flipped = [(other, one) for one, other in node.keys]
     padded = []
     if node.kind in ("left", "full"):
@@ -210,7 +247,7 @@ def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
     if node.kind in ("right", "full"):
         padded.append(_alone(right, left, flipped, passing, matched=False))
     for alone in padded:
-        joined = _bounded(
+        joined = _made(
             joined.rate + alone.rate, joined.rows + alone.rows, joined.distinct, joined.premature + alone.premature
         )
     return joined
@@ -222,42 +259,51 @@ def _alone(
     """The left rows with a match, or those without one: they also come and go with the first and last match."""
     found = matching(left, right, keys, passing)
     share = found.share if matched else 1 - found.share
-    same = left.rows / (left.values(one for one, _ in keys) if keys else 1.0)
     stay = left.thinned(share)
-    turned = found.turns * same
-    return _bounded(stay.rate + turned, stay.rows, stay.distinct, stay.premature + turned)
+    return _made(stay.rate + found.turns, stay.rows, stay.distinct, stay.premature + found.turns, stay.frequent)
 
 
 def _set_difference(node: Except, estimates: Estimates) -> Estimate:
     left, right = estimates(node.left), estimates(node.right)
-    values = left.thinned(left.values() / max(left.rows, 1.0))
+    values = replace(left.thinned(left.values() / max(left.rows, 1.0)), frequent=())
     return _alone(values, right, _all_columns(node), 1.0, matched=False)
 
 
 def _bag_difference(node: Except, estimates: Estimates) -> Estimate:
-    """max(v1 - v2, 0) copies of each value, where v1 and v2 vary around their means."""
+    """max(v1 - v2, 0) copies of each value, where v1 and v2 vary around their means, normally, in whole steps.
+
+    An arrival on the left is in the answer if it makes v1 larger than v2; one on the right takes a copy back if v1 was.
+    """
     left, right = estimates(node.left), estimates(node.right)
-    here, there = left.values(), right.values()
-    common = min(1.0, there / here)
-    first, second = left.rows / here, right.rows / there
-    spread = math.sqrt(max(first + second, 1e-9))
-    above = (first - second) / spread
-    more = (1 + math.erf(above / math.sqrt(2))) / 2
-    excess = (first - second) * more + spread * math.exp(-above * above / 2) / math.sqrt(2 * math.pi)
-    rows = here * ((1 - common) * first + common * min(max(excess, 0.0), first))
-    turned = right.rate * min(1.0, here / there) * more
-    rate = left.rate * (1 - common + common * more) + turned
-    return _bounded(rate, rows, left.distinct, turned + left.premature * rows / max(left.rows, 1.0))
+    rows = stayed = turned = 0.0
+    for alike in _compared(left, right, _all_columns(node)):
+        first, second = left.rows * alike.left, right.rows * alike.right
+        spread = math.sqrt(max(first + second, 1e-9))
+        more = _below((first - second) / spread)
+        excess = (first - second) * more + spread * math.exp(-(((first - second) / spread) ** 2) / 2) / math.sqrt(
+            math.tau
+        )
+        rows += alike.values * min(max(excess, 0.0), first) if second else alike.values * first
+        stayed += alike.values * alike.left * (_below((first - second + 0.5) / spread) if second else 1.0)
+        turned += alike.values * alike.right * (_below((first - second - 0.5) / spread) if first else 0.0)
+    rate = left.rate * min(1.0, stayed) + right.rate * turned
+    premature = right.rate * turned + left.premature * rows / max(left.rows, 1.0)
+    return _made(rate, rows, left.distinct, premature, left.frequent)
+
+
+def _below(deviations: float) -> float:
+    """The chance that something normal is at most so many standard deviations above its mean."""
+    return (1 + math.erf(deviations / math.sqrt(2))) / 2
 
 
 def _intersection(node: Intersect, estimates: Estimates) -> Estimate:
     left, right = estimates(node.left), estimates(node.right)
-    values = left if node.all else left.thinned(left.values() / max(left.rows, 1.0))
+    values = left if node.all else replace(left.thinned(left.values() / max(left.rows, 1.0)), frequent=())
     both = _alone(values, right, _all_columns(node), 1.0, matched=True)
     counts = tuple(map(min, both.distinct, right.distinct))
     rows = min(both.rows, right.rows)
     hurried = left.premature * rows / max(left.rows, 1.0) + right.premature * rows / max(right.rows, 1.0)
-    return _bounded(both.rate, rows, counts, hurried)
+    return _made(both.rate, rows, counts, hurried)
 
 
 def _all_columns(node: Except | Intersect) -> list[tuple[int, int]]:

@@ -1,22 +1,25 @@
 """Which share of rows passes a predicate, guessed from its form and from how many values its columns have.
 
-A comparison with `=` passes one value of as many as there are; an order comparison a third of the rows; LIKE and what
+A comparison with `=` passes the share of rows that the value is known to have, else one value of as many as there are; an
+order comparison a third of the rows; LIKE and what
 else is not understood a third too; IS NULL one row in twenty. Conjuncts are taken as independent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from sash.plan.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
+from sash.plan.frequencies import Shares, Spread
 
 SHARE = 1 / 3
 """Of order comparisons, LIKE, and predicates that are not understood."""
 NULL_SHARE = 0.05
 
 
-def selectivity(predicate: Expression | None, distinct: Sequence[float]) -> float:
-    """The share of rows for which the predicate is true; `distinct` counts the values of each column.
+def selectivity(predicate: Expression | None, distinct: Sequence[float], frequent: Sequence[Shares] = ()) -> float:
+    """The share of rows for which the predicate is true; `distinct` counts the values of each column, and `frequent` has the
+    shares of the frequent ones, where they are known.
 
     >>> import pyarrow as pa
     >>> selectivity(Call("eq", (Column(0, "k", pa.int64()), Literal(3, pa.int64())), pa.bool_()), [50])
@@ -30,19 +33,27 @@ def selectivity(predicate: Expression | None, distinct: Sequence[float]) -> floa
         case Call("and", parts):
             share = 1.0
             for part in parts:
-                share *= selectivity(part, distinct)
+                share *= selectivity(part, distinct, frequent)
             return share
         case Call("or", parts):
             failing = 1.0
             for part in parts:
-                failing *= 1 - selectivity(part, distinct)
+                failing *= 1 - selectivity(part, distinct, frequent)
             return 1 - failing
         case Call("not", (part,)):
-            return 1 - selectivity(part, distinct)
+            return 1 - selectivity(part, distinct, frequent)
+        case Call("ne", arguments):
+            return 1 - selectivity(Call("eq", arguments, predicate.dtype), distinct, frequent)
+        case Call(
+            "eq" | "eq_null_safe",
+            (Column() as column, Literal() as literal) | (Literal() as literal, Column() as column),
+        ):
+            return _share(column, literal, distinct, frequent)
         case Call("eq" | "eq_null_safe", (one, other)):
             return 1 / max(_values(one, distinct), _values(other, distinct))
-        case Call("ne", (one, other)):
-            return 1 - 1 / max(_values(one, distinct), _values(other, distinct))
+        case Call("in", (Column() as column, *listed)) if all(isinstance(one, Literal) for one in listed):
+            shares = (_share(column, one, distinct, frequent) for one in listed if isinstance(one, Literal))
+            return min(1.0, sum(shares))
         case Call("in", (tested, *listed)):
             return min(1.0, len(listed) / _values(tested, distinct))
         case Call("is_null", _):
@@ -51,6 +62,14 @@ def selectivity(predicate: Expression | None, distinct: Sequence[float]) -> floa
             return 1 - NULL_SHARE
         case _:
             return SHARE
+
+
+def _share(column: Column, literal: Literal, distinct: Sequence[float], frequent: Sequence[Shares]) -> float:
+    """Of the rows whose column has that very value."""
+    count, known = max(distinct[column.index], 1.0), frequent[column.index] if frequent else {}
+    if not known or not isinstance(literal.value, Hashable):
+        return 1 / count
+    return Spread(count, known).share(literal.value)
 
 
 def _values(expression: Expression, distinct: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -18,9 +18,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import sash.errors
 from sash.errors import CatalogError, QueryFailedError, SashError
+from sash.plan.statistics import Statistics
 from sash.planning import Planned
 from sash.spark.progress import Progress
 from sash.spark.reread import Reread
+
+if TYPE_CHECKING:
+    from sash.spark.observation import Observation
 
 Sink = str | Callable[[DataFrame, int], None]
 
@@ -98,6 +102,7 @@ class Running:
         self._temporary = temporary
         self._progress = Progress(operators)
         self.planned: Planned | None = None
+        self.observation: Observation | None = None
         self.told: Callable[[dict[str, Any]], object] | None = None
         self._untold: list[dict[str, Any]] = []
         self._lock = threading.Lock()
@@ -186,6 +191,18 @@ class Running:
         with self._lock:
             return self.planned.explain(actual=self._progress.actual())
 
+    def statistics(self) -> Mapping[str, Statistics]:
+        """What was seen of every stream since the start, by name: rates, numbers of values, frequent values.
+
+        To be given to `Engine.stream` as `statistics`, so that queries are planned by it. The query must have been started
+        with `observe=True`.
+        """
+        if self.observation is None:
+            raise CatalogError("the streams of this query are not observed: start it with observe=True")
+        self.count()
+        with self._lock:
+            return self.observation.statistics()
+
     def delays(self) -> tuple[int, ...]:
         """The histogram of output delays since the start; its edges are `sash.spark.counts.EDGES`."""
         self.count()
@@ -203,7 +220,10 @@ class Running:
         """Take in these batches; without them, or if some before them are missing, what Spark remembers: the last 100."""
         with self._lock:
             whole = batches is not None and self._progress.follows(batches)
-            fresh = self._progress.take(batches if batches is not None and whole else self._query.recentProgress)
+            told = batches if batches is not None and whole else self._query.recentProgress
+            fresh = self._progress.take(told)
+            if self.observation is not None:
+                self.observation.take(told)
             self._untold = [*self._untold, *fresh][-_REMEMBERED:]
         for progress in fresh:
             if self.told is not None:

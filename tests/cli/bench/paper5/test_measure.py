@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from sash.cli.bench.paper5.breakdown import LEGS, REST, breakdown
+from sash.cli.bench.paper5.checkpoint import sizes
+from sash.cli.bench.paper5.claims import claims
 from sash.cli.bench.paper5.command import measure_all, plots, rows_of, table
 from sash.cli.bench.paper5.ends import measure_ends
 from sash.cli.bench.paper5.measure import measure
@@ -62,7 +66,7 @@ def test_above_a_negation_both_ways_give_the_same_and_calendars_hand_over_less()
 
 
 def test_everything_is_shown_and_written(tmp_path: Path) -> None:
-    figures = measure_all("all", [1_000, 2_000], 6_000, 1, tmp_path, 10_000)
+    figures = measure_all("all", [1_000, 2_000], 6_000, 1, tmp_path, 10_000, checkpoint=False)
     assert len(figures["skipped"]) == 3
     assert len(rows_of(figures["results"])) == 2 * len(CASES)
     assert {choice["trace"] for choice in figures["choices"]} == {"generated"}
@@ -72,12 +76,13 @@ def test_everything_is_shown_and_written(tmp_path: Path) -> None:
     assert all(case.title in text for case in CASES)
     assert "bytes per row" in text
     assert "calendar or negative tuples" in text
+    assert "| q1-ftp | direct |" in text
     assert "lbl_pkt4_udp.parquet is not in" in text
 
 
 def test_unknown_queries_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SashError, match="there is no query 'q9'"):
-        measure_all("q9", [1_000], 1_000, 1, tmp_path, 1_000)
+        measure_all("q9", [1_000], 1_000, 1, tmp_path, 1_000, checkpoint=False)
 
 
 def test_recorded_traces_are_split_by_destination() -> None:
@@ -88,3 +93,41 @@ def test_recorded_traces_are_split_by_destination() -> None:
     for trace in traces:
         seen = [set(rows.columns[2].to_pylist()) for rows in trace.links.values()]
         assert not any(one & other for number, one in enumerate(seen) for other in seen[:number])
+
+
+def test_a_trace_is_repeated_as_it_is() -> None:
+    trace = generated(300)
+    long = trace.repeated(1_000)
+    assert long.rows == 1_200
+    for name, rows in trace.links.items():
+        found = long.links[name]
+        assert (np.diff(found.ts) >= 0).all()
+        gaps = found.ts - np.tile(rows.ts, 4)
+        assert len(set(gaps.tolist())) == 4, "each turn is the trace, later"
+        assert found.columns[1].to_pylist() == 4 * rows.columns[1].to_pylist()
+
+
+def test_parts_are_told_apart() -> None:
+    parts = breakdown(BY_NAME["q1-ftp"], generated(6_000), 1_000 * 2_000, batch=1_000)
+    assert set(parts) == set(STRATEGIES)
+    assert {"Join", "Expire", LEGS, REST} <= set(parts["direct"])
+    assert "Expire" not in parts["update-pattern-aware"]
+
+
+def test_changes_of_a_state_store_are_summed_by_version(tmp_path: Path) -> None:
+    for partition in "01":
+        folder = tmp_path / "0" / partition
+        folder.mkdir(parents=True)
+        (folder / "3.changelog").write_bytes(b"12345")
+        (folder / "4_a1b2-c3.changelog").write_bytes(b"12")
+        (folder / "4.zip").write_bytes(b"1234567")
+    assert sizes(tmp_path) == ({3: 10, 4: 4}, 14)
+
+
+def test_a_batch_writes_more_only_where_it_is_larger() -> None:
+    def written(small: int, large: int) -> dict[str, Any]:
+        rows = [{"window_rows": size, "bytes_per_batch": count} for size, count in ((10, small), (100, large))]
+        return {"results": [], "choices": [], "checkpoint": rows}
+
+    assert [held for _, held in claims(written(100, 105))] == [True]
+    assert [held for _, held in claims(written(100, 150))] == [False]

@@ -19,6 +19,7 @@ def claims(figures: dict[str, Any]) -> list[tuple[str, bool]]:
         *_delta_star(results),
         *_negation(results),
         *_choices(figures["choices"]),
+        *_checkpoint(figures["checkpoint"]),
     ]
 
 
@@ -105,3 +106,11 @@ def _choices(choices: Sequence[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
             f"{choice['ratio']:.2f} times the time of the faster form (1.1)"
         )
         yield text, choice["good"]
+
+
+def _checkpoint(written: Sequence[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
+    if len(written) > 1:
+        ratio = written[-1]["bytes_per_batch"] / written[0]["bytes_per_batch"]
+        larger = written[-1]["window_rows"] / written[0]["window_rows"]
+        text = f"group-by on Spark: a batch writes {ratio:.2f} times the bytes to the checkpoint where its window is {larger:g}"
+        yield f"{text} times as large (1.1)", ratio <= 1.1

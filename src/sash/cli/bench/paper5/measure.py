@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Sequence
 from statistics import median
@@ -20,6 +21,7 @@ from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 
 BATCH = 5_000
+_AWARE = Options("update-pattern-aware")
 _GROUP = 4
 """Batches whose times are added up before the median is taken, so that what happens now and then counts."""
 
@@ -36,9 +38,11 @@ class Timed:
         self.taken_back: list[Ints] = []
         self.answer = 0
         self.bytes: list[int] = []
+        self.measuring = False
 
     def advance(self, rows: dict[str, ChangeBatch], clocks: dict[str, int], *, measured: bool) -> None:
         """One batch."""
+        self.measuring = measured
         before = time.process_time()
         changes = self.run.advance(rows, clocks)
         taken = time.process_time() - before
@@ -66,25 +70,47 @@ def measure(
 ) -> list[dict[str, Any]]:
     """The query over windows of so many microseconds, under each strategy: times, bytes, rows."""
     protocol = trace.unselective if case.unselective else trace.selective
-    only = Trace(trace.name, {name: trace.links[name] for name in case.links}, trace.selective, trace.unselective)
+    only = trace.only(case.links)
     disable = CHOICES if case.fixed else frozenset()
     catalog = trace.catalog
     text = case.text(window, protocol)
     runs = {
         name: Timed(plan_query(text, catalog, disable=disable, shards=1, options=Options(name))) for name in strategies
     }
-    begun = int(min(rows.ts[0] for rows in only.links.values() if len(rows))) + window
+    side_by_side(list(runs.values()), only, window, batch)
+    return [_figures(name, run, case, only, window) for name, run in runs.items()]
+
+
+def side_by_side(runs: Sequence[Timed], trace: Trace, window: int, batch: int) -> None:
+    """Give every batch to each of the runs, another one first every time."""
+    begun = int(min(rows.ts[0] for rows in trace.links.values() if len(rows))) + window
     gc.collect()
     gc.disable()
     try:
-        for turn, (rows, clocks) in enumerate(only.batches(batch)):
+        for turn, (rows, clocks) in enumerate(trace.batches(batch)):
             filled = min(clocks.values()) > begun
-            order = list(runs.values())
-            for run in order[turn % len(order) :] + order[: turn % len(order)]:
+            first = turn % len(runs)
+            for run in (*runs[first:], *runs[:first]):
                 run.advance(rows, clocks, measured=filled)
     finally:
         gc.enable()
-    return [_figures(name, run, case, only, window) for name, run in runs.items()]
+
+
+def measure_forms(
+    forms: Sequence[Case], trace: Trace, window: int, repeats: int, batch: int = BATCH
+) -> dict[str, float]:
+    """Forms of a query beside one another, update-pattern-aware: milliseconds per 1,000 rows, of each the best run."""
+    times: dict[str, float] = {}
+    for _ in range(repeats):
+        runs = {
+            form.name: Timed(
+                plan_query(form.text(window, trace.selective), trace.catalog, disable=CHOICES, shards=1, options=_AWARE)
+            )
+            for form in forms
+        }
+        side_by_side(list(runs.values()), trace, window, batch)
+        times = {name: min(times.get(name, math.inf), run.per_thousand) for name, run in runs.items()}
+    return {name: round(taken, 4) for name, taken in times.items()}
 
 
 def _figures(strategy: str, run: Timed, case: Case, trace: Trace, window: int) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sash.cli.bench.paper5.breakdown import LEGS, REST
 from sash.cli.bench.paper5.claims import UPA
+from sash.cli.bench.paper5.command import LONGEST
 from sash.cli.bench.paper5.ends import PARTITIONS, SQL
 from sash.cli.bench.paper5.measure import BATCH
 from sash.cli.bench.paper5.queries import CASES, STRATEGIES, Case
@@ -21,14 +23,15 @@ Golab and Özsu, *Update-pattern-aware modeling and processing of continuous que
 
 Each query runs under `negative-tuple`, `direct` and `update-pattern-aware` in one process and one shard, on the same
 micro-batches of {BATCH:,} rows per link, the three taking turns. Times are processor time per 1,000 rows of input once
-the windows are full: {{rows:,}} rows per link on the generated trace, median of {{repeats}} runs. Bytes are those of the
-arrays that the operators keep, as they are allocated (by doubling). All changes of the answer are computed, ends
-included.
+the windows are full: {{rows:,}} rows per link on the generated trace, median of {{repeats}} runs (recorded traces: one run).
+Bytes are those of the arrays that the operators keep, as they are allocated (by doubling). All changes of the answer are
+computed, ends included.
 
 The generated trace has one row per link and millisecond, {SOURCES:,} sources, {DESTINATIONS} destinations of each on a
 link, {FTP:.0%} ftp and {TELNET:.0%} telnet; ftp's and telnet's sources on two links overlap in a tenth. The recorded
 traces are split into three links by destination; where a trace has no ftp or telnet, two other protocols (or ports)
-stand for the selective and the unselective one.
+stand for the selective and the unselective one. They are short: each is repeated till a link has {{longest:,}} rows, so that
+the operators' work is measured and not what it takes to call them.
 
 All three strategies have the same operators, compiled loops and buffers that are made well: `direct` keeps its rows in a
 calendar, partitioned by the planner, where the paper's scans a list, `negative-tuple` finds the row that ends by its hash.
@@ -40,11 +43,13 @@ READING = """## Where it differs from the paper, and why
   is (Figures 9 and 10). Here its result and its windows are in calendars, which look only at what expires. What is left
   to update-pattern awareness: windows are in FIFO rings, which neither link nor sort, and since the join's ends are
   known from its inputs, its results are not kept at all: when a row ends, the join probes once more and takes back what
-  it gave. With few results, filtering and storing the input is most of the work, and that is the same for all;
-  `negative-tuple` does all of it twice, selections included.
+  it gave. With few results, filtering and storing the input is most of the work, and that is the same for all (the table
+  of where the time goes says how much: selections, and what is done around operators); `negative-tuple` does all of it
+  twice, selections included.
 - **Query 2.** delta-star keeps one entry per value and looks at a value again only when the expiry that it waits for
   is over; `direct` and `negative-tuple` process the end of every input row. The gain grows with the rows per value.
-  Hashing each row and looking up its value, which all three must, is most of what is left, and bounds the ratio.
+  Hashing each row and looking up its value, which all three must, and what is done around operators are most of what is
+  left, and bound the ratio.
 - **Query 3.** In the paper a premature end scans a list, so that negative tuples win on large windows. Here the results
   of a negation are kept as counts by value in every strategy: a premature end costs what any other does, nothing need
   be chosen, and expirations by the clock stay cheaper than a row for each. Where a join keeps the results of a negation
@@ -52,23 +57,25 @@ READING = """## Where it differs from the paper, and why
 - **Query 4** is Query 2 twice, and a join of few rows. delta-star tells the join of values that come and go, and not of
   the rows that stand for them.
 - **Query 5.** Which form is faster turns with the window: the join's results grow with the square of the rows, so that
-  negation above the join is for small windows and selective joins, as the paper says. The optimizer knows rates and
-  numbers of distinct values, and takes values for uniform and independent. The generated trace nearly is so; in the
-  recorded ones a few hosts and ports have most of the rows, a join gives many times what is estimated, and the form
-  with the join below is taken where it should not be.
-- On recorded traces of a few thousand rows the batches are so small that the cost of calling operators, not of their
-  work, is measured.
+  negation above the join is for small windows and selective joins, as the paper says. Rates and numbers of distinct values
+  do not tell it on recorded traces, where a few hosts and ports have most of the rows and a join gives up to a hundred times
+  what even values would: the optimizer counts with the values that are frequent, and with what an insertion, an end that
+  is said and a probe were seen to take.
 """
 
 
 def write(results: dict[str, Any], page: Path = PAGE) -> Path:
     """Write the page."""
-    parts = [INTRODUCTION.format(rows=results["rows"], repeats=results["repeats"])]
+    parts = [
+        INTRODUCTION.format(rows=results["rows"], repeats=results["repeats"], longest=min(results["rows"], LONGEST))
+    ]
     mine = [result for result in results["results"] if result["trace"] == "generated"]
     for case in CASES:
         found = [result for result in mine if result["query"] == case.name]
         if found:
             parts.append(_query(case, found))
+    if results["breakdown"]:
+        parts.append(_breakdown(results["breakdown"]))
     if results["choices"]:
         parts.append(_choices(results["choices"]))
     parts.append(_ends(results["ends"]))
@@ -85,6 +92,8 @@ def write(results: dict[str, Any], page: Path = PAGE) -> Path:
         f"## State of the 60 s group-by benchmark\n\n`{state['sql']}` keeps {state['state_bytes']:,} bytes for "
         f"{state['window_rows']:,} rows in its window, ten rows to a group: {state['bytes_per_row']:g} bytes per row.\n"
     )
+    if results["checkpoint"]:
+        parts.append(_checkpoint(results["checkpoint"]))
     held = "\n".join(f"| {claim['claim']} | {'yes' if claim['held'] else 'no'} |" for claim in results["claims"])
     parts += [
         f"## What was to be shown\n\nIn parentheses, what was asked for.\n\n| claim | held |\n|---|---|\n{held}\n"
@@ -155,7 +164,10 @@ def _ends(results: Sequence[dict[str, Any]]) -> str:
 def _choices(choices: Sequence[dict[str, Any]]) -> str:
     lines = [
         "## Query 5: what the optimizer takes\n",
-        "The streams' rates and distinct counts are declared as the trace has them; both forms run update-pattern-aware.\n",
+        (
+            "The streams' rates, distinct counts and frequent values are those that a look at the trace finds; both forms run\n"
+            "update-pattern-aware, side by side, and of three runs the best counts.\n"
+        ),
         "| trace | rows per window | taken | below, ms | above, ms | to the faster |",
         "|---|---|---|---|---|---|",
     ]
@@ -166,4 +178,44 @@ def _choices(choices: Sequence[dict[str, Any]]) -> str:
             f"| {choice['trace']} | {choice['window_rows']:,} | {taken} | {times['q5-below']:.3f} | "
             f"{times['q5-above']:.3f} | {choice['ratio']:.2f} |"
         )
+    return "\n".join(lines) + "\n"
+
+
+def _breakdown(parts: Sequence[dict[str, Any]]) -> str:
+    """The table of what each part takes, by query and strategy."""
+    names = list(dict.fromkeys(name for one in parts for taken in one["us_per_row"].values() for name in taken))
+    names.sort(key=lambda name: (name == REST, name != LEGS, name))
+    lines = [
+        "## Where the time goes\n",
+        (
+            f"Queries without negation at {parts[0]['window_rows']:,} rows per window: microseconds per row of input, in a run of\n"
+            f"its own for each strategy. `{LEGS}` are the legs right above the links; `{REST}` is what a shard does about its\n"
+            "operators: it puts rows in order, gives them their lives, lets them wait for the clock.\n"
+        ),
+        "| query | strategy | " + " | ".join(names) + " | in all |",
+        "|---|---|" + "---|" * (len(names) + 1),
+    ]
+    for one in parts:
+        for strategy, taken in one["us_per_row"].items():
+            cells = [f"{taken[name]:.3f}" if name in taken else "" for name in names]
+            lines.append(f"| {one['query']} | {strategy} | {' | '.join(cells)} | {sum(taken.values()):.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _checkpoint(written: Sequence[dict[str, Any]]) -> str:
+    lines = [
+        "## What a batch writes to the checkpoint\n",
+        (
+            f"The same query on Spark, in batches of {written[0]['batch_rows']:,} rows, once the window is full: bytes of the state\n"
+            "store's changes that commit with a batch, median, least and most of its last batches. What is written follows the\n"
+            "batch, since the log of its rows is all that is kept; operators' arrays are a cache.\n"
+        ),
+        "| rows per window | bytes per batch | least | most | bytes per row of the batch | bytes of working state |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {one['window_rows']:,} | {one['bytes_per_batch']:,} | {one['least']:,} | {one['most']:,} | "
+        f"{one['bytes_per_row']:g} | {one['state_bytes']:,} |"
+        for one in written
+    ]
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ gives, about 40 % is taken back before it expires. Real traces are read from fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ import pyarrow.csv as arrow_csv
 from pyarrow import parquet
 
 from sash.plan.catalog import Catalog, StreamEntry
-from sash.plan.statistics import observed
+from sash.plan.observation import seen
 from sash.plan.types import BIGINT, STRING, Field
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.memory import Ints
@@ -69,12 +69,7 @@ class Trace:
         """The links as streams, with what a look at the whole trace tells of them."""
         entries = {}
         for name, rows in self.links.items():
-            counts = {
-                field.name: pc.count_distinct(column).as_py()
-                for field, column in zip(SCHEMA, rows.columns, strict=True)
-                if field.name != "ts"
-            }
-            entries[name] = StreamEntry(name, SCHEMA, "ts", observed(len(rows), max(self.span, 1), counts))
+            entries[name] = StreamEntry(name, SCHEMA, "ts", seen(SCHEMA, rows.columns, max(self.span, 1), "ts"))
         return Catalog(entries)
 
     def batches(self, size: int) -> Iterator[tuple[dict[str, ChangeBatch], dict[str, int]]]:
@@ -88,6 +83,20 @@ class Trace:
                 end = int(np.searchsorted(link.ts, cut, side="left"))
                 rows[name], begun[name] = link.slice(begun[name], end), end
             yield rows, dict.fromkeys(self.links, cut)
+
+    def only(self, links: Sequence[str]) -> Trace:
+        """The trace without its other links."""
+        return Trace(self.name, {name: self.links[name] for name in links}, self.selective, self.unselective)
+
+    def repeated(self, rows: int) -> Trace:
+        """The trace over and over, till its busiest link has so many rows; each turn begins where the last one ended."""
+        turns, period = -(-rows // self.rows), self.span + max(1, self.span // self.rows)
+        links = {}
+        for name, link in self.links.items():
+            ts = np.concatenate([link.ts + turn * period for turn in range(turns)])
+            columns = [pa.concat_arrays([column] * turns) for column in link.columns[1:]]
+            links[name] = ChangeBatch.stamped(ts, np.full(len(ts), FOREVER), (pa.array(ts), *columns))
+        return Trace(self.name, links, self.selective, self.unselective)
 
 
 def generated(rows: int, seed: int = 5) -> Trace:
