@@ -178,12 +178,20 @@ class Engine:
         """The registered streams and relations, by schema."""
         return self._catalog
 
-    def sql(self, text: str, strategy: str | None = None, join: str | None = None, tau: str | None = None) -> Query:
+    def sql(
+        self,
+        text: str,
+        strategy: str | None = None,
+        join: str | None = None,
+        tau: str | None = None,
+        buckets: int | None = None,
+    ) -> Query:
         """Plan a standing query over the registered streams and relations.
 
         `strategy` (the engine's, if not given) is how operators learn that rows have expired, `join` how inner joins of
         streams are run: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds", changes
-        are released at its multiples only, all since the last at once.
+        are released at its multiples only, all since the last at once. `buckets` limits the hash buckets that the windows
+        of a multi-way join have in all; without it there is a list for every key.
         """
         from sash.spark.plan import Inputs
 
@@ -191,6 +199,7 @@ class Engine:
             strategy or self.options.strategy,
             join or self.options.join,
             self.options.tau if tau is None else microseconds(tau, "tau"),
+            self.options.buckets if buckets is None else buckets,
         )
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)

@@ -140,6 +140,7 @@ def replay(
     shards: int = 2,
     join: str = "auto",
     tau: float | None = None,
+    buckets: int | None = None,
     patience: float | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
 ) -> Result:
@@ -151,7 +152,7 @@ def replay(
     do not tell. A relation is a list of rows, or, if its rows have `ts` and `_op`, of updates in the order of their times;
     those of `nrrs` are non-retroactive. `keys` names the key columns of relations that have such: there a `+` replaces.
     `join` is how inner joins of streams are run, `tau` the interval of lazy re-executions in `unit`: changes are released
-    at its multiples.
+    at its multiples. `buckets` is how many hash buckets the windows of a multi-way join have in all (None: one per key).
 
     `released` is simulated, event by event and whatever `batch` says. `delays` makes operators slow, by name (`Filter`,
     `Aggregate`, a stream's name, or a name from `counts`); `probe` is the period of time probing (None: always);
@@ -159,7 +160,7 @@ def replay(
     """
     if unit not in UNITS:
         raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
-    options = Options(strategy, join, None if tau is None else int(tau * UNITS[unit]))
+    options = Options(strategy, join, None if tau is None else int(tau * UNITS[unit]), buckets)
     if runtime == "spark" and delays:
         raise StrategyError("delays are simulated: use runtime='local'")
     if probe is not None and probe <= 0:
