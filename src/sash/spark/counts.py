@@ -2,14 +2,17 @@
 
 A note has one array: nine numbers for every operator of the plan, in the order of its stages; then how long after its
 instant a change left the last stage, by the wall clock: a histogram, the sum and the longest; then how often edges have
-changed the way in which they pass times on (piggybacking).
+changed the way in which they pass times on (piggybacking). Beside it, as JSON, is what the operators of the shard say of
+how they run.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,6 +94,25 @@ def packed(
     return [*numbers, *late.numbers, switches]
 
 
+def packed_remarks(stage: Stage, counts: Mapping[str, Counts]) -> str | None:
+    """What the operators of a shard say of how they run: [operator, shard, what, why] of each."""
+    said = [
+        (f"{stage.index}.{name}", shard, *remark)
+        for name, seen in counts.items()
+        for shard, remark in seen.said.items()
+    ]
+    return json.dumps(said) if said else None
+
+
+def read_remarks(packed: Sequence[str]) -> dict[str, dict[int, tuple[str, str]]]:
+    """The remarks of all notes, by operator and shard."""
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    for note in packed:
+        for name, shard, what, why in json.loads(note):
+            found.setdefault(name, {})[shard] = (what, why)
+    return found
+
+
 def observed(plan: PhysicalPlan) -> list[Column]:
     """The sums over all notes of a batch (of the longest delay, the largest), for Spark to observe."""
     from pyspark.sql import functions as sf
@@ -133,8 +155,8 @@ def read(names: Sequence[str], seen: Any) -> Reading:
     return Reading(operators, tuple(buckets), total / 1000, longest / 1000, switches)
 
 
-def counts_of(seen: Mapping[str, int]) -> Counts:
-    """The counts of an operator, by their parts."""
+def counts_of(seen: Mapping[str, int], said: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
+    """The counts of an operator, by their parts, with what its shards say."""
     return Counts(
         taken=seen["rows_in"],
         taken_negative=seen["rows_in_negative"],
@@ -144,6 +166,7 @@ def counts_of(seen: Mapping[str, int]) -> Counts:
         expired=seen["expired"],
         probes=seen["probes"],
         premature=seen["premature"],
+        said=dict(said),
     )
 
 

@@ -199,7 +199,7 @@ def _observed(packed: DataFrame, plan: PhysicalPlan) -> DataFrame:
     return packed.observe(
         METRICS,
         sf.min(sf.when(sf.col("stage") == len(plan.stages), sf.col("clock"))).alias("clock"),
-        sf.max("remark").alias("remark"),
+        sf.collect_list("remark").alias("remarks"),
         *(sf.sum(name).alias(name) for name in sums),
         *observed(plan),
     )

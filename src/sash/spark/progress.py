@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sash.physical.analyze import Actual
+from sash.physical.in_force import in_force
 from sash.physical.shard import BEGINNING, Counts
-from sash.spark.counts import EDGES, PARTS, counts_of, percentile, read
+from sash.spark.counts import EDGES, PARTS, counts_of, percentile, read, read_remarks
 from sash.state.changes import FOREVER
 
 METRICS = "sash"
@@ -24,6 +25,7 @@ class Progress:
         self._names = list(operators)
         self._totals = dict.fromkeys(_SUMMED, 0)
         self._operators = {name: dict.fromkeys(PARTS, 0) for name in operators}
+        self._said: dict[str, dict[int, tuple[str, str]]] = {}
         self._counted = -1
         self._last: dict[str, Any] = {"batch": None}
         self._first: tuple[int, dict[str, Counts]] | None = None
@@ -49,12 +51,16 @@ class Progress:
 
     def actual(self) -> Actual:
         """What the operators did, for EXPLAIN ANALYZE."""
-        counts = {name: counts_of(seen) for name, seen in self._operators.items()}
+        counts = {name: counts_of(seen, self._said.get(name, {})) for name, seen in self._operators.items()}
         rows = {name: seen["state_rows"] for name, seen in self._operators.items()}
         held, clock = self._last.get("state_bytes", 0), self._last.get("clock")
         if self._first is None or clock is None or clock <= self._first[0]:
             return Actual(counts, rows, held)
         return Actual(counts, rows, held, seconds=(clock - self._first[0]) / 1e6, before=self._first[1])
+
+    def _in_force(self) -> dict[str, list[dict[str, Any]]]:
+        """The orders of multi-way joins by operator: each with its shards, and why it is that."""
+        return {name: [found.as_json for found in in_force(shards)] for name, shards in self._said.items()}
 
     def _count(self, entry: Any) -> None:
         seen = entry["observedMetrics"][METRICS]
@@ -62,12 +68,14 @@ class Progress:
         millis = entry["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
             self._totals[part] += seen[part] or 0
+        for name, shards in read_remarks(seen["remarks"] or ()).items():
+            self._said.setdefault(name, {}).update(shards)
         rows = seen["rows_in"] or 0
         self._last = {
             "batch": entry["batchId"],
             "batch_ms": millis,
             "clock": seen["clock"],
-            **({"joins": seen["remark"]} if seen["remark"] else {}),
+            **({"joins": self._in_force()} if self._said else {}),
             **{part: seen[part] or 0 for part in (*_SUMMED, "state_rows", "state_bytes")},
             "rows_per_second": round(1000 * rows / millis, 1) if millis else None,
         }

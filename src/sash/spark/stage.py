@@ -31,7 +31,7 @@ from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, Str
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range, Rows
-from sash.spark.counts import Delays, packed
+from sash.spark.counts import Delays, packed, packed_remarks
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
@@ -245,8 +245,7 @@ class _ShardRun:
             yield from self._owner.outgoing(self._stage, self._shard, shard, taken, delays)
             self._write(shard, taken, arena)
             note.counts = self._owner.counts(self._stage, taken, shard, delays)
-            remarks = [counted.remark for counted in taken.counts.values() if counted.remark]
-            note.remark = "; ".join(remarks) or None
+            note.remark = packed_remarks(self._stage, taken.counts)
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             note.bad = sum(counts.refused for counts in taken.counts.values())
             del shard
