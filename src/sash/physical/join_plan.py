@@ -13,7 +13,7 @@ from sash.optimizer.join_order import allocate_buckets, choose_order, choose_ord
 from sash.plan.describe import COMPARISONS, describe
 from sash.plan.types import Schema
 
-TEST: Final = 3.0
+TEST: Final = 10.0
 """What a comparison of two rows in the loop nest is worth, in rows of a bucket that are passed over (measured).
 
 It is the same for all of them: each side's value, however dear its functions, is computed once, when its row comes.
