@@ -135,3 +135,13 @@ def test_orders_are_told_by_name() -> None:
         assert join.describe(orders) == ", ".join(join.names[j] for j in order)
     own = ((0, 1, 2, 3), (3, 2, 1, 0), (2, 1, 0, 3), (3, 0, 1, 2))
     assert join.describe(own).startswith("(")
+
+
+def test_a_run_says_what_is_in_force_in_all_of_its_shards() -> None:
+    rows = {name: [{"ts": ts, "k": ts % 7, "v": 1} for ts in range(9)] for name in "srq"}
+    sql = "SELECT a.v FROM s AS a, r AS b, q AS c WHERE a.k = b.k AND b.k = c.k WINDOW 5 SECONDS"
+    for shards, where in ((1, "the only shard"), (3, "all 3 shards")):
+        result = replay(sql, rows, unit="s", shards=shards)
+        (said,) = [seen.said for name, seen in result.counts.items() if name.endswith("MultiJoin")]
+        assert sorted(said) == list(range(shards))
+        assert f"in force in {where}: order {said[0][0]}, as planned" in result.explain()
