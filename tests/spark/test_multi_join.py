@@ -102,7 +102,7 @@ def test_differential_restarts_and_failures(
         try:
             running.await_termination()
             ((join, (found,)),) = running.progress()["joins"].items()
-            assert join == "0.1.MultiJoin"
+            assert join == "0.0.MultiJoin"
             assert sorted(found["order"].split(", ")) == sorted(NAMES)
             assert (found["shards"], found["why"]) == ([0, 1], "as planned")
             assert f"in force in all 2 shards: order {found['order']}, as planned" in running.explain()
