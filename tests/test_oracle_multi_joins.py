@@ -29,6 +29,12 @@ def test_every_form(case: Case, join: str, tau: int | None) -> None:
     assert_oracle(case, join=join, tau=tau, shards=shards, batch=3)
 
 
+@pytest.mark.parametrize(("join", "tau"), [("auto", None), ("lazy-hash", 3)])
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_few_buckets(case: Case, join: str, tau: int | None) -> None:
+    assert_oracle(case, join=join, tau=tau, buckets=7, shards=2, batch=4)
+
+
 @pytest.mark.parametrize("shards", [1, 2, 3, 5])
 @pytest.mark.parametrize("batch", [None, 1, 4])
 @pytest.mark.parametrize("case", [COMMON, CHAIN, HYBRID], ids=lambda case: case.name)
@@ -131,7 +137,16 @@ def test_worked_example_is_released_at_its_re_execution(
 
 
 @pytest.mark.parametrize(
-    "options", [{"join": "sideways"}, {"join": "lazy-hash"}, {"join": "eager-nlj", "tau": 1}, {"tau": 0}]
+    "options",
+    [
+        {"join": "sideways"},
+        {"join": "lazy-hash"},
+        {"join": "eager-nlj", "tau": 1},
+        {"tau": 0},
+        {"buckets": 0},
+        {"buckets": 9, "join": "eager-nlj"},
+        {"buckets": 9, "join": "binary"},
+    ],
 )
 def test_options_that_make_no_sense_are_refused(options: Any) -> None:
     with pytest.raises(StrategyError):

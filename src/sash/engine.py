@@ -193,14 +193,17 @@ class Engine:
         tau: str | None = None,
         partitions: int | None = None,
         purge: str | None = None,
+        buckets: int | None = None,
     ) -> Query:
         """Plan a standing query over the registered streams and relations.
 
         `strategy` (the engine's, if not given) is how operators learn that rows have expired, `join` how inner joins of
         streams are run: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds", changes
         are released at its multiples only, all since the last at once. `partitions` (the engine's, if not given) is the
-        number of partitions of calendar buffers; without either the planner sets it, by the rows that it expects. `purge` is how often joins that may do it lazily take
-        rows that have ended out of their state; not given, the optimizer chooses, and "0 seconds" is at once.
+        number of partitions of calendar buffers; without either the planner sets it, by the rows that it expects. `purge`
+        is how often joins that may do it lazily take rows that have ended out of their state; not given, the optimizer
+        chooses, and "0 seconds" is at once. `buckets` limits the hash buckets that the windows of a multi-way join have in
+        all; without it there is a list for every key.
         """
         from sash.spark.plan import Inputs
 
@@ -210,6 +213,7 @@ class Engine:
             self.options.tau if tau is None else microseconds(tau, "tau"),
             self.options.partitions if partitions is None else partitions,
             self.options.purge if purge is None else microseconds(purge, "purge"),
+            self.options.buckets if buckets is None else buckets,
         )
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)

@@ -145,6 +145,7 @@ def replay(
     join: str = "auto",
     tau: float | None = None,
     partitions: int | None = None,
+    buckets: int | None = None,
     patience: float | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
     statistics: Mapping[str, Statistics] | None = None,
@@ -159,9 +160,10 @@ def replay(
     those of `nrrs` are non-retroactive. `keys` names the key columns of relations that have such: there a `+` replaces.
     `join` is how inner joins of streams are run, `tau` the interval of lazy re-executions in `unit`: changes are released
     at its multiples. `partitions` is the number of partitions of calendar buffers, where the planner is not to set it.
-    `statistics` is what is known of streams and relations, by name: another run's `Result.statistics`, say, so that this
-    one is planned by what was seen there. `purge` is how often joins take out rows that have ended, in `unit`, where they
-    may do it lazily (0: at once, None: as the optimizer chooses).
+    `buckets` is how many hash buckets the windows of a multi-way join have in all (None: one per key). `statistics` is what
+    is known of streams and relations, by name: another run's `Result.statistics`, say, so that this one is planned by what
+    was seen there. `purge` is how often joins take out rows that have ended, in `unit`, where they may do it lazily (0: at
+    once, None: as the optimizer chooses).
 
     `released` is simulated, event by event and whatever `batch` says. `delays` makes operators slow, by name (`Filter`,
     `Aggregate`, a stream's name, or a name from `counts`); `probe` is the period of time probing (None: always);
@@ -170,7 +172,7 @@ def replay(
     if unit not in UNITS:
         raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
     every, purged = (None if given is None else int(given * UNITS[unit]) for given in (tau, purge))
-    options = Options(strategy, join, every, partitions, purged)
+    options = Options(strategy, join, every, partitions, purged, buckets)
     if runtime == "spark" and delays:
         raise StrategyError("delays are simulated: use runtime='local'")
     if probe is not None and probe <= 0:

@@ -63,10 +63,11 @@ def test_calendars_pay_where_few_ends_are_premature(monkeypatch: pytest.MonkeyPa
     rows = streams([(2000, 0.01)])
     fixed, adaptive = (run(rows, monkeypatch, calendar=False, fixed=fixed) for fixed in (True, False))
     assert bag(fixed) == bag(adaptive)
-    assert fixed.counts[NEGATION].remark == "ends by negative tuples as planned"
-    assert "ends by calendar since" in adaptive.counts[NEGATION].remark
-    assert "change 1:" in adaptive.counts[NEGATION].remark
-    assert f"actual: {adaptive.counts[NEGATION].remark}" in adaptive.explain()
+    assert fixed.counts[NEGATION].said == {0: ("ends by negative tuples", "as planned")}
+    ((way, why),) = adaptive.counts[NEGATION].said.values()
+    assert way == "ends by calendar"
+    assert "(change 1):" in why
+    assert f"in force in the only shard: {way}, {why}" in adaptive.explain()
     saved = fixed.counts[JOIN].taken - adaptive.counts[JOIN].taken
     assert saved > 0.3 * fixed.counts[JOIN].taken
     assert adaptive.counts[JOIN].probes < saved
@@ -77,9 +78,10 @@ def test_negative_tuples_pay_where_many_ends_are_premature(monkeypatch: pytest.M
     rows = streams([(600, 0.01), (900, 1.0)])
     fixed, adaptive = (run(rows, monkeypatch, calendar=True, fixed=fixed) for fixed in (True, False))
     assert bag(fixed) == bag(adaptive)
-    assert fixed.counts[NEGATION].remark == "ends by calendar as planned"
-    assert "ends by negative tuples since" in adaptive.counts[NEGATION].remark
-    assert "change 1:" in adaptive.counts[NEGATION].remark
+    assert fixed.counts[NEGATION].said == {0: ("ends by calendar", "as planned")}
+    ((way, why),) = adaptive.counts[NEGATION].said.values()
+    assert way == "ends by negative tuples"
+    assert "(change 1):" in why
     spared = fixed.counts[JOIN].probes - adaptive.counts[JOIN].probes
     assert spared > 0.4 * fixed.counts[JOIN].probes
     assert spared > ends.SAID * (adaptive.counts[JOIN].taken - fixed.counts[JOIN].taken)
@@ -93,7 +95,7 @@ def test_a_share_that_wavers_about_the_border_changes_nothing(calendar: bool, mo
     rows = streams([filling, *((150, 0.225 + 0.025 * (-1) ** n) for n in range(8))])
     result = run(rows, monkeypatch, calendar=calendar, fixed=False)
     way = "calendar" if calendar else "negative tuples"
-    assert result.counts[NEGATION].remark == f"ends by {way} as planned"
+    assert result.counts[NEGATION].said == {0: (f"ends by {way}", "as planned")}
     given = result.counts[NEGATION].given - result.counts[NEGATION].given_negative
     assert 0.26 < result.counts[NEGATION].premature / given < 0.4
 
@@ -163,4 +165,4 @@ def test_few_rows_are_not_believed() -> None:
     assert not kept.calendar
     kept.observe(handed_over(1, 0), 1, 0, 7)
     assert kept.calendar
-    assert kept.remark == "ends by calendar since 7, change 1: 0% premature, 0.0 rows a partition"
+    assert kept.remark == ("ends by calendar", "since 7 (change 1): 0% premature, 0.0 rows a partition")

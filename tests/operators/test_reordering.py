@@ -47,8 +47,12 @@ def test_a_change_of_order_pays_and_does_not_show(monkeypatch: pytest.MonkeyPatc
     rows = streams([(300, {"s": 0.2, "r": 0.4, "q": 3.0}), (600, {"s": 3.0, "r": 0.4, "q": 0.2})])
     fixed, adaptive = (run(rows, adapt, monkeypatch) for adapt in (False, True))
     assert bag(fixed) == bag(adaptive)
-    assert "change" in adaptive.counts[JOIN].remark
-    assert "as planned" in fixed.counts[JOIN].remark
+    assert fixed.counts[JOIN].said == {0: ("order s, r, q", "as planned")}
+    ((order, why),) = adaptive.counts[JOIN].said.values()
+    assert order != "order s, r, q"
+    assert "change 1" in why
+    assert "times its rows" in why
+    assert f"in force in the only shard: {order}, {why}" in adaptive.explain()
     assert adaptive.counts[JOIN].probes < 0.8 * fixed.counts[JOIN].probes
 
 
@@ -56,16 +60,21 @@ def test_rates_that_waver_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     """Rates go up and down by a fifth: whatever order is found at first stays."""
     spans = [(100, {"s": 1.0 + 0.2 * (-1) ** n, "r": 1.0 - 0.2 * (-1) ** n, "q": 1.0}) for n in range(8)]
     result = run(streams(spans), True, monkeypatch)
-    assert result.counts[JOIN].remark.count("change") <= 1
-    assert "change 2" not in result.counts[JOIN].remark
+    ((_, why),) = result.counts[JOIN].said.values()
+    assert why == "as planned" or "change 1" in why
 
 
 class _Chooser:
     """Says that other orders cost a given share of those in force."""
 
+    names = ("a", "b")
+
     def __init__(self, share: float) -> None:
         self.share = share
         self.asked = 0
+
+    def describe(self, orders: Orders) -> str:
+        return str(orders)
 
     def choose(self, orders: Orders, figures: Figures) -> Choice:
         self.asked += 1

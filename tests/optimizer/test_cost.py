@@ -130,6 +130,23 @@ def test_buckets_shorten_scans_not_results() -> None:
     assert costs.scans((1, 2, 3), 1) == pytest.approx({2: 10, 3: 200})
 
 
+def test_tests_are_made_on_rows_that_are_equal() -> None:
+    """100 rows, 50 values: a scan of 100, and two rows that are put to a test worth 5; then one of two passes."""
+    graph = JoinGraph(JoinGraph.on_common_attribute([50, 50, 50]).equalities, {(2, 1): 0.5}, {(2, 1): 5.0})
+    costs = JoinCosts([1, 1, 1], [100, 100, 100], graph)
+    assert costs.scans((1, 2, 3), 1) == pytest.approx({2: 100 + 2 * 5, 3: 100})
+    assert costs.scans((1, 3, 2), 1) == pytest.approx({3: 100, 2: 2 * (100 + 2 * 5)})
+    assert costs.scans((3, 2, 1), 3) == pytest.approx({2: 100, 1: 2 * (100 + 2 * 5)})
+
+
+def test_lists_per_key_are_as_many_buckets_as_values() -> None:
+    """And where attributes differ, as many as the attribute has that is known."""
+    graph = JoinGraph(({1: 10.0, 2: 10.0}, {2: 50.0, 3: 50.0}), listed=True)
+    costs = JoinCosts([1, 1, 1], [100, 100, 100], graph)
+    assert costs.scans((1, 2, 3), 1) == pytest.approx({2: 10, 3: 10 * 2})
+    assert costs.scans((3, 2, 1), 3) == pytest.approx({2: 2, 1: 2 * 10})
+
+
 @pytest.mark.parametrize("count", range(3, 8))
 def test_new_rows_first_scale_better_than_naive(count: int) -> None:
     """Figure 2's streams: each window more multiplies the naive cost by about twice what it adds to the other."""

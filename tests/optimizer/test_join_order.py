@@ -97,11 +97,21 @@ def test_hashed_windows_are_innermost_in_the_hybrid() -> None:
     assert set(chosen.order[2:]) == {3, 4}
 
 
-def test_expensive_tests_come_early() -> None:
+def test_dear_tests_come_early_where_results_grow() -> None:
+    """Every loop doubles the results, so a dear test between 3 and 4 is made in the first loops."""
     streams: Streams = ([1, 1, 1, 1], [100] * 4, [50] * 4)
-    dear = choose_order(*streams, expense=[1, 1, 1, 40])
-    assert dear.order.index(4) < 2
-    assert choose_order(*streams).order.index(4) > 1
+    equalities = JoinGraph.on_common_attribute(streams[2]).equalities
+    dear = choose_order(*streams[:2], graph=JoinGraph(equalities, {(3, 4): 1.0}, {(3, 4): 40.0}))
+    assert set(dear.order[:2]) == {3, 4}
+    assert set(choose_order(*streams).order[:2]) != {3, 4}
+
+
+def test_dear_tests_come_late_where_results_shrink() -> None:
+    """Of a window's 100 rows one in five has a match in the next."""
+    streams: Streams = ([1, 1, 1, 1], [100] * 4, [500] * 4)
+    equalities = JoinGraph.on_common_attribute(streams[2]).equalities
+    dear = choose_order(*streams[:2], graph=JoinGraph(equalities, {(1, 2): 1.0}, {(1, 2): 4000.0}))
+    assert set(dear.order[:2]) != {1, 2}
 
 
 def test_lazy_order_is_that_of_longer_windows() -> None:
@@ -150,6 +160,14 @@ def test_fast_windows_get_more_buckets() -> None:
     assert spread[3] > max(spread[:3])
     order = choose_order(*streams).order
     assert eager_cost(order, *streams, spread) < eager_cost(order, *streams, equal)
+
+
+def test_only_what_is_looked_up_gets_buckets() -> None:
+    """1 and 2 are equal on an attribute; 3 is only compared, so no bucket would shorten its scans."""
+    graph = JoinGraph(({1: 50.0, 2: 50.0},), {(2, 3): 0.1})
+    one, two, three = allocate_buckets(30, [1, 1, 100], [100] * 3, graph=graph)
+    assert three == 1
+    assert one + two == 29
 
 
 def test_bucket_limits() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import sash.spark.plan
 import tests.spark.trouble
 from sash.engine import Engine
 from sash.testing import replay
-from tests.oracle.case import case
+from tests.oracle.case import Case, case
 from tests.oracle.check import assert_oracle
 from tests.oracle.fixed.multi_joins import CHAIN, COMMON, HYBRID
 from tests.spark.files import FolderSink, Rows, made_up_rows, write_batch
@@ -36,9 +37,24 @@ SIZES = (7, 40, 1, 60, 52)
 """How many rows of each stream the micro-batches have."""
 
 
+def uneven(case: Case) -> list[int]:
+    """A split of all rows into batches of one row, of many, of a few."""
+    rows = sum(map(len, case.streams.values()))
+    sizes: list[int] = []
+    for size in itertools.cycle((1, 11, 3)):
+        sizes.append(min(size, rows - sum(sizes)))
+        if sum(sizes) == rows:
+            return sizes
+    raise AssertionError
+
+
 @pytest.mark.parametrize(
     ("case", "options"),
-    [(COMMON, {"batch": 3}), (CHAIN, {"batch": 5}), (HYBRID, {"batch": None, "tau": 4, "join": "hybrid"})],
+    [
+        (COMMON, {"batch": uneven(COMMON)}),
+        (CHAIN, {"batch": 5, "buckets": 9}),
+        (HYBRID, {"batch": None, "tau": 4, "join": "hybrid"}),
+    ],
     ids=["common", "chain", "lazy hybrid"],
 )
 def test_oracle_on_spark(spark: SparkSession, case: Any, options: dict[str, Any]) -> None:
@@ -85,7 +101,11 @@ def test_differential_restarts_and_failures(
         running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
         try:
             running.await_termination()
-            assert "orders (" in running.progress()["remarks"]
+            ((join, (found,)),) = running.progress()["in_force"].items()
+            assert join == "0.0.MultiJoin"
+            assert sorted(found["what"].removeprefix("order ").split(", ")) == sorted(NAMES)
+            assert (found["shards"], found["why"]) == ([0, 1], "as planned")
+            assert f"in force in all 2 shards: {found['what']}, as planned" in running.explain()
         finally:
             running.stop()
     assert not list(trouble.iterdir()), "all of it happened"

@@ -21,6 +21,7 @@ SAMPLE = (
     ("unbounded_group", 4),
     ("rows_bursts_partitioned", 4),
     ("rows_first_last_joined", 5),
+    ("rows_everywhere", 12),
     ("paper1_q5_except", 4),
     ("keyed_full", 4),
     ("keyed_above_except", 4),

@@ -83,9 +83,9 @@ class Operator(ABC):
     """How many rows it has taken back before their time, at an instant at which none of the rows they come from ended."""
 
     @property
-    def remark(self) -> str:
-        """What there is to say about how it runs at present."""
-        return ""
+    def remark(self) -> tuple[str, str] | None:
+        """What it does at present that it may do otherwise at another time, and why; None if there is no such thing."""
+        return None
 
     @property
     def state_rows(self) -> int:

@@ -91,16 +91,14 @@ class Ending:
         return int(self._marks[_CHANGES])
 
     @property
-    def remark(self) -> str:
+    def remark(self) -> tuple[str, str]:
         """The way in force, and why."""
         way = f"ends by {'calendar' if self.calendar else 'negative tuples'}"
         if not self.changes:
-            return f"{way} as planned"
+            return way, "as planned"
         share, length = self._marks[_SHARE], self._marks[_LENGTH]
-        return (
-            f"{way} since {int(self._marks[_SINCE])}, change {self.changes}: {share:.0%} premature, {length:,.1f} rows a "
-            "partition"
-        )
+        since = f"since {int(self._marks[_SINCE])} (change {self.changes})"
+        return way, f"{since}: {share:.0%} premature, {length:,.1f} rows a partition"
 
     def observe(self, output: ChangeBatch, silent: int, premature: int, clock: int) -> None:
         """Count what was handed over, what ended without a word and what prematurely; see whether the other way pays."""

@@ -108,6 +108,7 @@ class MultiJoin(Operator):
         """Go by the orders in force."""
         operands = [side.operands for side in self._sides]
         self._program = compile_program(self._graph, self._indexes, self._reordering.orders, operands)
+        self._remark = f"order {self._reordering.described}", self._reordering.reason
 
     def _adapt(self, arrived: Sequence[int], clock: int) -> None:
         """Let the orders follow what has been observed."""
@@ -221,9 +222,8 @@ class MultiJoin(Operator):
                 keys.forget(codes[uses == 0])
 
     @property
-    def remark(self) -> str:
-        orders = " ".join("(" + ", ".join(str(j + 1) for j in order) + ")" for order in self._reordering.orders)
-        return f"orders {orders} {self._reordering.reason}"
+    def remark(self) -> tuple[str, str]:
+        return self._remark
 
     @property
     def state_rows(self) -> int:

@@ -8,6 +8,7 @@ over one, is not worth a change (paper 4, 5.4: fluctuating rates).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -29,7 +30,7 @@ PATIENCE: Final = 4096
 
 _SECOND = 1_000_000
 
-_SET, _SINCE, _OLD_COST, _COST, _CONSIDERED, _CHANGES = range(6)
+_SET, _SINCE, _OLD_COST, _COST, _CONSIDERED, _CHANGES, _MOVER, _FACTOR = range(8)
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,17 @@ class Figures:
         keys = [count for counts in self.keys for count in counts if count is not None]
         return [*self.rates, *self.rows, *keys]
 
+    @property
+    def subjects(self) -> list[tuple[str, int]]:
+        """What each of the values counts, and of which input."""
+        inputs = range(len(self.rates))
+        keys = [("keys", j) for counts in self.keys for j, count in enumerate(counts) if count is not None]
+        return [*(("rows/s", j) for j in inputs), *(("rows", j) for j in inputs), *keys]
+
 
 @dataclass(frozen=True)
 class Choice:
-    """Orders, one per origin; what they cost in rows looked at per second, and what those before them do; how many
+    """Orders, one per origin; what they cost in comparisons per second, and what those before them do; how many
     orders were costed."""
 
     orders: Orders
@@ -66,10 +74,19 @@ class Choice:
 
 
 class Chooser(Protocol):
-    """Whoever knows what orders cost."""
+    """Whoever knows what orders cost, and what the inputs are called."""
 
-    def choose(self, orders: Orders, figures: Figures) -> Choice:
-        """The best orders that are found for these figures, beside the orders in force."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the inputs are called."""
+        ...
+
+    def choose(self, orders: Orders, figures: Figures) -> Choice | None:
+        """The best orders that are found for these figures, beside the orders in force; None if these are to stay."""
+        ...
+
+    def describe(self, orders: Orders) -> str:
+        """The orders, by the inputs' names."""
         ...
 
 
@@ -79,10 +96,11 @@ class Reordering:
     def __init__(self, memory: Memory, planned: Orders, figures: Figures | None, chooser: Chooser | None) -> None:
         size = len(planned)
         self._chooser = chooser
-        self._marks = memory.array("marks", np.float64, _CHANGES + 1)
+        self._marks = memory.array("marks", np.float64, _FACTOR + 1)
         self._orders = memory.array("orders", np.int64, size * size)
         self._arrived = memory.array("arrived", np.int64, size + 1)
         self._figures = memory.array("figures", np.float64, 0 if figures is None else len(figures.values))
+        self._subjects = [] if figures is None else figures.subjects
         if not self._marks[_SET]:
             self._marks[_SET] = 1
             self._orders[:] = np.array(planned).ravel()
@@ -103,12 +121,22 @@ class Reordering:
     @property
     def reason(self) -> str:
         """Why the orders are those in force."""
-        if not self.changes:
+        if not self.changes or self._chooser is None:
             return "as planned"
+        counted, mine = self._subjects[int(self._marks[_MOVER])]
         return (
-            f"since {int(self._marks[_SINCE])}, change {self.changes}: looks at {self._marks[_COST]:,.0f} rows/s instead of "
-            f"{self._marks[_OLD_COST]:,.0f}, the least of {int(self._marks[_CONSIDERED])} orders"
+            f"since {int(self._marks[_SINCE])} (change {self.changes}): {self._chooser.names[mine]} had "
+            f"{self._marks[_FACTOR]:.3g} times its {counted} beside the others, so it makes "
+            f"{self._marks[_COST]:,.0f} comparisons/s instead of {self._marks[_OLD_COST]:,.0f}, "
+            f"the least of {int(self._marks[_CONSIDERED])} orders"
         )
+
+    @property
+    def described(self) -> str:
+        """The orders in force, by name where names are known, else by number from 1."""
+        if self._chooser is not None:
+            return self._chooser.describe(self.orders)
+        return "; ".join("(" + ", ".join(str(j + 1) for j in order) + ")" for order in self.orders)
 
     def count(self, arrived: Sequence[int], live: int, clock: int) -> float | None:
         """Count rows that came up to the clock, now that so many are live; the seconds that have been counted, once
@@ -134,10 +162,24 @@ class Reordering:
             return False
         self._figures[: len(new)] = new
         choice = self._chooser.choose(self.orders, figures)
-        if choice.old_cost < WORTH * choice.cost or choice.orders == self.orders:
+        if choice is None or choice.old_cost < WORTH * choice.cost or choice.orders == self.orders:
             return False
+        self._marks[_MOVER], self._marks[_FACTOR] = self._mover((new / old).tolist())
         self._orders[: len(self._orders)] = np.array(choice.orders).ravel()
         self._marks[_SINCE], self._marks[_OLD_COST], self._marks[_COST] = clock, choice.old_cost, choice.cost
         self._marks[_CONSIDERED] = choice.considered
         self._marks[_CHANGES] += 1
         return True
+
+    def _mover(self, ratios: Sequence[float]) -> tuple[int, float]:
+        """The figure that moved most beside the others of its kind, and by which factor.
+
+        What moves them all alike, as when a plan for the whole stream meets one shard of it, asks for no other order.
+        """
+        moved: dict[int, float] = {}
+        for kind in dict.fromkeys(counted for counted, _ in self._subjects):
+            places = [place for place, (counted, _) in enumerate(self._subjects) if counted == kind]
+            mean = sum(math.log(ratios[place]) for place in places) / len(places)
+            moved |= {place: math.log(ratios[place]) - mean for place in places}
+        most = max(moved, key=lambda place: abs(moved[place]))
+        return most, math.exp(moved[most])

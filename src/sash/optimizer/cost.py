@@ -14,14 +14,18 @@ streams, windows and tests share:
 - As in the paper, the outermost loop itself is not counted, nor are insertion and expiration: they do not depend on
   the order.
 
-Joins on different attributes, and other tests than equality, are described by a `JoinGraph`; `expense` says how many
-comparisons a test against a row of each window is worth.
+Joins on different attributes, and other tests than equality, are described by a `JoinGraph`. It also says what a test is
+worth in rows looked at: it is made, once both of its rows are bound, on those that are equal where they must be. So a dear
+test costs least where it is made for the fewest partial results, which is near the top if results grow from loop to loop.
+
+A hash table with a list for every key, as Sash's own have, is one with as many buckets as values (`listed`): only rows
+that match are looked at.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sash.errors import StatisticsError
@@ -32,11 +36,17 @@ class JoinGraph:
     """Which streams are joined on what, by stream number.
 
     Each of `equalities` is an attribute on which the named streams are all equal, with its number of distinct values
-    in each; `thetas` are other predicates between two streams, each with the share of pairs that pass it.
+    in each; `thetas` are other predicates between two streams, each with the share of pairs that pass it, and `expense`
+    is what testing a pair is worth, where it is worth anything. With `listed`, windows have a list for every key.
     """
 
     equalities: tuple[Mapping[int, float], ...]
     thetas: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    expense: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    listed: bool = False
+    _known: dict[tuple[str, frozenset[int], int], float] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @staticmethod
     def on_common_attribute(distinct: Sequence[float]) -> JoinGraph:
@@ -45,28 +55,55 @@ class JoinGraph:
 
     def share(self, joined: Iterable[int], stream: int) -> float:
         """The share of a window's rows that match a result of the streams that are already joined."""
+        present = frozenset(joined)
+        return self._once(
+            "share", present, stream, lambda: self.equal(present, stream) * self._passing(present, stream)
+        )
+
+    def equal(self, joined: Iterable[int], stream: int) -> float:
+        """The share of a window's rows that are equal to such a result in all that must be equal."""
         share = 1.0
-        present = set(joined)
+        present = frozenset(joined)
         for counts in self.equalities:
             met = [counts[number] for number in present if number in counts]
             if stream in counts and met:
                 share /= max(min(met), counts[stream])
-        for (one, other), passing in self.thetas.items():
-            if (one == stream and other in present) or (other == stream and one in present):
-                share *= passing
         return share
+
+    def _passing(self, present: frozenset[int], stream: int) -> float:
+        return math.prod(passing for pair, passing in self.thetas.items() if _meets(pair, present, stream))
+
+    def tests(self, joined: Iterable[int], stream: int) -> float:
+        """What the tests are worth that a row of the window, equal in all that must be, is put to."""
+        present = frozenset(joined)
+        return sum(worth for pair, worth in self.expense.items() if _meets(pair, present, stream))
+
+    def lists(self, joined: Iterable[int], stream: int) -> float:
+        """How many keys the stream has of an attribute that is known from those already joined; 1 if none is."""
+        present = frozenset(joined)
+        met = (counts[stream] for counts in self.equalities if stream in counts and not present.isdisjoint(counts))
+        return max(met, default=1.0)
 
     def equates(self, joined: Iterable[int], stream: int) -> bool:
         """Whether an attribute of the stream is known from those already joined, so that one bucket is enough."""
-        present = set(joined)
+        present = frozenset(joined)
         return any(stream in counts and not present.isdisjoint(counts) for counts in self.equalities)
 
     def links(self, joined: Iterable[int], stream: int) -> bool:
         """Whether any predicate connects the stream with those already joined."""
-        present = set(joined)
-        return self.equates(present, stream) or any(
-            (one == stream and other in present) or (other == stream and one in present) for one, other in self.thetas
-        )
+        present = frozenset(joined)
+
+        def linked() -> bool:
+            return self.equates(present, stream) or any(_meets(pair, present, stream) for pair in self.thetas)
+
+        return bool(self._once("links", present, stream, linked))
+
+    def _once(self, what: str, present: frozenset[int], stream: int, find: Callable[[], float]) -> float:
+        """What is found for streams that are joined and one more: asked of many orders, found once."""
+        key = (what, present, stream)
+        if key not in self._known:
+            self._known[key] = find()
+        return self._known[key]
 
     def from_origin(self, order: Sequence[int], origin: int) -> tuple[int, ...]:
         """The order in which a new row of a stream meets the others: it comes first, they follow in the global order,
@@ -88,7 +125,6 @@ class JoinCosts:
     graph: JoinGraph
     tau: float | None = None
     buckets: Sequence[int] | None = None
-    expense: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         size = len(self.rates)
@@ -97,7 +133,6 @@ class JoinCosts:
             ("windows", self.windows, 0.0),
             ("rates", self.rates, 0.0),
             ("buckets", self.buckets or [1] * size, 1.0),
-            ("expense", self.expense or [1.0] * size, 0.0),
         ):
             _require(len(values) == size, f"{name} has {len(values)} figures for {size} streams: give one for each")
             _require(
@@ -107,7 +142,7 @@ class JoinCosts:
         counts = [count for counted in self.graph.equalities for count in counted.values()]
         _require(all(count > 0 for count in counts), f"a count of distinct values is not positive: {counts}")
         named = {number for counted in self.graph.equalities for number in counted}
-        named |= {number for pair in self.graph.thetas for number in pair}
+        named |= {number for pair in (*self.graph.thetas, *self.graph.expense) for number in pair}
         _require(named <= set(self.streams), f"the join graph names streams other than 1 to {size}: {sorted(named)}")
         _require(self.tau is None or self.tau > 0, f"tau must be positive, not {self.tau}")
 
@@ -127,7 +162,8 @@ class JoinCosts:
         return size
 
     def scans(self, order: Sequence[int], origin: int) -> dict[int, float]:
-        """The rows of each window's loop that are looked at, per unit of time, for the new rows of one stream.
+        """The rows of each window's loop that are looked at, per unit of time, for the new rows of one stream; tests that
+        are dear count as rows too.
 
         The new rows stand where the order has their stream; eagerly each of them is joined on its own.
         """
@@ -140,11 +176,20 @@ class JoinCosts:
             joined = order[:place]
             rows = new if stream == origin else self.rows(stream)
             if place:
-                discount = self.buckets[stream - 1] if self.buckets and self.graph.equates(joined, stream) else 1
-                worth = self.expense[stream - 1] if self.expense else 1.0
-                looked[stream] = runs * partial * rows / discount * worth
+                looked[stream] = runs * partial * rows * self._looked(joined, stream)
             partial *= rows * self.graph.share(joined, stream)
         return looked
+
+    def _looked(self, joined: Sequence[int], stream: int) -> float:
+        """What looking through a window is worth per row that it has, once some are joined: its tests included."""
+        present = frozenset(joined)
+        found = 1.0
+        if self.buckets is not None and self.graph.equates(present, stream):
+            found = 1 / self.buckets[stream - 1]
+        elif self.buckets is None and self.graph.listed:
+            found = 1 / self.graph.lists(present, stream)
+        tests = self.graph.tests(present, stream)
+        return found + (self.graph.equal(present, stream) * tests if tests else 0.0)
 
     def of_origin(self, order: Sequence[int], origin: int) -> float:
         """The cost of the new rows of one stream, joined in exactly this order."""
@@ -227,6 +272,12 @@ def _costs(
         len(distinct) == len(rates), f"distinct has {len(distinct)} figures for {len(rates)} streams: give one for each"
     )
     return JoinCosts(rates, windows, JoinGraph.on_common_attribute(distinct), tau, buckets)
+
+
+def _meets(pair: tuple[int, int], present: frozenset[int], stream: int) -> bool:
+    """Whether the one of a pair is the stream, and the other is there."""
+    one, other = pair
+    return (one == stream and other in present) or (other == stream and one in present)
 
 
 def _require(holds: bool, message: str) -> None:

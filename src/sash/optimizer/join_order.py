@@ -2,8 +2,7 @@
 
 1. Selectivity: the two windows with the smallest join come first; of these the faster stream, since new rows of every
    other stream meet the first window. Each next window is the one with the smallest binary join with those before it,
-   as far as the join graph allows. Hashed windows and costly tests are seen as their scans are: a bucket is smaller
-   than its window, a costly test is worth several comparisons.
+   as far as the join graph allows. Hashed windows are seen as their scans are: a bucket is smaller than its window.
 2. Fast streams (above the mean rate), the fastest first, move up for as long as some place there costs less.
 3. The extension: any stream, the fastest first, moves to any other place if that costs less, until no such move is
    left or 2 n^2 orders have been costed. Steps 1 and 2 alone come within 1.2 times the best order in only two thirds
@@ -51,14 +50,13 @@ def choose_order(
     *,
     tau: float | None = None,
     buckets: Sequence[int] | None = None,
-    expense: Sequence[float] | None = None,
     graph: JoinGraph | None = None,
 ) -> Ordering:
     """A good global order, for new rows first: eager, or lazy with tau.
 
     Without a graph all streams are joined on one attribute, with `distinct` values in each window.
     """
-    costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets, expense)
+    costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets)
     search = Search(rates, costs.new_first)
     order = search.run(_starts(costs, {stream: costs.rows(stream) for stream in costs.streams}))
     return Ordering(order, search.costed[order], len(search.costed))
@@ -71,12 +69,11 @@ def choose_orders(
     *,
     tau: float,
     buckets: Sequence[int] | None = None,
-    expense: Sequence[float] | None = None,
     graph: JoinGraph | None = None,
 ) -> GeneralOrdering:
     """Good orders for the general lazy join, one per origin; an origin's new rows may stand anywhere in its order."""
-    costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets, expense)
-    shared = choose_order(rates, windows, distinct, tau=tau, buckets=buckets, expense=expense, graph=graph)
+    costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets)
+    shared = choose_order(rates, windows, distinct, tau=tau, buckets=buckets, graph=graph)
     orders, cost, considered = [], 0.0, shared.considered
     for origin in costs.streams:
         sizes = {stream: costs.rows(stream) for stream in costs.streams}
@@ -93,11 +90,12 @@ def allocate_buckets(
     limit: int,
     rates: Sequence[float],
     windows: Sequence[float],
-    distinct: Sequence[float],
+    distinct: Sequence[float] = (),
     *,
     order: Sequence[int] | None = None,
     tau: float | None = None,
     upkeep: float = 0.0,
+    graph: JoinGraph | None = None,
 ) -> tuple[int, ...]:
     """At most `limit` hash buckets in all, spread over the windows so that the join costs least (6.5).
 
@@ -107,14 +105,18 @@ def allocate_buckets(
     """
     if limit < len(rates):
         raise StatisticsError(f"{limit} buckets are too few for {len(rates)} windows: each takes at least one")
-    costs = JoinCosts(rates, windows, _graph(rates, distinct, None), tau)
-    chosen = order or choose_order(rates, windows, distinct, tau=tau).order
+    joined = _graph(rates, distinct, graph)
+    costs = JoinCosts(rates, windows, JoinGraph(joined.equalities, joined.thetas), tau)
+    chosen = order or choose_order(rates, windows, tau=tau, graph=costs.graph).order
+    values = {stream: costs.graph.lists(costs.streams, stream) for stream in costs.streams}
     scanned = dict.fromkeys(costs.streams, 0.0)
     for origin in costs.streams:
-        for stream, rows in costs.scans(costs.graph.from_origin(chosen, origin), origin).items():
-            scanned[stream] += rows
+        path = costs.graph.from_origin(chosen, origin)
+        for stream, rows in costs.scans(path, origin).items():
+            if costs.graph.equates(path[: path.index(stream)], stream):
+                scanned[stream] += rows
     buckets = dict.fromkeys(costs.streams, 1)
-    gains = [(-scanned[stream] / 2, stream) for stream in costs.streams if distinct[stream - 1] >= 2]
+    gains = [(-scanned[stream] / 2, stream) for stream in costs.streams if values[stream] >= 2]
     heapq.heapify(gains)
     left = limit - len(rates)
     while left and gains and -gains[0][0] > upkeep:
@@ -122,7 +124,7 @@ def allocate_buckets(
         buckets[stream] += 1
         left -= 1
         count = buckets[stream]
-        if count < distinct[stream - 1]:
+        if count < values[stream]:
             heapq.heappush(gains, (-scanned[stream] / (count * (count + 1)), stream))
     return tuple(buckets[stream] for stream in costs.streams)
 
@@ -135,12 +137,19 @@ def _graph(rates: Sequence[float], distinct: Sequence[float], graph: JoinGraph |
 
 def _starts(costs: JoinCosts, sizes: dict[int, float]) -> list[tuple[int, ...]]:
     """The orders by binary selectivity: of all windows and, if some are hashed, with these innermost."""
-    scans = {stream: size / (costs.buckets[stream - 1] if costs.buckets else 1) for stream, size in sizes.items()}
-    first = _by_selectivity(costs, scans)
-    hashed = [stream for stream in first if costs.buckets and costs.buckets[stream - 1] > 1]
+    parts = {stream: _parts(costs, stream) for stream in sizes}
+    first = _by_selectivity(costs, {stream: size / parts[stream] for stream, size in sizes.items()})
+    hashed = [stream for stream in first if parts[stream] > 1]
     if not hashed or len(hashed) == len(first):
         return [first]
     return [first, (*(stream for stream in first if stream not in hashed), *hashed)]
+
+
+def _parts(costs: JoinCosts, stream: int) -> float:
+    """Into how many buckets, or lists, a window is split."""
+    if costs.buckets is not None:
+        return costs.buckets[stream - 1]
+    return costs.graph.lists(costs.streams, stream) if costs.graph.listed else 1.0
 
 
 def _by_selectivity(costs: JoinCosts, scans: dict[int, float]) -> tuple[int, ...]:
@@ -151,9 +160,6 @@ def _by_selectivity(costs: JoinCosts, scans: dict[int, float]) -> tuple[int, ...
 
     def speed(stream: int) -> tuple[float, int]:
         return (-costs.rates[stream - 1], stream)
-
-    def dear(stream: int) -> float:
-        return -(costs.expense[stream - 1] if costs.expense else 1.0)
 
     if len(scans) == 1:
         return tuple(scans)
@@ -166,7 +172,6 @@ def _by_selectivity(costs: JoinCosts, scans: dict[int, float]) -> tuple[int, ...
                 scans.keys() - order,
                 key=lambda stream: (
                     not costs.graph.links(order, stream),
-                    dear(stream),
                     min(joined(other, stream) for other in order),
                     speed(stream),
                 ),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sash.physical.explain import rounded
+from sash.physical.in_force import in_force
 from sash.physical.nodes import Operation, PhysicalPlan, walk
 from sash.physical.shard import Counts
 
@@ -46,8 +47,8 @@ def remarks(plan: PhysicalPlan, actual: Actual) -> dict[int, list[str]]:
         operations = [node for node in walk(stage.root) if isinstance(node, Operation)]
         for place, node in enumerate(operations):
             name = f"{stage.index}.{place}.{node.operator}"
-            remark = actual.counts.get(name, Counts()).remark
-            said[id(node)] = [_actual(name, actual), *([f"actual: {remark}"] if remark else []), *_expected(node)]
+            shards = actual.counts.get(name, Counts()).said
+            said[id(node)] = [_actual(name, actual), *_expected(node), *(found.text for found in in_force(shards))]
     return said
 
 

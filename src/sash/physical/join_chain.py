@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -43,8 +44,15 @@ def take_apart(node: Node) -> Chain:
             return _joined(node)
         case _:
             pass
-    outputs = tuple(Column(place, field.name, field.dtype) for place, field in enumerate(node.schema))
-    return Chain((node,), (), outputs)
+    return _alone(node)
+
+
+def _alone(node: Node) -> Chain:
+    return Chain((node,), (), _columns(node))
+
+
+def _columns(node: Node) -> tuple[Column, ...]:
+    return tuple(Column(place, field.name, field.dtype) for place, field in enumerate(node.schema))
 
 
 def _stays(node: Node) -> bool:
@@ -53,7 +61,8 @@ def _stays(node: Node) -> bool:
 
 
 def _joined(node: Join) -> Chain:
-    left, right = take_apart(node.left), take_apart(node.right)
+    left = _keyed(node.left, [one for one, _ in node.keys])
+    right = _keyed(node.right, [other for _, other in node.keys])
     border, size = len(left.places), len(left.places) + len(right.places)
     moved = {place: place + border for place in range(size - border)}
     outputs = (*left.outputs, *(remap(output, moved) for output in right.outputs))
@@ -63,6 +72,39 @@ def _joined(node: Join) -> Chain:
     if node.condition is not None:
         conditions += [substitute(part, outputs) for part in conjuncts(node.condition)]
     return Chain((*left.inputs, *right.inputs), tuple(conditions), outputs)
+
+
+def _keyed(side: Node, keys: Sequence[int]) -> Chain:
+    """A side of a join as a chain in which its keys are columns: one that is computed from a single input becomes a column
+    of that input. Where that cannot be, the side is joined by itself first, and its result is one input."""
+    chain = take_apart(side)
+    for key in keys:
+        value = chain.outputs[key]
+        if isinstance(value, Column):
+            continue
+        owners = {chain.places[index][0] for index in columns_of(value)}
+        if len(owners) != 1 or may_fail(value):
+            return _alone(side)
+        chain = _with_column(chain, owners.pop(), key)
+    return chain
+
+
+def _with_column(chain: Chain, number: int, output: int) -> Chain:
+    """The chain with an output, computed from one input, as a column of that input."""
+    places, given = chain.places, chain.inputs[number]
+    first = places.index((number, 0))
+    end = first + len(given.schema)
+    value, name = chain.outputs[output], f"_key{len(given.schema)}"
+    own = remap(value, {place: place - first for place in range(first, end)})
+    wider = Project(given, (*(field.name for field in given.schema), name), (*_columns(given), own))
+    moved = {place: place + (place >= end) for place in range(len(places))}
+    outputs = [remap(made, moved) for made in chain.outputs]
+    outputs[output] = Column(end, name, value.dtype)
+    return Chain(
+        (*chain.inputs[:number], wider, *chain.inputs[number + 1 :]),
+        tuple(remap(condition, moved) for condition in chain.conditions),
+        tuple(outputs),
+    )
 
 
 Place = tuple[int, int]

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from sash.operators.join_program import Graph
 from sash.operators.reordering import Choice, Figures, Orders
 from sash.optimizer.cost import JoinCosts, JoinGraph
-from sash.optimizer.join_order import choose_order, choose_orders
+from sash.optimizer.join_order import allocate_buckets, choose_order, choose_orders
 from sash.plan.describe import COMPARISONS, describe
 from sash.plan.types import Schema
+
+TEST: Final = 10.0
+"""What a comparison of two rows in the loop nest is worth, in rows of a bucket that are passed over (measured).
+
+It is the same for all of them: each side's value, however dear its functions, is computed once, when its row comes.
+"""
 
 
 @dataclass(frozen=True)
 class JoinPlan:
     """Inputs are numbered from 0. `order` is the one that `orders`, one per origin, come from where they have one.
 
-    `sizes` are the sizes of hash tables, where they are not to have one list per key; `pinned` orders never change.
+    `sizes` are the sizes of hash tables, where they are not to have one list per key: chosen where there may be only
+    `budget` buckets in all. `pinned` orders never change.
     """
 
     form: str
@@ -33,6 +40,7 @@ class JoinPlan:
     considered: int = 0
     sizes: tuple[int, ...] | None = None
     pinned: bool = False
+    budget: int | None = None
 
     @property
     def buckets(self) -> tuple[int, ...] | None:
@@ -41,13 +49,13 @@ class JoinPlan:
 
     @property
     def common_keys(self) -> list[tuple[int, ...]]:
-        """The columns that all inputs are equal on: each as one column per input."""
-        return [
+        """The columns that all inputs are equal on: each as one column per input, in an order that no estimate changes."""
+        return sorted(
             tuple(columns)
             for attribute in self.graph.attributes
             for columns in zip(*(key or () for key in attribute), strict=False)
             if None not in attribute
-        ]
+        )
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -59,13 +67,19 @@ class JoinPlan:
             "tau": self.tau,
             "buckets": self.buckets,
             "figures": self.figures,
-            "chooser": None if self.pinned else self,
+            "chooser": self,
         }
 
     def ordered(self, figures: Figures) -> JoinPlan:
         """The plan with the orders that are good by these figures."""
         costs = self._costs(figures)
         known: dict[str, Any] = {"tau": costs.tau, "buckets": costs.buckets, "graph": costs.graph}
+        if self.budget is not None and self.sizes is None:
+            order = choose_order(costs.rates, costs.windows, **known).order
+            sizes = allocate_buckets(
+                self.budget, costs.rates, costs.windows, graph=costs.graph, order=order, tau=costs.tau
+            )
+            return replace(self, sizes=sizes).ordered(figures)
         if self.form == "general-lazy-nlj":
             assert costs.tau is not None
             general = choose_orders(costs.rates, costs.windows, tau=costs.tau, buckets=costs.buckets, graph=costs.graph)
@@ -83,8 +97,24 @@ class JoinPlan:
         """The plan with a given order, for good, and hash tables of given sizes."""
         return replace(self, order=order, orders=self._orders(order), sizes=sizes, pinned=True)
 
-    def choose(self, orders: Orders, figures: Figures) -> Choice:
-        """The orders that are good by these figures, beside those in force."""
+    def describe(self, orders: Orders) -> str:
+        """The orders by name: the one that they come from, or where there is none, that of every origin."""
+        shared = self.order if orders == self.orders else self._shared(orders)
+        return self._named(shared) if shared else "; ".join(f"({self._named(order)})" for order in orders)
+
+    def _named(self, order: Sequence[int]) -> str:
+        return ", ".join(self.names[j] for j in order)
+
+    def _shared(self, orders: Orders) -> tuple[int, ...]:
+        """The order that the orders of all origins come from: the first one's, with that origin in its place."""
+        first, *rest = orders[0]
+        candidates = [(*rest[:place], first, *rest[place:]) for place in range(len(orders))]
+        return next((order for order in candidates if self._orders(order) == orders), ())
+
+    def choose(self, orders: Orders, figures: Figures) -> Choice | None:
+        """The orders that are good by these figures, beside those in force; None if these are pinned."""
+        if self.pinned:
+            return None
         best = self.ordered(figures)
         return Choice(best.orders, best.cost, self._costs(figures).any_order(_from_one(orders)), best.considered)
 
@@ -98,16 +128,14 @@ class JoinPlan:
             for counts in figures.keys
         )
         thetas: dict[tuple[int, int], float] = {}
+        expense: dict[tuple[int, int], float] = {}
         for theta, share in zip(self.graph.thetas, figures.shares, strict=True):
             pair = (theta.left.input + 1, theta.right.input + 1)
+            expense[pair] = expense.get(pair, 0.0) + TEST * thetas.get(pair, 1.0)
             thetas[pair] = thetas.get(pair, 1.0) * share
         tau = None if self.tau is None else self.tau / 1e6
-        buckets = self.buckets or [max(1, int(self._lists(figures, j))) for j in range(self.graph.inputs)]
-        return JoinCosts(figures.rates, figures.windows, JoinGraph(equalities, thetas), tau, buckets)
-
-    def _lists(self, figures: Figures, mine: int) -> float:
-        """How many lists the rows of an input are spread over."""
-        return max((counts[mine] or 1.0 for counts in figures.keys), default=1.0)
+        graph = JoinGraph(equalities, thetas, expense, listed=self.buckets is None)
+        return JoinCosts(figures.rates, figures.windows, graph, tau, self.buckets)
 
 
 def _from_zero(order: Sequence[int]) -> tuple[int, ...]:
@@ -135,11 +163,10 @@ def describe_join(plan: JoinPlan, schemas: Sequence[Schema]) -> str:
 
 
 def describe_order(plan: JoinPlan) -> str:
-    """The order in force, what it costs, and how many were costed to find it."""
-
-    def named(order: Sequence[int]) -> str:
-        return ", ".join(plan.names[j] for j in order)
-
-    text = named(plan.order) if plan.order else "; ".join(f"({named(order)})" for order in plan.orders)
+    """The order that was planned, what it costs, and how many were costed to find it; and how large hash tables are."""
     counted = "1 order" if plan.considered == 1 else f"{plan.considered} orders"
-    return f"{text}: looks at {plan.cost:,.0f} rows/s, the least of {counted}"
+    text = f"{plan.describe(plan.orders)}: {plan.cost:,.0f} comparisons/s, the least of {counted}"
+    if plan.sizes is None or plan.sizes != plan.buckets:
+        return text
+    tables = ", ".join(f"{name} {size}" for name, size in zip(plan.names, plan.sizes, strict=True))
+    return f"{text}; hash buckets: {tables}"

@@ -18,7 +18,8 @@ from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
 from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Operation, OutputExpiry, Physical
-from sash.plan.expressions import Column, Expression, columns_of, conjunction, remap
+from sash.plan.expense import in_turn
+from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node, Stream
 from sash.plan.options import Options
 from sash.plan.patterns import Pattern, pattern
@@ -105,11 +106,13 @@ class _Gathering:
         mine = [condition for condition in self._rest if columns_of(condition) <= have]
         self._rest = [condition for condition in self._rest if condition not in mine]
         places = self._places_in(parts)
-        checked = [(condition, theta) for condition in mine if (theta := comparison(condition, places)) is not None]
-        filters = [condition for condition in mine if all(condition is not known for known, _ in checked)]
-        graph = Graph(len(parts), self._attributes(parts), tuple(theta for _, theta in checked))
         values = {column: count for part in parts for column, count in part.values.items()}
         counts = [values.get(column, 1.0) for column in range(len(self._fields))]
+        checked = [(condition, theta) for condition in mine if (theta := comparison(condition, places)) is not None]
+        filters = [condition for condition in mine if all(condition is not known for known, _ in checked)]
+        # All cost the same in the loops, so what drops most rows is checked first.
+        checked.sort(key=lambda one: selectivity(one[0], counts))
+        graph = Graph(len(parts), self._attributes(parts), tuple(theta for _, theta in checked))
         figures = Figures(
             tuple(part.estimate.rate for part in parts),
             tuple(part.estimate.rows for part in parts),
@@ -132,12 +135,12 @@ class _Gathering:
         form = self._form(graph, [part.node for part in parts])
         tau = self._options.tau
         names = tuple(part.name for part in parts)
-        plan = JoinPlan(form, names, graph, columns, figures, tau).ordered(figures)
+        plan = JoinPlan(form, names, graph, columns, figures, tau, budget=self._options.buckets).ordered(figures)
         schema = node.schema if direct else tuple(self._fields[column] for column in kept)
         made: Physical = _operation(plan, [part.node for part in parts], schema)
         if direct and pattern(node) != made.pattern:
             made = replace(made, pattern=pattern(node))
-        made = self._above(made, kept, filters, outputs if last and not direct else (), node)
+        made = self._above(made, kept, in_turn(filters, counts), outputs if last and not direct else (), node)
         return _Part(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
 
     def _places_in(self, parts: Sequence[_Part]) -> list[tuple[int, int]]:
@@ -161,7 +164,12 @@ class _Gathering:
             for position, number in enumerate(members):
                 key[number] = tuple(places[position] for places in columns)
             attributes.append(tuple(key))
-        return tuple(attributes)
+        # Of several known keys a loop looks up the first: the one with the most values.
+        return tuple(sorted(attributes, key=lambda key: -self._most_values(key, parts)))
+
+    def _most_values(self, attribute: Attribute, parts: Sequence[_Part]) -> float:
+        keyed = zip(attribute, parts, strict=True)
+        return max(part.estimate.values(columns) for columns, part in keyed if columns is not None)
 
     def _form(self, graph: Graph, inputs: Sequence[Physical]) -> str:
         if self._options.join != "auto":
@@ -179,9 +187,8 @@ class _Gathering:
         node: Node,
     ) -> Physical:
         moved = {column: place for place, column in enumerate(kept)}
-        predicate = conjunction([remap(condition, moved) for condition in filters])
-        if predicate is not None:
-            arguments = {"predicate": predicate}
+        for condition in filters:
+            arguments = {"predicate": remap(condition, moved)}
             made = Operation("Filter", arguments, (made,), made.schema, made.expiry, made.pattern, made.horizon)
         if outputs:
             computed = {"expressions": tuple(remap(output, moved) for output in outputs)}

@@ -41,7 +41,8 @@ BEGINNING = -(2**62)
 class Counts:
     """Rows, positive and negative, that an operator took in and put out; the time messages that it heard, and how many rows
     expired in its buffers; the rows it looked at to find matches (a multi-way join counts them); those it took back before
-    their time, what it says about how it runs, and the rows that it left out because they took back what was not there."""
+    their time, the rows that it left out because they took back what was not there, and by shard what it does at present that
+    it may do otherwise, and why."""
 
     taken: int = 0
     taken_negative: int = 0
@@ -51,8 +52,8 @@ class Counts:
     expired: int = 0
     probes: int = 0
     premature: int = 0
-    remark: str = ""
     refused: int = 0
+    said: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
         """Count one call of the operator."""
@@ -76,8 +77,8 @@ class Counts:
         self.expired += other.expired
         self.probes += other.probes
         self.premature += other.premature
-        self.remark = other.remark or self.remark
         self.refused += other.refused
+        self.said.update(other.said)
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class Shard:
         self, plan: PhysicalPlan, stage: Stage, memory: Memory, relations: Relations, shard: int = 0, shards: int = 1
     ) -> None:
         self._stage = stage
+        self._number = shard
         self._tau = plan.tau
         self._windows: list[Window | None] = []
         self._updates: list[bool] = []
@@ -330,8 +332,8 @@ class Shard:
                 Counts(
                     probes=operator.probes - probes,
                     premature=operator.premature - premature,
-                    remark=operator.remark,
                     refused=operator.refused,
+                    said={} if operator.remark is None else {self._number: operator.remark},
                 )
             )
         for operator in self._operators:

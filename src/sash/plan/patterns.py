@@ -122,9 +122,13 @@ def _of_union(node: Union) -> Pattern:
 
 def is_static(node: Node) -> bool:
     """Whether the node is made of relations that never change."""
-    return all(
-        not isinstance(below, Stream) and not (isinstance(below, Relation) and below.changes) for below in walk(node)
-    )
+    match node:
+        case Stream():
+            return False
+        case Relation():
+            return not node.changes
+        case _:
+            return all(is_static(child) for child in node.children)
 
 
 def is_table(node: Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -69,8 +70,17 @@ def operator_counts(stage: Stage, counts: Mapping[str, Counts], state: Mapping[s
     return found
 
 
-def counts_of(seen: Mapping[str, int]) -> Counts:
-    """The counts of an operator, by their parts."""
+def remarks(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
+    """What the operators of a shard do that they may do otherwise, and why: by operator and shard."""
+    return {
+        f"{stage.index}.{name}": {str(shard): remark for shard, remark in seen.said.items()}
+        for name, seen in counts.items()
+        if seen.said
+    }
+
+
+def counts_of(seen: Mapping[str, int], said: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
+    """The counts of an operator, by their parts, with what its shards say."""
     return Counts(
         taken=seen["rows_in"],
         taken_negative=seen["rows_in_negative"],
@@ -80,6 +90,7 @@ def counts_of(seen: Mapping[str, int]) -> Counts:
         expired=seen["expired"],
         probes=seen["probes"],
         premature=seen["premature"],
+        said=dict(said),
     )
 
 

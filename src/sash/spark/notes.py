@@ -24,7 +24,8 @@ class Note:
 
     `clock` is how far the output is; `operators` has their counts; `delays` is how long after its instant a change left
     the last stage, by the wall clock: a histogram with their sum and the longest, in milliseconds; `switches` how often
-    edges have changed the way in which they pass times on (piggybacking).
+    edges have changed the way in which they pass times on (piggybacking); `in_force` what operators do that they may do
+    otherwise, and why, by operator and shard.
     """
 
     rows_in: int = 0
@@ -35,12 +36,12 @@ class Note:
     state_bytes: int = 0
     rebuilt: int = 0
     clock: int | None = None
-    remark: str | None = None
     operators: dict[str, dict[str, int]] = field(default_factory=dict)
     delays: list[int] = field(default_factory=list)
     delay_sum: int = 0
     delay_longest: int = 0
     switches: int = 0
+    in_force: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """What is not nothing, as JSON."""
@@ -61,9 +62,9 @@ def total(notes: Sequence[str], operators: Sequence[str], parts: Sequence[str]) 
     return Note(
         **{name: sum(getattr(note, name) for note in read) for name in _SUMMED},
         clock=min(clocks, default=None),
-        remark=max((note.remark for note in read if note.remark), default=None),
         operators={name: {part: _of(read, name, part) for part in parts} for name in operators},
         delays=delays.sum(axis=0).tolist(),
+        in_force=_in_force(read),
         delay_longest=max((note.delay_longest for note in read), default=0),
     )
 
@@ -75,3 +76,11 @@ _SUMMED = (
 
 def _of(notes: Sequence[Note], operator: str, part: str) -> int:
     return sum(note.operators[operator][part] for note in notes if operator in note.operators)
+
+
+def _in_force(notes: Sequence[Note]) -> dict[str, dict[str, tuple[str, str]]]:
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for note in notes:
+        for operator, shards in note.in_force.items():
+            found.setdefault(operator, {}).update(shards)
+    return found

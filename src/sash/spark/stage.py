@@ -31,7 +31,7 @@ from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, Str
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range, Rows
-from sash.spark.counts import Delays, operator_counts
+from sash.spark.counts import Delays, operator_counts, remarks
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.notes import Note
@@ -263,9 +263,8 @@ class _ShardRun:
             yield from self._owner.outgoing(self._stage, self._shard, shard, taken, note)
             self._write(shard, taken, arena)
             note.operators = operator_counts(self._stage, taken.counts, shard.operator_rows)
+            note.in_force = remarks(self._stage, taken.counts)
             note.switches = shard.switches
-            remarks = [counted.remark for counted in taken.counts.values() if counted.remark]
-            note.remark = "; ".join(remarks) or None
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
             note.bad = sum(counts.refused for counts in taken.counts.values())
             del shard

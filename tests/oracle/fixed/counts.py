@@ -151,6 +151,28 @@ CASES = (
         "SELECT a.v AS v, b.v AS w, c.v AS u FROM {s} AS a JOIN {r} AS b ON a.k = b.k JOIN {q} AS c ON b.k = c.k",
         {"s": last(3), "r": 8, "q": last(2, "q")},
     ),
+    *(
+        case(
+            f"rows_three_ways_{kind}",
+            f"SELECT a.ts AS ts, b.ts AS us, c.ts AS vs FROM {{s}} AS a {kind.upper()} JOIN {{r}} AS b ON a.k = b.k "
+            f"{kind.upper()} JOIN {{q}} AS c ON b.g = c.g",
+            {"s": last(3), "r": last(2, "r", "k"), "q": last(2, "q")},
+        )
+        for kind in ("left", "full")
+    ),
+    case(
+        "rows_everywhere",
+        "SELECT t.g AS g, COUNT(*) AS n, COUNT(p.v) AS m FROM (SELECT DISTINCT a.g AS g, b.v AS v FROM {s} AS a, {r} AS b, "
+        "{q} AS c WHERE a.k = b.k AND b.k = c.k EXCEPT SELECT g, v FROM {few}) AS t LEFT JOIN {each} AS p ON t.v = p.v "
+        "GROUP BY t.g",
+        {
+            "s": last(5),
+            "r": last(2, "r", "k"),
+            "q": last(4, "q"),
+            "few": last(2),
+            "each": last(1, "r", "g"),
+        },
+    ),
     case(
         "rows_of_a_stream_and_itself",
         "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a JOIN {s} AS b ON a.k = b.k AND a.ts < b.ts",
@@ -219,6 +241,14 @@ CASES = (
             ("INTERSECT", {"s": 9, "r": last(3, "r")}),
             ("INTERSECT ALL", {"s": last(4, "s", "g"), "r": last(4, "r")}),
         )
+    ),
+    *(
+        case(
+            f"rows_partitioned_{operator.lower().replace(' ', '_')}",
+            f"SELECT k, v FROM {{s}} {operator} SELECT k, v FROM {{r}}",
+            {"s": last(2, "s", "k"), "r": last(1, "r", "g")},
+        )
+        for operator in ("UNION ALL", "UNION", "EXCEPT", "INTERSECT")
     ),
     case(
         "rows_looked_up",

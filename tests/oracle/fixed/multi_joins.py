@@ -73,6 +73,24 @@ CASES = (
         "WHERE a.k = b.k AND b.k = c.k AND (a.v + b.v > c.v OR a.g < c.g)",
         {"s": 5, "r": 6, "q": 4},
     ),
+    case(
+        "four_way_rows",
+        f"SELECT {_TIMES}, d.v AS w FROM {{s}} AS a, {{r}} AS b, {{q}} AS c, {{p}} AS d "
+        "WHERE a.k = b.k AND b.k = c.k AND c.k = d.k AND a.v <= d.v",
+        {
+            "s": View("s", rows=4),
+            "r": View("r", rows=2, partition=("k",)),
+            "q": 6,
+            "p": View("p", rows=3),
+        },
+        streams=_STREAMS,
+    ),
+    case(
+        "three_way_dear_conditions",
+        f"SELECT {_TIMES} FROM {{s}} AS a, {{r}} AS b, {{q}} AS c WHERE a.k = b.k AND b.k = c.k AND a.v <> b.v "
+        "AND a.g || b.g LIKE '%b%' AND a.v + b.v + c.v < 40 AND CASE WHEN a.v > c.v THEN a.g ELSE c.g END < 'c'",
+        {"s": 7, "r": 6, "q": 8},
+    ),
     case("three_way_cross", f"SELECT {_TIMES} FROM {{s}} AS a, {{r}} AS b, {{q}} AS c", {"s": 1, "r": 2, "q": 3}),
     case(
         "three_way_columns_of_one_input_are_equal",
@@ -95,6 +113,13 @@ CASES = (
         "SELECT a.g AS g, COUNT(*) AS n, SUM(b.v) AS t FROM {s} AS a, {r} AS b, {q} AS c "
         "WHERE a.k = b.k AND b.k = c.k GROUP BY a.g",
         {"s": 5, "r": 6, "q": 4},
+    ),
+    case(
+        "four_way_computed_keys",
+        f"SELECT {_TIMES}, d.v AS w FROM {{s}} AS a JOIN {{r}} AS b ON a.k = b.k JOIN {{q}} AS c ON UPPER(b.g) = UPPER(c.g) "
+        "JOIN {p} AS d ON b.v + 1 = d.v + 1 AND LENGTH(a.g) = LENGTH(d.g)",
+        {"s": 6, "r": 7, "q": 5, "p": 9},
+        streams=_STREAMS,
     ),
     case(
         "three_way_computed",

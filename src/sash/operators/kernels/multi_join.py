@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.growth import grown
 from sash.state.changes import Signs
 from sash.state.jit import inlined, kernel
 from sash.state.memory import Array, Ints
@@ -88,7 +87,6 @@ def _valid_together(
     return True
 
 
-@kernel
 def advance(
     explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
     programs: Array, checks: Ints, emitted: Ints,
@@ -102,37 +100,31 @@ def advance(
     expiration, paper 4, 3.3). Results are written to `ts`, `exp`, `sign` (if the output is explicit) and, for input j,
     to row `emitted[j]` of `slots` (if not negative); with `tau` 0 they are in order of time. Returns their number, the
     (attribute, key) pairs that had no row at some instant, and the four arrays, longer ones if need was.
+
+    Not compiled itself: a compiled caller would be optimized together with all of the loop nest a second time, and an
+    array made in compiled code takes seconds more. It is called once a batch.
     """
-    events = 0
-    for j in range(len(inputs)):
-        events += stops[j] - starts[j]
-    dead = np.empty((2, events * len(index) + 1), np.int64)
+    dead = np.empty((2, int((stops - starts).sum()) * len(index) + 1), np.int64)
     done = np.zeros(4, np.int64)
     work = np.empty((6, len(inputs)), np.int64)
-    while _left(starts, stops):
-        # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
+    while (starts < stops).any():
         if done[_WANTED] > len(ts):
-            size = max(2 * len(ts), done[_WANTED])
-            ts, exp = grown(ts, size), grown(exp, size)
-            if explicit:
-                sign = grown(sign, size)
-            wider = np.empty((len(slots), size), np.int64)
-            wider[:, : done[_DONE]] = slots[:, : done[_DONE]]
-            slots = wider
+            size, made = max(2 * len(ts), int(done[_WANTED])), int(done[_DONE])
+            ts, exp, slots = (_longer(array, made, size) for array in (ts, exp, slots))
+            sign = _longer(sign, made, size) if explicit else sign
         _run(
             explicit, tau, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index,
             links, pack_at, packed, rows, lists, stats, work[0], work[1], work[2], work[3], work[4], work[5], done,
             dead, ts, exp, sign, slots,
         )  # fmt: skip
-    return done[_DONE], dead[:, : done[_DEAD]], ts, exp, sign, slots
+    return int(done[_DONE]), dead[:, : done[_DEAD]], ts, exp, sign, slots
 
 
-@kernel
-def _left(starts: Ints, stops: Ints) -> bool:
-    events = 0
-    for j in range(len(starts)):
-        events += stops[j] - starts[j]
-    return events > 0
+def _longer(array: Array, filled: int, size: int) -> Array:
+    """The array with room for `size` results, of which it has the first ones."""
+    longer = np.empty((*array.shape[:-1], size), array.dtype)
+    longer[..., :filled] = array[..., :filled]
+    return longer
 
 
 @kernel

@@ -15,6 +15,7 @@ from sash.optimizer.cost import JoinGraph
 from sash.optimizer.join_order import Search, choose_order
 from sash.optimizer.plan_cost import PlanCosts
 from sash.optimizer.rewriting import select
+from sash.plan.expense import expense
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, remap
 from sash.plan.failures import may_fail
 from sash.plan.nodes import Join, Node, Project, walk
@@ -115,13 +116,15 @@ class _Group:
         """Which inputs are joined on what, by number from 1."""
         counts = [count for leaf in self.inputs for count in costs.estimates(leaf).distinct]
         thetas: dict[tuple[int, int], float] = {}
+        dear: dict[tuple[int, int], float] = {}
         for part in self.parts:
             met = sorted({self.owners[column] for column in columns_of(part)})
             if len(met) == 2:
                 pair = (met[0], met[1])
                 thetas[pair] = thetas.get(pair, 1.0) * selectivity(part, counts)
+                dear[pair] = dear.get(pair, 0.0) + expense(part)
         equalities = tuple({self.owners[column]: counts[column] for column in known} for known in self.classes)
-        return JoinGraph(equalities, thetas)
+        return JoinGraph(equalities, thetas, dear)
 
     def tree(self, order: Sequence[int], graph: JoinGraph) -> tuple[Node, dict[int, int]]:
         """The inputs joined one after the other, and where each column is then."""

@@ -165,7 +165,7 @@ def table(figures: Figures) -> Group:
         ends.add_column(column, justify="left" if column == "in the end" else "right")
     for result in figures["ends"]:
         times = [f"{ms:.3f}" for ms in result["ms_per_1000"].values()]
-        ends.add_row(f"{result['premature']:.0%}", *times, result["remark"])
+        ends.add_row(f"{result['premature']:.0%}", *times, result["in_force"])
     return Group(shown, ends, told)
 
 

@@ -157,7 +157,7 @@ def _ends(results: Sequence[dict[str, Any]]) -> str:
     for result in results:
         cells = [f"{result['ms_per_1000'][way]:.3f}" for way in ways]
         cells += [f"{result['handed_over'][way]:,}" for way in ways]
-        lines.append(f"| {result['premature']:.0%} | {' | '.join(cells)} | {result['remark']} |")
+        lines.append(f"| {result['premature']:.0%} | {' | '.join(cells)} | {result['in_force']} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,47 @@
+"""What predicates are worth to test, and the order in which they are tested."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sash.plan.expense import expense, in_turn
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal
+
+A, B = Column(0, "a", pa.int64()), Column(1, "b", pa.int64())
+N, O = Column(2, "n", pa.string()), Column(3, "o", pa.string())
+COUNTS = [10.0, 10.0, 500.0, 4.0]
+
+
+def of(function: str, *arguments: Expression) -> Call:
+    return Call(function, arguments, pa.bool_())
+
+
+LESS = of("lt", A, B)
+SAME_TEXT = of("eq", N, Call("upper", (O,), pa.string()))
+LIKE = of("like", N, Literal("%x%", pa.string()))
+FAILING = of("gt", Call("divide", (A, B), pa.int64()), Literal(1, pa.int64()))
+
+
+def test_text_is_dearer_than_numbers_and_patterns_are_dearest() -> None:
+    chosen = Case(((LESS, N),), O, pa.string())
+    assert expense(LESS) < expense(of("lt", chosen, N)) < expense(LIKE)
+    assert expense(of("lt", Cast(N, pa.int64()), B)) > expense(LESS)
+    assert expense(of("and", LESS, LIKE)) > expense(LIKE)
+
+
+def test_cheap_conditions_come_first_and_what_may_fail_last() -> None:
+    other = of("ne", A, B)
+    assert in_turn([FAILING, LIKE, LESS, SAME_TEXT, other], COUNTS) == [
+        of("and", LESS, other),
+        SAME_TEXT,
+        LIKE,
+        FAILING,
+    ]
+
+
+def test_of_dear_conditions_the_one_that_drops_most_for_its_expense_comes_first() -> None:
+    """One value of 500 passes the equality, all but one of four the inequality."""
+    unequal = of("ne", O, Literal("x", pa.string()))
+    equal = of("eq", N, Literal("x", pa.string()))
+    assert in_turn([unequal, equal], COUNTS) == [equal, unequal]
+    assert in_turn([], COUNTS) == []
