@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sash.cli.session import quiet_engine, stopped_by
 from sash.errors import CatalogError, SashError, SqlSyntaxError
 from sash.session import Asked, Listed, Said, Session
-from sash.session.ground import OnPaper
+from sash.session.on_paper import OnPaper
 from sash.sql.script import read_script
 from sash.sql.statements import CreateQuery, Select, Statement
 
