@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
 from sash.durations import microseconds
 from sash.errors import CatalogError
 from sash.plan.catalog import Catalog
@@ -17,6 +15,7 @@ from sash.sql.statements import Attach, CreateQuery, CreateRelation, CreateStrea
 if TYPE_CHECKING:
     from sash.query import Query
     from sash.spark.sinks import Running
+    from sash.windows.snapshot import Snapshot as Answer
 
 _POLL = 0.1
 
@@ -78,7 +77,7 @@ class Ground(Protocol):
     def explain_snapshot(self, sql: str) -> str:
         """How a kept window would be read."""
 
-    def snapshot(self, sql: str, isolation: str) -> pa.Table | None:
+    def snapshot(self, sql: str, isolation: str) -> Answer | None:
         """Ask a kept window."""
 
     def configure(self, name: str, value: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
 from sash.session.ground import How, check_options, check_relation
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from sash.query import Query
     from sash.spark.sinks import Running
     from sash.spark.window_store import Keeping
+    from sash.windows.snapshot import Snapshot as Answer
 
 _POLL = 0.1
 
@@ -115,14 +114,14 @@ class OnEngine:
     def explain_snapshot(self, sql: str) -> str:
         return self.engine.windows.question(sql, registered=self.catalog.streams)[1]
 
-    def snapshot(self, sql: str, isolation: str) -> pa.Table | None:
+    def snapshot(self, sql: str, isolation: str) -> Answer | None:
         """A window that was just begun has nothing complete yet: it is given some time."""
         live = self.engine.windows.question(sql, registered=self.catalog.streams)[0].live
         keeping = self._kept.get(live.layout.name.lower())
         until = time.monotonic() + self._patience
         while keeping is not None and keeping.active and not live.manifest.live and time.monotonic() < until:
             time.sleep(_POLL)
-        return self.engine.snapshot(sql, isolation).table
+        return self.engine.snapshot(sql, isolation)
 
     def configure(self, name: str, value: str) -> None:
         self.engine.spark.conf.set(name, value)

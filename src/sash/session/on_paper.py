@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from sash.query import Query
     from sash.spark.sinks import Running
+    from sash.windows.snapshot import Snapshot as Answer
 
 
 class OnPaper:
@@ -159,7 +160,7 @@ class OnPaper:
         asked([sql], self._layouts, self._catalog.streams)
         return sql
 
-    def snapshot(self, sql: str, isolation: str) -> pa.Table | None:
+    def snapshot(self, sql: str, isolation: str) -> Answer | None:
         asked([sql], self._layouts, self._catalog.streams)
         return None
 

@@ -49,6 +49,7 @@ class Listed:
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,10 +177,15 @@ class Session:
             raise CatalogError(f"the window of {name} is already kept: DROP WINDOW {name} stops it")
 
     def _snapshot(self, statement: Snapshot) -> Reply:
-        table = self.ground.snapshot(statement.query.sql, self.settings.isolation)
-        if table is None:
+        answer = self.ground.snapshot(statement.query.sql, self.settings.isolation)
+        if answer is None:
             return Said("the snapshot can be asked")
-        return Listed(tuple(table.column_names), [tuple(row.values()) for row in table.to_pylist()])
+        return Listed(
+            tuple(answer.table.column_names),
+            [tuple(row.values()) for row in answer.to_pylist()],
+            f"as of window update {answer.update}, {answer.freshness:.1f} s ago; answered in "
+            f"{1000 * answer.response_time:.0f} ms",
+        )
 
     def _show(self, what: Kind) -> Listed:
         catalog = self.ground.catalog

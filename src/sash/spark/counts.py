@@ -1,6 +1,6 @@
 """Counts of operators and of output delays: how they ride in a note, are observed by Spark, and are read again.
 
-A note has one array: nine numbers for every operator of the plan, in the order of its stages; then how long after its
+A note has one array: ten numbers for every operator of the plan, in the order of its stages; then how long after its
 instant a change left the last stage, by the wall clock: a histogram, the sum and the longest; then how often edges have
 changed the way in which they pass times on (piggybacking).
 """
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 PARTS = (
     "rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "messages", "expired", "probes", "premature",
-    "state_rows",
+    "state_rows", "state_bytes",
 )  # fmt: skip
+_NOW = ("state_rows", "state_bytes")
+"""Of these the last is what counts; of the others, all that there were."""
+
 EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 """The upper ends of the histogram's buckets, in seconds; one more bucket is for what took longer."""
 
@@ -34,8 +37,7 @@ _SAMPLE = 4096
 _LONGEST = 24 * 3600 * 1000
 """What took longer counts as this, in milliseconds: such rows came from an archive."""
 
-_TAIL = len(EDGES) + 4
-"""Numbers after those of the operators: buckets, sum, longest, switches."""
+_LONGEST_DELAY = "delay max"
 
 
 def operator_names(plan: PhysicalPlan) -> list[str]:
@@ -77,17 +79,18 @@ def packed(
     plan: PhysicalPlan,
     stage: Stage,
     counts: Mapping[str, Counts],
-    state: Mapping[str, int],
+    state: Mapping[str, tuple[int, int]],
     late: Delays,
     switches: int,
 ) -> list[int]:
-    """The array of a note: what the operators of one stage did, its delays, and the switches of its edges."""
-    mine = {f"{stage.index}.{name}": (seen, state.get(name, 0)) for name, seen in counts.items()}
+    """The array of a note: what the operators of one stage did and keep (rows and bytes), its delays, and the switches
+    of its edges."""
+    mine = {f"{stage.index}.{name}": (seen, *state.get(name, (0, 0))) for name, seen in counts.items()}
     numbers: list[int] = []
     for name in operator_names(plan):
-        seen, rows = mine.get(name, (Counts(), 0))
+        seen, rows, held = mine.get(name, (Counts(), 0, 0))
         numbers += [seen.taken, seen.taken_negative, seen.given, seen.given_negative]
-        numbers += [seen.messages, seen.expired, seen.probes, seen.premature, rows]
+        numbers += [seen.messages, seen.expired, seen.probes, seen.premature, rows, held]
     return [*numbers, *late.numbers, switches]
 
 
@@ -95,14 +98,24 @@ def observed(plan: PhysicalPlan) -> list[Column]:
     """The sums over all notes of a batch (of the longest delay, the largest), for Spark to observe."""
     from pyspark.sql import functions as sf
 
-    size = len(operator_names(plan)) * len(PARTS) + _TAIL
+    named = aliases(operator_names(plan))
     return [
-        (sf.max if place == size - 2 else sf.sum)(sf.col("counts")[place]).alias(_alias(place)) for place in range(size)
+        (sf.max if name == _LONGEST_DELAY else sf.sum)(sf.col("counts")[place]).alias(name)
+        for place, name in enumerate(named)
     ]
 
 
-def _alias(place: int) -> str:
-    return f"n{place}"
+def aliases(names: Sequence[str]) -> list[str]:
+    """What each number of the array is called, for listeners of Spark's too: `0.1.Aggregate rows_in`, `delay 0.5`."""
+    of_operators = [f"{name} {part}" for name in names for part in PARTS]
+    return [
+        *of_operators,
+        *(f"delay {edge:g}" for edge in EDGES),
+        "delay more",
+        "delay sum",
+        _LONGEST_DELAY,
+        "switches",
+    ]
 
 
 @dataclass(frozen=True)
@@ -124,13 +137,18 @@ class Reading:
 
 def read(names: Sequence[str], seen: Any) -> Reading:
     """The counts in what Spark observed, as a row or a mapping."""
-    numbers = [int(seen[_alias(place)] or 0) for place in range(len(names) * len(PARTS) + _TAIL)]
+    numbers = [int(seen[alias] or 0) for alias in aliases(names)]
     operators = {
         name: dict(zip(PARTS, numbers[place * len(PARTS) : (place + 1) * len(PARTS)], strict=True))
         for place, name in enumerate(names)
     }
     *buckets, total, longest, switches = numbers[len(names) * len(PARTS) :]
     return Reading(operators, tuple(buckets), total / 1000, longest / 1000, switches)
+
+
+def added(known: Mapping[str, int], seen: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of an operator since the start, with those of another batch."""
+    return {part: seen[part] if part in _NOW else known[part] + seen[part] for part in PARTS}
 
 
 def counts_of(seen: Mapping[str, int]) -> Counts:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sash.physical.analyze import Actual
 from sash.physical.shard import BEGINNING, Counts
-from sash.spark.counts import EDGES, PARTS, counts_of, percentile, read
+from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile, read
 from sash.state.changes import FOREVER
 
 METRICS = "sash"
@@ -28,6 +28,7 @@ class Progress:
         self._last: dict[str, Any] = {"batch": None}
         self._first: tuple[int, dict[str, Counts]] | None = None
         self.delays: tuple[int, ...] = (0,) * (len(EDGES) + 1)
+        self.delay_sum = 0.0
 
     def take(self, entries: Sequence[Any]) -> list[dict[str, Any]]:
         """Count the batches of Spark's reports that are new; their progress."""
@@ -69,7 +70,7 @@ class Progress:
             "clock": seen["clock"],
             **({"joins": seen["remark"]} if seen["remark"] else {}),
             **{part: seen[part] or 0 for part in (*_SUMMED, "state_rows", "state_bytes")},
-            "rows_per_second": round(1000 * rows / millis, 1) if millis else None,
+            "rows_per_second": _rate(rows, millis),
         }
         if reading is None:
             return
@@ -80,11 +81,19 @@ class Progress:
             "max": reading.delay_longest,
         }
         self._last["switches"] = reading.switches
-        self._last["operators"] = reading.operators
+        self._last["operators"] = {name: _with_rate(counts, millis) for name, counts in reading.operators.items()}
+        self.delay_sum += reading.delay_sum
         self.delays = tuple(a + b for a, b in zip(self.delays, reading.delays, strict=True))
         for name, counts in reading.operators.items():
-            known = self._operators[name]
-            for part in PARTS:
-                known[part] = counts[part] if part == "state_rows" else known[part] + counts[part]
-        if self._first is None and BEGINNING < (seen["clock"] or 0) < FOREVER:
-            self._first = seen["clock"], {name: counts_of(counts) for name, counts in self._operators.items()}
+            self._operators[name] = added(self._operators[name], counts)
+        clock = seen["clock"]  # None as long as a stream has brought nothing
+        if self._first is None and clock is not None and BEGINNING < clock < FOREVER:
+            self._first = clock, {name: counts_of(counts) for name, counts in self._operators.items()}
+
+
+def _rate(rows: int, millis: int) -> float | None:
+    return round(1000 * rows / millis, 1) if millis else None
+
+
+def _with_rate(counts: dict[str, int], millis: int) -> dict[str, int | float | None]:
+    return {**counts, "rows_per_second": _rate(counts["rows_in"], millis)}

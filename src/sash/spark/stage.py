@@ -164,9 +164,11 @@ class Round(StatefulProcessor):
         width = len(self._layout.labels[stage.index])
         return Shard(self._plan, stage, arena.memory, self._relations, number, width)
 
-    def counts(self, stage: Stage, taken: Taken, shard: Shard, delays: Delays) -> list[int]:
-        """What a note says of the operators and of the delays."""
-        return packed(self._plan, stage, taken.counts, shard.operator_rows, delays, shard.switches)
+    def counts(self, stage: Stage, taken: Taken, shard: Shard, sizes: dict[str, int], delays: Delays) -> list[int]:
+        """What a note says of the operators and of the delays; `sizes` are the arena's files."""
+        held = shard.operator_bytes(sizes)
+        state = {name: (rows, held[name]) for name, rows in shard.operator_rows.items()}
+        return packed(self._plan, stage, taken.counts, state, delays, shard.switches)
 
     def number(self, stage: Stage, label: int) -> int:
         """Which shard of the stage the label stands for."""
@@ -244,10 +246,11 @@ class _ShardRun:
             delays = Delays()
             yield from self._owner.outgoing(self._stage, self._shard, shard, taken, delays)
             self._write(shard, taken, arena)
-            note.counts = self._owner.counts(self._stage, taken, shard, delays)
+            sizes = arena.memory.files
+            note.counts = self._owner.counts(self._stage, taken, shard, sizes, delays)
             remarks = [counted.remark for counted in taken.counts.values() if counted.remark]
             note.remark = "; ".join(remarks) or None
-            note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
+            note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, sum(sizes.values())
             note.bad = sum(counts.refused for counts in taken.counts.values())
             del shard
             arena.seal(self._state["nonce"])
