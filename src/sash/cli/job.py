@@ -131,7 +131,10 @@ def run_job(
         @cache
         def engine_of() -> Engine:
             log.say("starting Spark", checkpoint=place)
-            return stack.enter_context(quiet_engine(master, conf, place, shards))
+            engine = stack.enter_context(quiet_engine(master, conf, place, shards))
+            context = engine.spark.sparkContext
+            log.say("Spark is there", version=context.version, master=context.master, application=context.applicationId)
+            return engine
 
         problems = check(text, OnPaper(lambda: engine_of().spark))
         for problem in problems:
@@ -143,6 +146,8 @@ def run_job(
             log.say("metrics", url=engine.metrics(metrics_port))
         session = Session.on(engine)
         for statement in read_script(text):
+            if stop.is_set():
+                break
             try:
                 _tell(log, statement, session.execute(statement))
             except SqlSyntaxError as problem:
@@ -206,7 +211,8 @@ def _tell(log: Log, statement: Statement, reply: Said | Listed | Asked) -> None:
         log.say(reply.text)
     elif isinstance(reply, Listed):
         for row in reply.rows:
-            log.say("row", **dict(zip(reply.columns, row, strict=True)))
+            named = dict(zip(reply.columns, row, strict=True))
+            log.say("row", row=named if log.as_json else ", ".join(f"{name} {value}" for name, value in named.items()))
 
 
 def _complain(log: Log, path: Path, text: str, problem: SashError) -> None:
