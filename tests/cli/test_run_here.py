@@ -94,7 +94,7 @@ def test_statements_that_are_piped_into_the_shell(runner: CliRunner, home: Path)
     done = runner.invoke(app, ["sql"], input=text)
     assert done.exit_code == 1
     assert "stream sales is there" in done.stdout
-    assert "+ 1000000  item=1, n=1" in done.stdout
+    assert "+ 3000000  item=1, n=1" in done.stdout
     assert "ts BIGINT, item INT, price BIGINT" in done.stdout
     assert "  5 | SELECT nothing\n    |        ^" in done.stderr
 
