@@ -94,7 +94,7 @@ def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres
     assert killed.wait(60) == -signal.SIGKILL
 
     write(tmp_path / "sales", rows, 5, 9)
-    stopped = started("run", str(file), "--json", "--shards", "2", "--conf", "spark.app.id=my-own")
+    stopped = started("run", str(file), "--json", "--shards", "2", "--conf", "spark.app.name=my-own")
     assert events(stopped, "Spark is there")[-1]["application"] == "my-own"
     seen = events(stopped, "batch", 8)
     assert seen[-1]["total_late"] == 0

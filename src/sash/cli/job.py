@@ -139,7 +139,7 @@ def run_job(
             log.say("starting Spark", checkpoint=place)
             engine = stack.enter_context(quiet_engine(master, conf, place, shards))
             context = engine.spark.sparkContext
-            log.say("Spark is there", version=context.version, master=context.master, application=context.applicationId)
+            log.say("Spark is there", version=context.version, master=context.master, application=context.appName)
             return engine
 
         problems = check(text, OnPaper(lambda: engine_of().spark))
