@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TOOLS := $(VENV)/.tools
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -16,30 +17,36 @@ setup: $(STAMP)  ## make the virtual environment, and find or install Java 17+
 
 $(STAMP): pyproject.toml scripts/setup-python.sh
 	@scripts/setup-python.sh "$(PYTHON)" "$(VENV)"
+	@echo "sash: installing into $(VENV); this takes a minute or two, once" >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[postgres]'
+	@touch $@
+
+$(TOOLS): $(STAMP)
+	@echo "sash: installing what tests, checks and documentation need" >&2
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[test]'
 	@touch $@
 
 demo: setup  ## a continuous query over a stream of sales, for about a minute (ARGS="--plain": lines)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash demo $(ARGS)
 
-test: setup  ## all tests: first those without Spark, side by side, then those with (ARGS="tests/sql": just some)
+test: setup $(TOOLS)  ## all tests: first those without Spark, side by side, then those with (ARGS="tests/sql": just some)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && if [ -n "$(ARGS)" ]; then $(BIN)/python -m pytest $(ARGS); else \
 	$(BIN)/python -m pytest -m "not spark" -n 2 && $(BIN)/python -m pytest -m spark; fi
 
-check: $(STAMP)  ## format, lint, types, and who imports whom
+check: $(TOOLS)  ## format, lint, types, and who imports whom
 	$(BIN)/ruff format --check src tests examples scripts
 	$(BIN)/ruff check src tests examples scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(STAMP)  ## put the code into its form
+format: $(TOOLS)  ## put the code into its form
 	$(BIN)/ruff format src tests examples scripts
 	$(BIN)/ruff check --fix src tests examples scripts
 
-docs: $(STAMP)  ## build the documentation into site/
+docs: $(TOOLS)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-bench: setup  ## throughput and growth; takes a while (ARGS="--save": keep the figures in bench/results)
+bench: setup $(TOOLS)  ## throughput and growth; takes a while (ARGS="--save": keep the figures in bench/results)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash bench throughput $(ARGS) && $(BIN)/sash bench growth $(ARGS)
 
 clean:  ## remove the virtual environment, caches and what Spark left

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from sash.cli.job import check
 from sash.cli.main import app
 from sash.session import Session
-from sash.session.ground import OnPaper
+from sash.session.ground import How
+from sash.session.on_paper import OnPaper
 from sash.sql.script import read_script
 from sash.sql.statements import CreateStream, Select
 
@@ -90,7 +91,7 @@ class Reader:
             if isinstance(statement, CreateStream):
                 self.session.ground.catalog.streams.pop(statement.input.name.lower(), None)
             if isinstance(statement, Select):
-                assert self.session.ground.plan(statement.query.sql, "auto").explain()
+                assert self.session.ground.plan(statement.query.sql, How()).explain()
             else:
                 self.session.execute(statement)
 

@@ -17,11 +17,24 @@ class Query:
         self.active = active
 
     def progress(self) -> dict[str, Any]:
-        return {"batch": 3, "clock": 17, "state_rows": 5, "rows_per_second": None, "total_rows_in": 40, "total_late": 2}
+        return {
+            "batch": 3,
+            "clock": 17,
+            "state_rows": 5,
+            "rows_per_second": None,
+            "total_rows_in": 40,
+            "total_late": 2,
+            "delay_seconds": {"average": 0.4, "p50": 0.5, "p95": None, "p99": None, "max": 0.7},
+            "operators": {"0.1.Aggregate": {"rows_per_second": 12.5}},
+        }
 
     def operators(self) -> dict[str, dict[str, int]]:
-        parts = ("rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "expired", "state_rows")
-        return {"0.1.Aggregate": dict(zip(parts, range(1, 7), strict=True))}
+        parts = ("rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "expired", "state_rows", "state_bytes")
+        return {"0.1.Aggregate": dict(zip(parts, range(1, 8), strict=True))}
+
+    @property
+    def delay_sum(self) -> float:
+        return 2.5
 
     def delays(self) -> tuple[int, ...]:
         return (1, 2, *([0] * (len(EDGES) - 2)), 4)
@@ -40,6 +53,11 @@ def test_queries_and_operators_are_told_apart() -> None:
     assert 'sash_clock{query="q"} 17' in lines
     assert 'sash_operator_expired_total{query="q",stage="0",place="1",operator="Aggregate"} 5' in lines
     assert 'sash_operator_state_rows{query="q",stage="0",place="1",operator="Aggregate"} 6' in lines
+    assert 'sash_operator_state_bytes{query="q",stage="0",place="1",operator="Aggregate"} 7' in lines
+    assert 'sash_operator_rows_per_second{query="q",stage="0",place="1",operator="Aggregate"} 12.5' in lines
+    assert 'sash_batch_delay_seconds{query="q",quantile="0.5"} 0.5' in lines
+    assert 'sash_batch_delay_seconds{query="q",quantile="1"} 0.7' in lines
+    assert not any('quantile="0.95"' in line for line in lines), "longer than the last edge"
     assert not any(line.startswith("sash_rows_per_second{") for line in lines), "not known yet"
 
 
@@ -49,7 +67,7 @@ def test_every_family_is_declared_once() -> None:
     assert len(declared) == len(set(declared))
     for line in lines:
         if not line.startswith("#"):
-            family = line.split("{")[0].removesuffix("_bucket").removesuffix("_count")
+            family = line.split("{")[0].removesuffix("_bucket").removesuffix("_count").removesuffix("_sum")
             assert family in declared
 
 
@@ -57,6 +75,7 @@ def test_delays_are_a_cumulative_histogram() -> None:
     lines = [line for line in text(q=Query()) if line.startswith("sash_output_delay_seconds_bucket")]
     assert [int(line.split()[-1]) for line in lines] == [1, *([3] * (len(EDGES) - 1)), 7]
     assert 'le="+Inf"' in lines[-1]
+    assert 'sash_output_delay_seconds_sum{query="q"} 2.5' in text(q=Query())
 
 
 def test_an_engine_without_queries_has_no_metrics() -> None:

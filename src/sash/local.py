@@ -136,9 +136,8 @@ class LocalRun:
         total: Counter[str] = Counter()
         for stage, shards, memories in zip(self.plan.stages, self._stages, self._memories, strict=True):
             for shard, memory in zip(shards, memories, strict=True):
-                for name in shard.operator_rows:
-                    mine = (size for array, size in memory.sizes.items() if array.startswith(f"{name}."))
-                    total[f"{stage.index}.{name}"] += sum(mine)
+                held = shard.operator_bytes(memory.sizes)
+                total.update({f"{stage.index}.{name}": size for name, size in held.items()})
         return dict(total)
 
     @property

@@ -36,6 +36,20 @@ _OPERATOR_TOTALS = {
 }
 
 
+_OPERATOR_GAUGES = {"state_rows": "Rows in the operator's state.", "state_bytes": "Bytes of the operator's state."}
+_QUANTILES = {"p50": "0.5", "p95": "0.95", "p99": "0.99", "max": "1"}
+
+
+def batch_metrics(told: Any) -> dict[str, Any] | None:
+    """What a batch did, as `Running.progress` has it, from what Spark tells its listeners: the `progress` of an event.
+
+    None if it was no batch of Sash's.
+    """
+    from sash.spark.progress import batch_metrics as read
+
+    return read(told)
+
+
 def exposition(running: Mapping[str, Running]) -> str:
     """The metrics of the queries, in Prometheus' text format."""
     progress = {name: query.progress() for name, query in running.items()}
@@ -52,7 +66,13 @@ def exposition(running: Mapping[str, Running]) -> str:
         lines += _family(part, "gauge", told, known)
     for part, told in _OPERATOR_TOTALS.items():
         lines += _family(f"operator_{part}_total", "counter", told, list(_per_operator(operators, part)))
-    lines += _family("operator_state_rows", "gauge", "Rows in state.", list(_per_operator(operators, "state_rows")))
+    for part, told in _OPERATOR_GAUGES.items():
+        lines += _family(f"operator_{part}", "gauge", told, list(_per_operator(operators, part)))
+    rates = {name: seen.get("operators", {}) for name, seen in progress.items()}
+    told = "Rows per second that the operator took in, in the last batch."
+    known = [entry for entry in _per_operator(rates, "rows_per_second") if entry[1] is not None]
+    lines += _family("operator_rows_per_second", "gauge", told, known)
+    lines += _percentiles(progress)
     lines += _delays(running)
     return "\n".join(lines) + "\n"
 
@@ -67,11 +87,22 @@ def _family(name: str, kind: str, told: str, values: list[Labelled]) -> list[str
     return [*head, *(f"sash_{name}{_labels(labels)} {value}" for labels, value in values)]
 
 
-def _per_operator(operators: Mapping[str, Mapping[str, Mapping[str, int]]], part: str) -> Iterator[Labelled]:
+def _per_operator(operators: Mapping[str, Mapping[str, Mapping[str, Any]]], part: str) -> Iterator[Labelled]:
     for query, counts in operators.items():
         for operator, seen in counts.items():
             stage, place, kind = operator.split(".", 2)
             yield {"query": query, "stage": stage, "place": place, "operator": kind}, seen[part]
+
+
+def _percentiles(progress: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Of the last batch, ready to be looked at; over longer times the histogram gives them."""
+    values: list[Labelled] = []
+    for query, seen in progress.items():
+        for name, value in seen.get("delay_seconds", {}).items():
+            if name in _QUANTILES and value is not None:
+                values.append(({"query": query, "quantile": _QUANTILES[name]}, value))
+    told = "The delay that this share of the last batch's changes did not exceed."
+    return _family("batch_delay_seconds", "gauge", told, values)
 
 
 def _delays(running: Mapping[str, Running]) -> list[str]:
@@ -84,6 +115,7 @@ def _delays(running: Mapping[str, Running]) -> list[str]:
         for edge, count in zip([*map(str, EDGES), "+Inf"], handle.delays(), strict=True):
             reached += count
             lines.append(f"{name}_bucket{_labels({'query': query, 'le': edge})} {reached}")
+        lines.append(f"{name}_sum{_labels({'query': query})} {round(handle.delay_sum, 6)}")
         lines.append(f"{name}_count{_labels({'query': query})} {reached}")
     return lines if len(lines) > 2 else []
 

@@ -61,7 +61,7 @@ def test_shop_sells_in_order_of_time(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_demo_ends_by_itself_and_pauses_half_way() -> None:
-    done = sash("demo", "--plain", "--seconds", "30", "--rate", "50")
+    done = sash("demo", "--plain", "--seconds", "18", "--rate", "50")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any("-> " in line and "Aggregate" in line for line in lines), "the plan with its update patterns"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from sash.cli.job import Log
 from sash.cli.main import app
 from tests.cli.command import python
 
@@ -74,3 +75,13 @@ def test_a_wrong_job_ends_before_spark_starts(job: Path) -> None:
     assert result.exit_code == 1
     (line,) = [json.loads(line) for line in result.output.splitlines()]
     assert (line["event"], line["level"], line["line"], line["column"]) == ("error", "error", 1, 20)
+
+
+def test_people_are_told_of_the_latest_batch_and_of_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+    log = Log(as_json=False)
+    for batch in range(3):
+        log.progress("q", {"batch": batch})
+        log.tell("q")
+    log.tell("q", at_once=True)
+    log.tell("q", at_once=True)
+    assert [line.split("batch=")[1] for line in capsys.readouterr().out.splitlines()] == ["0", "2"]

@@ -30,7 +30,7 @@ def test_notes_are_summed_up_clocks_and_the_longest_delay_apart() -> None:
              delays=_delays(0, 2), delay_sum=20, delay_longest=12, switches=2,
              in_force={"0.0.Filter": {"1": ("b", "so")}}),
     ]  # fmt: skip
-    seen = total([note.to_json() for note in notes], _NAMES, PARTS)
+    seen = total([note.to_json() for note in notes], _NAMES)
     assert (seen.rows_in, seen.rows_out, seen.bad, seen.late, seen.clock) == (5, 4, 1, 2, 50)
     assert seen.operators == {"0.0.Filter": _operator(6, 3), "0.1.Aggregate": _operator(7)}
     assert seen.in_force == {"0.0.Filter": {"1": ["b", "so"]}}
@@ -39,7 +39,7 @@ def test_notes_are_summed_up_clocks_and_the_longest_delay_apart() -> None:
 
 
 def test_a_batch_without_notes_counts_nothing() -> None:
-    seen = total([], _NAMES, PARTS)
+    seen = total([], _NAMES)
     assert (seen.rows_in, seen.clock, seen.delay_average) == (0, None, None)
     assert seen.operators == dict.fromkeys(_NAMES, _operator())
     assert seen.delays == _delays()

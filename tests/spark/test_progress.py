@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import sash
+from sash.metrics import batch_metrics
+from sash.spark.gather import METRICS
+from sash.spark.notes import NOTES, Note
+from sash.spark.progress import Progress
 from sash.testing import replay
 from tests.spark.files import SQL, TWO_STAGES, batches_of, file_engine, made_up_rows, write_batch
 
@@ -23,6 +28,39 @@ def test_differential_operators_are_counted_as_they_are_locally(spark: SparkSess
     assert sum(counts.expired for counts in on_spark.counts.values()) > 0
 
 
+def test_a_first_batch_without_rows_has_no_clock_to_take_rates_from() -> None:
+    def entry(batch: int, clock: int | None) -> dict[str, Any]:
+        observed = {METRICS: {NOTES: [Note(clock=clock).to_json()]}}
+        return {"batchId": batch, "durationMs": {"triggerExecution": 100}, "observedMetrics": observed}
+
+    progress = Progress(["0.0.Aggregate"])
+    progress.take([entry(0, None), entry(1, 5_000_000)])
+    assert progress.actual().seconds is None
+    progress.take([entry(2, 9_000_000)])
+    assert progress.actual().seconds == 4
+
+
+class Listener(StreamingQueryListener):
+    """One of a user's own: what Sash observed comes with Spark's events."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, Any]] = []
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """Nothing to note."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        heard = batch_metrics(event.progress)
+        assert heard is not None
+        self.heard.append(heard)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing to note."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """Nothing to note."""
+
+
 def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_path: Path) -> None:
     rows = made_up_rows(3)
     for number, batch in enumerate(batches_of(rows)):
@@ -31,6 +69,8 @@ def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_pat
     told: list[tuple[str, dict[str, Any]]] = []
     engine.on_progress(lambda name, progress: told.append((name, progress)))
     url = engine.metrics()
+    listener = Listener()
+    spark.streams.addListener(listener)
     try:
         with pytest.raises(sash.SashError, match="already served"):
             engine.metrics()
@@ -50,10 +90,20 @@ def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_pat
         text = urllib.request.urlopen(url).read().decode()
         assert f'sash_rows_in_total{{query="totals"}} {len(rows)}' in text
         assert f'sash_operator_rows_in_total{{query="totals",stage="0",place="{aggregate.split(".")[1]}"' in text
+        held = running.operators()[aggregate]["state_bytes"]
+        assert f'operator="Aggregate"}} {held}' in text
+        assert progress["state_bytes"] >= held == progress["operators"][aggregate]["state_bytes"] > 0
+        assert progress["operators"][aggregate]["rows_per_second"] > 0
+        assert 'sash_batch_delay_seconds{query="totals",quantile="1"}' in text
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        assert [heard["late"] for heard in listener.heard] == [0, 0, 0]
+        same = {part: seen for part, seen in progress.items() if not part.startswith("total_")}
+        assert {part: seen for part, seen in listener.heard[-1].items() if part in same} == same
+        assert sum(heard["rows_out"] for heard in listener.heard) == progress["total_rows_out"]
         assert [name for name, _ in told] == ["totals"] * 3
         assert [progress["batch"] for _, progress in told] == [0, 1, 2]
     finally:
+        spark.streams.removeListener(listener)
         engine.close()
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(url)

@@ -6,6 +6,8 @@ from sash.errors import SqlSyntaxError, UnknownNameError
 from sash.sql.lexer import is_complete
 from sash.sql.script import read_script
 from sash.sql.statements import (
+    Analyze,
+    Attach,
     CreateQuery,
     CreateRelation,
     CreateStream,
@@ -24,12 +26,12 @@ JOB = """
 -- sales, as they come; in files
 CREATE STREAM sales (ts TIMESTAMP, `item id` INT, price DECIMAL(10, 2))
 USING csv OPTIONS (path '/data/it''s; here/', header true, maxFilesPerTrigger = 5, "x.y" -1.5, a.b 'c')
-TIME ts SLACK '5 seconds' HEARTBEAT '1 second' BAD ROWS DROP;
+TIME ts SLACK '5 seconds' HEARTBEAT '1 second' BAD ROWS DROP RATE 200 DISTINCT (`item id` 50, price = 1000);
 
 CREATE QUERY totals AS
   SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item
 INTO postgres (url "postgresql://localhost/db", table 'totals')
-MODE upsert KEY (item) TRIGGER '1 second' STRATEGY update-pattern-aware;
+MODE upsert KEY (item) TRIGGER '1 second' STRATEGY update-pattern-aware JOIN lazy-hash TAU '5 seconds';
 """
 
 
@@ -50,6 +52,7 @@ def test_a_job_is_read() -> None:
         "a.b": "c",
     }
     assert (stream.time, stream.slack, stream.heartbeat, stream.bad_rows) == ("ts", "5 seconds", "1 second", "drop")
+    assert (stream.rate, stream.distinct) == (200, {"item id": 50, "price": 1000})
     assert isinstance(query, CreateQuery)
     assert query.query.sql == ("SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item")
     assert query.query.place == Place(8, 3)
@@ -58,14 +61,15 @@ def test_a_job_is_read() -> None:
         {"url": "postgresql://localhost/db", "table": "totals"},
     )
     assert (query.mode, query.key, query.trigger) == ("upsert", ("item",), "1 second")
-    assert query.strategy == "update-pattern-aware"
+    assert (query.strategy, query.join, query.tau) == ("update-pattern-aware", "lazy-hash", "5 seconds")
 
 
 def test_the_smaller_statements_are_read() -> None:
     text = (
         "show streams; SHOW relations; SHOW QUERIES; DESCRIBE s; DESC STREAM s; DROP QUERY IF EXISTS q; DROP STREAM s;"
         "SET spark.a.b = 'c'; SET strategy = negative-tuple; SELECT 1 FROM s; EXPLAIN SELECT 1; EXPLAIN ALL SELECT 1;"
-        "EXPLAIN ANALYZE WITH a AS (SELECT 1) SELECT 1; SNAPSHOT SELECT 1"
+        "EXPLAIN ANALYZE WITH a AS (SELECT 1) SELECT 1; SNAPSHOT SELECT 1; EXPLAIN ANALYZE q;"
+        "EXPLAIN SNAPSHOT SELECT 1; ATTACH w PATH 'kept'"
     )
     found = read_script(text)
     assert [s.what for s in found if isinstance(s, Show)] == ["STREAM", "RELATION", "QUERY"]
@@ -73,9 +77,11 @@ def test_the_smaller_statements_are_read() -> None:
     assert [(s.what, s.if_exists) for s in found if isinstance(s, Drop)] == [("QUERY", True), ("STREAM", False)]
     settings = [(s.name, s.value) for s in found if isinstance(s, SetOption)]
     assert settings == [("spark.a.b", "c"), ("strategy", "negative-tuple")]
-    assert [s.form for s in found if isinstance(s, Explain)] == ["plan", "all", "analyze"]
+    assert [s.form for s in found if isinstance(s, Explain)] == ["plan", "all", "analyze", "snapshot"]
     assert [s.query.sql for s in found if isinstance(s, Select)] == ["SELECT 1 FROM s"]
     assert [s.query.sql for s in found if isinstance(s, Snapshot)] == ["SELECT 1"]
+    assert [s.name for s in found if isinstance(s, Analyze)] == ["q"]
+    assert [(s.name, s.path) for s in found if isinstance(s, Attach)] == [("w", "kept")]
 
 
 def test_windows_are_kept_by_time_or_by_rows() -> None:
@@ -87,14 +93,19 @@ def test_windows_are_kept_by_time_or_by_rows() -> None:
 
 
 def test_relations_say_how_they_change() -> None:
-    (plain, changing) = read_script(
-        "CREATE RELATION items (id INT) USING csv OPTIONS (path 'x') KEY (id);"
-        "CREATE RELATION prices (id INT) USING csv OPTIONS (path 'x') NON RETROACTIVE CHANGES"
+    (plain, changing, again) = read_script(
+        "CREATE RELATION items (id INT) USING csv OPTIONS (path 'x') KEY (id) ROWS 50 DISTINCT (id 50);"
+        "CREATE RELATION prices (id INT) USING csv OPTIONS (path 'x') NON RETROACTIVE CHANGES TIME at HEARTBEAT '1 s' "
+        "BAD ROWS DROP;"
+        "CREATE RELATION items USING csv OPTIONS (path 'x') KEY (id) REFRESH '10 seconds'"
     )
     assert isinstance(plain, CreateRelation)
     assert isinstance(changing, CreateRelation)
     assert (plain.key, plain.retroactive, plain.changes) == (("id",), True, False)
+    assert isinstance(again, CreateRelation)
     assert (changing.key, changing.retroactive, changing.changes) == (None, False, True)
+    assert (changing.time, changing.heartbeat, changing.bad_rows) == ("at", "1 s", "drop")
+    assert (plain.rows, plain.distinct, plain.refresh, again.refresh) == (50, {"id": 50}, None, "10 seconds")
 
 
 @pytest.mark.parametrize(
@@ -116,6 +127,9 @@ def test_relations_say_how_they_change() -> None:
         ("KEEP s WINDOW 10", "expected EVERY; the text ends", 1, 17),
         ("KEEP s WINDOW 10 EVERY 1 RETAIN '2'", "expected a number of sub-windows", 1, 33),
         ("SET a 1", "expected =; found 1", 1, 7),
+        ("CREATE STREAM s USING rate RATE 'fast'", "expected a number", 1, 33),
+        ("CREATE STREAM s USING rate DISTINCT (value many)", "columns with a number each", 1, 37),
+        ("ATTACH w 'kept'", "expected PATH; found 'kept'", 1, 10),
     ],
 )
 def test_mistakes_have_a_place(text: str, message: str, line: int, column: int) -> None:

@@ -25,7 +25,7 @@ def test_what_was_sealed_is_found_under_its_nonce(tmp_path: Path) -> None:
     with Arena(tmp_path / "a", "one") as arena:
         assert not arena.fresh
         assert numbers(arena) == [7] * 4
-        assert arena.nbytes == 32
+        assert arena.memory.nbytes == 32
 
 
 def test_another_nonce_finds_it_empty(tmp_path: Path) -> None:

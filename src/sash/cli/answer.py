@@ -107,8 +107,9 @@ def watch(query: Query, console: Console, stop: threading.Event, trigger: str | 
         with board.lock:
             if form == "plain":
                 console.print(answer_table(board, len(board.rows)))
-            late_words = f", {late:,} rows came too late" if late else ""
-            console.print(f"{board.changes:,} changes in {board.batches:,} batches{late_words}", style="dim")
+                console.print(_so_far(board), style="dim")
+            if late:
+                console.print(f"{late:,} rows came too late", style="dim")
 
 
 def _watch_live(board: AnswerBoard, running: Running, console: Console, stop: threading.Event) -> None:
@@ -152,11 +153,17 @@ def _picture(board: AnswerBoard, console: Console, hint: str) -> Group:
         hidden = sum(board.rows.values()) - room
         board.fresh.clear()
         more = f"and {hidden:,} more rows; " if hidden > 0 else ""
-        if board.batches:
-            state = f"{more}last change at {board.as_of}; {board.changes:,} changes in {board.batches:,} batches"
+        if board.changes:
+            state = f"{more}last change at {board.as_of}; {_so_far(board)}"
         else:
-            state = "waiting for the first batch"
+            state = (
+                f"waiting for the first change; {_so_far(board)}" if board.batches else "waiting for the first batch"
+            )
     return Group(table, Text(f"{state}{hint}", style="dim"))
+
+
+def _so_far(board: AnswerBoard) -> str:
+    return f"{board.changes:,} changes in {board.batches:,} {'batch' if board.batches == 1 else 'batches'}"
 
 
 def answer_table(board: AnswerBoard, most: int) -> Table:

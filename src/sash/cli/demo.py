@@ -105,9 +105,8 @@ class Show:
         delay = (self.progress.get("delay_seconds") or {}).get("average")
         late = "" if delay is None else f"   output delay {delay:.2f} s"
         return (
-            f"entered {self.progress.get('total_rows_in', 0):,}   expired {self.expired:,}   "
-            f"kept {self.progress.get('state_rows', 0):,}   changes {self.board.changes:,}   "
-            f"batches {self.board.batches}{late}"
+            f"sales {self.progress.get('total_rows_in', 0):,}   rows in the window {self.progress.get('state_rows', 0):,}   "
+            f"expired {self.expired:,}   changes {self.board.changes:,}   batches {self.board.batches}{late}"
         )
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sash.cli.session import quiet_engine, stopped_by
 from sash.errors import CatalogError, SashError, SqlSyntaxError
 from sash.session import Asked, Listed, Said, Session
-from sash.session.ground import OnPaper
+from sash.session.on_paper import OnPaper
 from sash.sql.script import read_script
 from sash.sql.statements import CreateQuery, Select, Statement
 
@@ -40,6 +40,7 @@ class Log:
 
     as_json: bool
     _spoken: dict[str, float] = field(default_factory=dict)
+    _untold: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def say(self, event: str, query: str | None = None, level: str = "info", **details: Any) -> None:
         """Write one line."""
@@ -54,13 +55,18 @@ class Log:
             print(f"{now:%H:%M:%S} {whose}{event}{' ' + words if words else ''}", flush=True)
 
     def progress(self, query: str, progress: dict[str, Any]) -> None:
-        """A batch is done. People are told now and then, programs always."""
+        """A batch is done. Programs are told at once, people of the latest now and then."""
         if self.as_json:
             self.say("batch", query, **progress)
-            return
+        else:
+            self._untold[query] = progress
+
+    def tell(self, query: str, *, at_once: bool = False) -> None:
+        """Tell people of the latest batch, if they have not been told of one just now."""
         now = time.monotonic()
-        if now - self._spoken.get(query, -_QUIET) >= _QUIET:
+        if query in self._untold and (at_once or now - self._spoken.get(query, -_QUIET) >= _QUIET):
             self._spoken[query] = now
+            progress = self._untold.pop(query)
             parts = ("batch", "batch_ms", "total_rows_in", "total_rows_out", "total_late", "state_rows")
             shown: dict[str, Any] = {part: progress.get(part) for part in parts}
             self.say("batch done", query, **shown)
@@ -131,7 +137,10 @@ def run_job(
         @cache
         def engine_of() -> Engine:
             log.say("starting Spark", checkpoint=place)
-            return stack.enter_context(quiet_engine(master, conf, place, shards))
+            engine = stack.enter_context(quiet_engine(master, conf, place, shards))
+            context = engine.spark.sparkContext
+            log.say("Spark is there", version=context.version, master=context.master, application=context.appName)
+            return engine
 
         problems = check(text, OnPaper(lambda: engine_of().spark))
         for problem in problems:
@@ -143,6 +152,8 @@ def run_job(
             log.say("metrics", url=engine.metrics(metrics_port))
         session = Session.on(engine)
         for statement in read_script(text):
+            if stop.is_set():
+                break
             try:
                 _tell(log, statement, session.execute(statement))
             except SqlSyntaxError as problem:
@@ -171,7 +182,7 @@ def _wait(session: Session, log: Log, stop: threading.Event) -> int:
             except Exception as problem:  # noqa: BLE001  (whatever ended the query is what the log must say)
                 log.say("failed", name, level="error", reason=_reason(problem))
                 return FAILED
-            _news(log, name, query)
+            _news(log, name, query, last=True)
             log.say("ended", name)
             del running[name]
     if stop.is_set():
@@ -179,16 +190,17 @@ def _wait(session: Session, log: Log, stop: threading.Event) -> int:
         for name, query in running.items():
             try:
                 query.finish()
-                _news(log, name, query)
+                _news(log, name, query, last=True)
                 log.say("stopped", name)
             except Exception as problem:  # noqa: BLE001  (a JVM that was ended too has many ways not to answer)
                 log.say("Spark ended first; the batch that ran is run again next time", name, reason=_reason(problem))
     return ENDED
 
 
-def _news(log: Log, name: str, query: Running) -> None:
+def _news(log: Log, name: str, query: Running, *, last: bool = False) -> None:
     for progress in query.news():
         log.progress(name, progress)
+    log.tell(name, at_once=last)
 
 
 def _reason(problem: Exception) -> str:
@@ -206,7 +218,8 @@ def _tell(log: Log, statement: Statement, reply: Said | Listed | Asked) -> None:
         log.say(reply.text)
     elif isinstance(reply, Listed):
         for row in reply.rows:
-            log.say("row", **dict(zip(reply.columns, row, strict=True)))
+            named = dict(zip(reply.columns, row, strict=True))
+            log.say("row", row=named if log.as_json else ", ".join(f"{name} {value}" for name, value in named.items()))
 
 
 def _complain(log: Log, path: Path, text: str, problem: SashError) -> None:

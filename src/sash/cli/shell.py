@@ -21,7 +21,7 @@ from sash.errors import SashError, SqlSyntaxError
 from sash.plan.catalog import RelationEntry, StreamEntry
 from sash.session import Asked, Listed, Reply, Said, Session
 from sash.sql.script import read_script
-from sash.sql.statements import CreateQuery, Statement
+from sash.sql.statements import CreateQuery, Explain, Keep, Snapshot, Statement
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -30,22 +30,30 @@ HELP = r"""Statements end with a semicolon and may go over several lines.
 
   CREATE STREAM name (column TYPE, ...) USING source OPTIONS (name value, ...)
       [TIME column] [SLACK '5 seconds'] [HEARTBEAT '1 second'] [BAD ROWS DROP]
+      [RATE 200] [DISTINCT (column 50, ...)]
       sources: csv, json, parquet, orc, text (path '...'), rate, socket, kafka,
       generator (rate 200, items 50): made-up sales; or any other of Spark's
   CREATE RELATION name [(columns)] USING source OPTIONS (...) [KEY (columns)]
+      [REFRESH '10 seconds' | CHANGES [TIME column] [HEARTBEAT '1 second'] [BAD ROWS DROP]]
+      [NON RETROACTIVE] [ROWS 1000] [DISTINCT (column 50, ...)]
   SELECT ... FROM name [RANGE 1 MINUTE] ...    runs; the answer changes until Ctrl-C
   CREATE QUERY name AS SELECT ... INTO sink (name value, ...)
-      [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second'] [STRATEGY name]
+      [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second']
+      [STRATEGY name] [JOIN name] [TAU '5 seconds']
       sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, console, memory,
       or any other of Spark's
-  KEEP stream WINDOW '60 seconds' EVERY '1 second'
+  KEEP stream WINDOW '60 seconds' EVERY '1 second' [PATH '...'] [RETAIN n]
+  ATTACH name PATH '...'                       a window that another process keeps
   SNAPSHOT SELECT ...                          one answer, of a window that is kept
-  EXPLAIN [ALL] SELECT ...                     DESCRIBE name
+  EXPLAIN [ALL|ANALYZE|SNAPSHOT] SELECT ...    EXPLAIN ANALYZE query
   SHOW STREAMS | RELATIONS | QUERIES | WINDOWS
-  DROP STREAM | RELATION | QUERY | WINDOW name
-  SET strategy|trigger|spark.x = value
+  DESCRIBE name                                DROP STREAM|RELATION|QUERY|WINDOW name
+  SET strategy|join|tau|trigger|isolation|spark.x = value
 
   \help  this text          \quit  leave (so does Ctrl-D)"""
+
+_SLOW = {CreateQuery: "starting", Keep: "starting", Snapshot: "asking", Explain: "explaining"}
+"""Statements that may take a while, and what is said meanwhile."""
 
 
 @dataclass
@@ -78,10 +86,8 @@ class Shell:
             Console(stderr=True).print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
 
     def _execute(self, statement: Statement) -> None:
-        if isinstance(statement, CreateQuery) and self.form == "live":
-            with self.console.status(f"starting {statement.name}"):
-                reply = self.session.execute(statement)
-        else:
+        slow = _SLOW.get(type(statement))
+        with self.console.status(slow) if slow and self.form == "live" else nullcontext():
             reply = self.session.execute(statement)
         self._show(reply)
 
@@ -99,6 +105,8 @@ class Shell:
                     self.console.out(json.dumps(named, default=str), highlight=False)
             case Listed():
                 self.console.print(table_of(reply))
+                if reply.note:
+                    self.console.print(reply.note, style="dim", markup=False, highlight=False)
 
     def _watch(self, reply: Asked) -> None:
         """Show the answer until Ctrl-C, until the time that was given is over, or until the input ends."""
@@ -148,7 +156,12 @@ def talk(shell: Shell) -> None:
                 case other:
                     shell.complain(rf"there is no {other}; \help tells what there is")
         else:
-            shell.run(text)
+            try:
+                shell.run(text)
+            except KeyboardInterrupt:
+                shell.complain("interrupted")
+            except Exception as problem:  # noqa: BLE001  (a mistake of ours must not end the user's other queries)
+                shell.complain(f"{type(problem).__name__}: {problem}")
 
 
 def _typed(prompt: PromptSession[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ does not hold the clock back; where a shard has nothing but such, its clock is j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -190,6 +190,12 @@ class Shard:
     def operator_rows(self) -> dict[str, int]:
         """How many rows each operator remembers."""
         return {name: operator.state_rows for name, operator in zip(self._names, self._operators, strict=True)}
+
+    def operator_bytes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """How many bytes each operator's arrays take, given those of all arrays of the memory by name."""
+        return {
+            name: sum(size for array, size in sizes.items() if array.startswith(f"{name}.")) for name in self._names
+        }
 
     @property
     def waiting(self) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sash.errors import CatalogError, UnsupportedSqlError
-from sash.plan.options import Options
+from sash.errors import CatalogError
 from sash.plan.types import type_name
-from sash.session.ground import Ground, OnEngine
+from sash.session.ground import Ground, How
+from sash.session.on_engine import OnEngine
 from sash.sql.source import did_you_mean
 from sash.sql.statements import (
+    Analyze,
+    Attach,
     CreateQuery,
     CreateRelation,
     CreateStream,
@@ -26,6 +28,7 @@ from sash.sql.statements import (
     Snapshot,
     Statement,
 )
+from sash.transactions.levels import level
 
 if TYPE_CHECKING:
     from sash.engine import Engine
@@ -46,6 +49,7 @@ class Listed:
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,16 @@ class Asked:
 
 Reply = Said | Listed | Asked
 
+_SETTINGS = ("strategy", "join", "tau", "trigger", "isolation")
+
 
 @dataclass
 class Settings:
     """What SET can set, besides Spark's own settings."""
 
-    strategy: str = "auto"
+    how: How = field(default_factory=How)
     trigger: str | None = None
+    isolation: str = "latest"
 
 
 @dataclass
@@ -72,7 +79,7 @@ class Session:
 
     ground: Ground
     queries: dict[str, tuple[CreateQuery, Running | None]] = field(default_factory=dict)
-    windows: dict[str, tuple[Keep, Running | None]] = field(default_factory=dict)
+    windows: dict[str, tuple[Keep | Attach, Running | None]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
 
     @classmethod
@@ -95,12 +102,16 @@ class Session:
                 return self._create_query(statement)
             case Select():
                 with statement.query.place.of_errors():
-                    return Asked(self.ground.query(statement.query.sql, self.settings.strategy))
+                    return Asked(self.ground.query(statement.query.sql, self.settings.how))
             case Explain():
                 with statement.query.place.of_errors():
                     return self._explain(statement)
+            case Analyze():
+                return self._analyze(statement.name)
             case Keep():
                 return self._keep(statement)
+            case Attach():
+                return self._attach(statement)
             case Snapshot():
                 with statement.query.place.of_errors():
                     return self._snapshot(statement)
@@ -119,32 +130,62 @@ class Session:
             raise CatalogError(f"query {name} is already there: DROP QUERY {name} stops it")
         self._claim(name)
         with statement.query.place.of_errors():
-            running = self.ground.start(
-                statement, statement.strategy or self.settings.strategy, statement.trigger or self.settings.trigger
-            )
+            running = self.ground.start(statement, self._how(statement), statement.trigger or self.settings.trigger)
         self.queries[name.lower()] = (statement, running)
         return Said(f"query {name} runs into {statement.sink}")
 
+    def _how(self, statement: CreateQuery) -> How:
+        """As the statement says, and else as it is set."""
+        said = {part: value for part in ("strategy", "join", "tau") if (value := getattr(statement, part)) is not None}
+        return replace(self.settings.how, **said)
+
     def _explain(self, statement: Explain) -> Said:
-        planned = self.ground.plan(statement.query.sql, self.settings.strategy)
-        if statement.form == "analyze":
-            raise UnsupportedSqlError("EXPLAIN ANALYZE is not supported yet: DESCRIBE a query that runs")
-        return Said(planned.explain(all=statement.form == "all").rstrip())
+        sql, how = statement.query.sql, self.settings.how
+        match statement.form:
+            case "analyze":
+                text = self.ground.analyze(sql, how)
+            case "snapshot":
+                text = self.ground.explain_snapshot(sql)
+            case form:
+                text = self.ground.plan(sql, how).explain(all=form == "all")
+        return Said(text.rstrip())
+
+    def _analyze(self, name: str) -> Said:
+        if name.lower() not in self.queries:
+            raise self._unknown("query", name, list(self.queries))
+        statement, running = self.queries[name.lower()]
+        if running is None:
+            return self._explain(Explain(statement.place, statement.query))
+        return Said(running.explain().rstrip())
 
     def _keep(self, statement: Keep) -> Said:
         name, streams = statement.name, self.ground.catalog.streams
         if name.lower() not in streams:
             raise self._unknown("stream", name, list(streams))
-        if name.lower() in self.windows:
-            raise CatalogError(f"the window of {name} is already kept: DROP WINDOW {name} stops it")
+        self._claim_window(name)
         self.windows[name.lower()] = (statement, self.ground.keep(statement, self.settings.trigger))
         return Said(f"the window of {name} is kept: SNAPSHOT SELECT asks it")
 
-    def _snapshot(self, statement: Snapshot) -> Listed:
-        if not isinstance(self.ground, OnEngine):
-            raise UnsupportedSqlError("SNAPSHOT SELECT asks a window that is being kept: run it in a shell or a job")
-        table = self.ground.engine.snapshot(statement.query.sql).table
-        return Listed(tuple(table.column_names), [tuple(row.values()) for row in table.to_pylist()])
+    def _attach(self, statement: Attach) -> Said:
+        self._claim_window(statement.name)
+        self.ground.attach(statement)
+        self.windows[statement.name.lower()] = (statement, None)
+        return Said(f"window {statement.name} is there: SNAPSHOT SELECT asks it")
+
+    def _claim_window(self, name: str) -> None:
+        if name.lower() in self.windows:
+            raise CatalogError(f"the window of {name} is already kept: DROP WINDOW {name} stops it")
+
+    def _snapshot(self, statement: Snapshot) -> Reply:
+        answer = self.ground.snapshot(statement.query.sql, self.settings.isolation)
+        if answer is None:
+            return Said("the snapshot can be asked")
+        return Listed(
+            tuple(answer.table.column_names),
+            [tuple(row.values()) for row in answer.to_pylist()],
+            f"as of window update {answer.update}, {answer.freshness:.1f} s ago; answered in "
+            f"{1000 * answer.response_time:.0f} ms",
+        )
 
     def _show(self, what: Kind) -> Listed:
         catalog = self.ground.catalog
@@ -162,7 +203,7 @@ class Session:
                 )
             case "WINDOW":
                 return Listed(
-                    ("window", "length", "every", "updates", "rows", "late"),
+                    ("window", "length", "every", "path", "updates", "rows", "late"),
                     [_kept(statement, running) for statement, running in self.windows.values()],
                 )
 
@@ -193,27 +234,35 @@ class Session:
                 return Said(f"there was no {what} {name}")
             raise self._unknown(what, name, list(known[statement.what]))
         if statement.what in ("QUERY", "WINDOW"):
-            _, running = known[statement.what].pop(name.lower())
+            dropped, running = known[statement.what].pop(name.lower())
             if running is not None:
                 running.stop()
+            elif isinstance(dropped, Keep | Attach):
+                self.ground.detach(name)
         else:
             self.ground.drop(name)
         return Said(f"{what} {name} is gone")
 
     def _set(self, statement: SetOption) -> Said:
         name, value = statement.name.lower(), statement.value
-        if name == "strategy":
-            self.settings.strategy = Options(str(value)).strategy
-        elif name == "trigger":
-            self.settings.trigger = None if str(value).lower() in ("none", "") else str(value)
-        elif name.startswith("spark."):
-            self.ground.configure(statement.name, str(value).lower() if isinstance(value, bool) else str(value))
-        else:
-            known = ("strategy", "trigger")
-            raise CatalogError(
-                f"there is no setting {statement.name}{did_you_mean(name, known)}; there are {', '.join(known)}, and "
-                "Spark's own, which start with spark."
-            )
+        given = None if str(value).lower() in ("none", "") else str(value)
+        match name:
+            case "strategy" | "join":
+                self.settings.how = replace(self.settings.how, **{name: given or "auto"})
+            case "tau":
+                self.settings.how = replace(self.settings.how, tau=given)
+            case "trigger":
+                self.settings.trigger = given
+            case "isolation":
+                level(str(value))
+                self.settings.isolation = str(value)
+            case _ if name.startswith("spark."):
+                self.ground.configure(statement.name, str(value).lower() if isinstance(value, bool) else str(value))
+            case _:
+                raise CatalogError(
+                    f"there is no setting {statement.name}{did_you_mean(name, _SETTINGS)}; there are "
+                    f"{', '.join(_SETTINGS)}, and Spark's own, which start with spark."
+                )
         return Said(f"{statement.name} is {value}")
 
     def _claim(self, name: str) -> None:
@@ -239,6 +288,9 @@ def _standing(statement: CreateQuery, running: Running | None) -> tuple[Any, ...
     return statement.name, statement.sink, state, progress.get("batch"), *counts
 
 
-def _kept(statement: Keep, running: Running | None) -> tuple[Any, ...]:
+def _kept(statement: Keep | Attach, running: Running | None) -> tuple[Any, ...]:
+    if isinstance(statement, Attach):
+        return statement.name, None, None, statement.path, None, None, None
     progress: dict[str, Any] = {} if running is None else running.progress()
-    return statement.name, statement.window, statement.every, *(progress.get(p) for p in ("updates", "rows", "late"))
+    counts = (progress.get(part) for part in ("updates", "rows", "late"))
+    return statement.name, statement.window, statement.every, statement.path, *counts

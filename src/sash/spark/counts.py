@@ -15,8 +15,11 @@ from sash.state.memory import Ints
 
 PARTS = (
     "rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "messages", "expired", "probes", "premature",
-    "state_rows",
+    "state_rows", "state_bytes",
 )  # fmt: skip
+_NOW = ("state_rows", "state_bytes")
+"""Of these the last is what counts; of the others, all that there were."""
+
 EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 """The upper ends of the histogram's buckets, in seconds; one more bucket is for what took longer."""
 
@@ -60,12 +63,14 @@ class Delays:
             self.longest = max(self.longest, int(millis.max()))
 
 
-def operator_counts(stage: Stage, counts: Mapping[str, Counts], state: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """What every operator of a shard did and keeps, by its name in the plan."""
+def operator_counts(
+    stage: Stage, counts: Mapping[str, Counts], rows: Mapping[str, int], held: Mapping[str, int]
+) -> dict[str, dict[str, int]]:
+    """What every operator of a shard did, and the rows and bytes that it keeps, by its name in the plan."""
     found = {}
     for name, seen in counts.items():
         numbers = [seen.taken, seen.taken_negative, seen.given, seen.given_negative]
-        numbers += [seen.messages, seen.expired, seen.probes, seen.premature, state.get(name, 0)]
+        numbers += [seen.messages, seen.expired, seen.probes, seen.premature, rows.get(name, 0), held.get(name, 0)]
         found[f"{stage.index}.{name}"] = dict(zip(PARTS, numbers, strict=True))
     return found
 
@@ -77,6 +82,11 @@ def remarks(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, t
         for name, seen in counts.items()
         if seen.said
     }
+
+
+def added(known: Mapping[str, int], seen: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of an operator since the start, with those of another batch."""
+    return {part: seen[part] if part in _NOW else known[part] + seen[part] for part in PARTS}
 
 
 def counts_of(seen: Mapping[str, int], said: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:

@@ -47,7 +47,12 @@ def check_fingerprint(spark: SparkSession, checkpoint: str, fingerprint: dict[st
     for part, reason in _REASONS.items():
         if known.get(part) != fingerprint.get(part):
             raise CheckpointError(
-                f"checkpoint {checkpoint} cannot be used: {reason} (then: {known.get(part)!r}, now: "
-                f"{fingerprint.get(part)!r}). Put that back, or start with a new checkpoint"
+                f"checkpoint {checkpoint} cannot be used: {reason} (then: {_shown(known.get(part))}, now: "
+                f"{_shown(fingerprint.get(part))}). Put that back, or start with a new checkpoint"
             )
     return str(known["identity"])
+
+
+def _shown(value: Any) -> str:
+    """In one line."""
+    return " ".join(value.split()) if isinstance(value, str) else repr(value)

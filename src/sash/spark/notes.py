@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from sash.spark.counts import EDGES
+from sash.spark.counts import EDGES, PARTS
 
 NOTES = "notes"
 """The name of the list, for Spark's listeners too."""
@@ -54,15 +54,16 @@ class Note:
         return round(self.delay_sum / 1000 / count, 6) if count else None
 
 
-def total(notes: Sequence[str], operators: Sequence[str], parts: Sequence[str]) -> Note:
-    """All notes of a batch as one, with every one of these operators in it."""
+def total(notes: Sequence[str], operators: Sequence[str] = ()) -> Note:
+    """All notes of a batch as one, with these operators in it and all that it tells of."""
     read = [Note(**json.loads(note)) for note in notes]
+    names = dict.fromkeys([*operators, *(name for note in read for name in note.operators)])
     clocks = [note.clock for note in read if note.clock is not None]
     delays = np.array([note.delays for note in read if note.delays], np.int64).reshape(-1, len(EDGES) + 1)
     return Note(
         **{name: sum(getattr(note, name) for note in read) for name in _SUMMED},
         clock=min(clocks, default=None),
-        operators={name: {part: _of(read, name, part) for part in parts} for name in operators},
+        operators={name: {part: _of(read, name, part) for part in PARTS} for name in names},
         delays=delays.sum(axis=0).tolist(),
         in_force=_in_force(read),
         delay_longest=max((note.delay_longest for note in read), default=0),

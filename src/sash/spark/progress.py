@@ -8,7 +8,7 @@ from typing import Any
 from sash.physical.analyze import Actual
 from sash.physical.in_force import in_force
 from sash.physical.shard import BEGINNING, Counts
-from sash.spark.counts import EDGES, PARTS, counts_of, percentile
+from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
 from sash.spark.notes import NOTES, total
 from sash.state.changes import FOREVER
@@ -29,6 +29,7 @@ class Progress:
         self._last: dict[str, Any] = {"batch": None}
         self._first: tuple[int, dict[str, Counts]] | None = None
         self.delays: tuple[int, ...] = (0,) * (len(EDGES) + 1)
+        self.delay_sum = 0.0
 
     def take(self, entries: Sequence[Any]) -> list[dict[str, Any]]:
         """Count the batches of Spark's reports that are new; their progress."""
@@ -66,7 +67,7 @@ class Progress:
         return {name: [found.as_json for found in in_force(shards)] for name, shards in self._said.items()}
 
     def _count(self, entry: Any) -> None:
-        seen = total(entry["observedMetrics"][METRICS][NOTES] or (), self._names, PARTS)
+        seen = total(entry["observedMetrics"][METRICS][NOTES] or (), self._names)
         millis = entry["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)
@@ -78,7 +79,7 @@ class Progress:
             "clock": seen.clock,
             **({"in_force": self._in_force()} if self._said else {}),
             **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
-            "rows_per_second": round(1000 * seen.rows_in / millis, 1) if millis else None,
+            "rows_per_second": _rate(seen.rows_in, millis),
         }
         self._last["expired"] = sum(counts["expired"] for counts in seen.operators.values())
         self._last["delay_seconds"] = {
@@ -87,11 +88,28 @@ class Progress:
             "max": seen.delay_longest / 1000,
         }
         self._last["switches"] = seen.switches
-        self._last["operators"] = seen.operators
+        self._last["operators"] = {name: _with_rate(counts, millis) for name, counts in seen.operators.items()}
+        self.delay_sum += seen.delay_sum / 1000
         self.delays = tuple(a + b for a, b in zip(self.delays, seen.delays, strict=True))
         for name, counts in seen.operators.items():
-            known = self._operators[name]
-            for part in PARTS:
-                known[part] = counts[part] if part == "state_rows" else known[part] + counts[part]
-        if self._first is None and BEGINNING < (seen.clock or 0) < FOREVER:
-            self._first = seen.clock or 0, {name: counts_of(counts) for name, counts in self._operators.items()}
+            self._operators[name] = added(self._operators.get(name, dict.fromkeys(PARTS, 0)), counts)
+        clock = seen.clock  # None as long as a stream has brought nothing
+        if self._first is None and clock is not None and BEGINNING < clock < FOREVER:
+            self._first = clock, {name: counts_of(counts) for name, counts in self._operators.items()}
+
+
+def batch_metrics(told: Any) -> dict[str, Any] | None:
+    """What a batch did, as `Running.progress` has it, from what Spark tells its listeners: the `progress` of an event.
+
+    None if it was no batch of Sash's.
+    """
+    fresh = Progress(()).take([told])
+    return fresh[0] if fresh else None
+
+
+def _rate(rows: int, millis: int) -> float | None:
+    return round(1000 * rows / millis, 1) if millis else None
+
+
+def _with_rate(counts: dict[str, int], millis: int) -> dict[str, int | float | None]:
+    return {**counts, "rows_per_second": _rate(counts["rows_in"], millis)}

@@ -175,7 +175,8 @@ class Running:
             return self._progress.last()
 
     def operators(self) -> dict[str, dict[str, int]]:
-        """What each operator did since the start: rows in and out, negative ones, expirations; its rows in state now."""
+        """What each operator did since the start: rows in and out, negative ones, expirations; its rows and bytes in state
+        now."""
         self.count()
         with self._lock:
             return self._progress.operators()
@@ -208,6 +209,12 @@ class Running:
         self.count()
         with self._lock:
             return self._progress.delays
+
+    @property
+    def delay_sum(self) -> float:
+        """All output delays since the start together, in seconds; of changes older than a day, a day each."""
+        with self._lock:
+            return self._progress.delay_sum
 
     def news(self) -> list[dict[str, Any]]:
         """The progress of every batch that ended since this was last asked."""

@@ -262,10 +262,12 @@ class _ShardRun:
             # The changes leave first: they are unpacked while more are made and what must survive is written.
             yield from self._owner.outgoing(self._stage, self._shard, shard, taken, note)
             self._write(shard, taken, arena)
-            note.operators = operator_counts(self._stage, taken.counts, shard.operator_rows)
+            sizes = arena.memory.files
+            held = shard.operator_bytes(sizes)
+            note.operators = operator_counts(self._stage, taken.counts, shard.operator_rows, held)
             note.in_force = remarks(self._stage, taken.counts)
             note.switches = shard.switches
-            note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, arena.nbytes
+            note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, sum(sizes.values())
             note.bad = sum(counts.refused for counts in taken.counts.values())
             del shard
             arena.seal(self._state["nonce"])

@@ -9,9 +9,11 @@ from sqlglot.errors import ParseError
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError
 from sash.plan.types import Field, Schema
-from sash.sql.lexer import Token, tokens_of
-from sash.sql.source import Source, did_you_mean
+from sash.sql.cursor import Cursor
+from sash.sql.source import Source
 from sash.sql.statements import (
+    Analyze,
+    Attach,
     CreateQuery,
     CreateRelation,
     CreateStream,
@@ -28,16 +30,18 @@ from sash.sql.statements import (
     Show,
     Snapshot,
     Statement,
-    Value,
 )
 from sash.sql.type_names import type_of
 
-STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "KEEP", "SNAPSHOT", "SET")
+STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "KEEP", "ATTACH", "SNAPSHOT", "SET")
 """What a statement can start with."""
 
 _MADE: tuple[Kind, ...] = ("STREAM", "RELATION", "QUERY")
 _KINDS: tuple[Kind, ...] = (*_MADE, "WINDOW")
 _PLURALS: dict[str, Kind] = {"STREAMS": "STREAM", "RELATIONS": "RELATION", "QUERIES": "QUERY", "WINDOWS": "WINDOW"}
+_QUERIES = ("SELECT", "WITH", "FROM")
+"""What a query starts with, unless it is in parentheses."""
+
 _MODES = ("changes", "net", "upsert")
 
 
@@ -54,16 +58,7 @@ def read_script(text: str) -> list[Statement]:
     return statements
 
 
-class _Reader:
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._tokens = tokens_of(source)
-        self._at = 0
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
+class _Reader(Cursor):
     def more(self) -> bool:
         """Whether another statement follows."""
         while self._mark(";"):
@@ -79,10 +74,13 @@ class _Reader:
         elif self._word("CREATE"):
             read = self._create(place)
         elif self._word("EXPLAIN"):
-            form = self._word("ALL", "ANALYZE")
-            read = Explain(place, self._query(), cast("Any", form.lower() if form else "plan"))
+            read = self._explain(place)
         elif self._word("KEEP"):
             read = self._keep(place)
+        elif self._word("ATTACH"):
+            name = self._name("the name of a window")
+            self._one_of("PATH")
+            read = Attach(place, name, self._string("the path in which it is kept"))
         elif self._word("SNAPSHOT"):
             read = Snapshot(place, self._query())
         elif self._word("SHOW"):
@@ -113,32 +111,64 @@ class _Reader:
 
     def _stream(self, place: Place) -> CreateStream:
         given = self._input("stream")
-        clauses: dict[str, Any] = {}
-        while clause := self._clause(clauses, "TIME", "SLACK", "HEARTBEAT", "BAD"):
-            if clause == "TIME":
-                clauses["TIME"] = self._name("the name of the time column")
-            elif clause == "BAD":
-                self._one_of("ROWS")
-                clauses["BAD"] = self._one_of("FAIL", "DROP").lower()
-            else:
-                clauses[clause] = self._string("a time such as '5 seconds'")
+        said = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT")
         return CreateStream(
             place,
             given,
-            clauses.get("TIME"),
-            clauses.get("SLACK", "0 seconds"),
-            clauses.get("HEARTBEAT"),
-            clauses.get("BAD", "fail"),
+            said.get("TIME"),
+            said.get("SLACK", "0 seconds"),
+            said.get("HEARTBEAT"),
+            said.get("BAD", "fail"),
+            said.get("RATE"),
+            said.get("DISTINCT", {}),
         )
 
     def _relation(self, place: Place) -> CreateRelation:
         given = self._input("relation")
-        clauses: dict[str, Any] = {}
-        while clause := self._clause(clauses, "KEY", "NON", "CHANGES"):
-            if clause == "NON":
-                self._one_of("RETROACTIVE")
-            clauses[clause] = self._columns() if clause == "KEY" else True
-        return CreateRelation(place, given, clauses.get("KEY"), "NON" not in clauses, "CHANGES" in clauses)
+        said = self._clauses("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
+        return CreateRelation(
+            place,
+            given,
+            said.get("KEY"),
+            "NON" not in said,
+            "CHANGES" in said,
+            said.get("TIME"),
+            said.get("HEARTBEAT"),
+            said.get("REFRESH"),
+            said.get("BAD", "fail"),
+            said.get("ROWS"),
+            said.get("DISTINCT", {}),
+        )
+
+    def _clauses(self, *words: str) -> dict[str, Any]:
+        """What is said after a declaration, each word at most once, in any order."""
+        said: dict[str, Any] = {}
+        while clause := self._clause(said, *words):
+            match clause:
+                case "TIME":
+                    said[clause] = self._name("the name of the time column")
+                case "KEY":
+                    said[clause] = self._columns()
+                case "BAD":
+                    self._one_of("ROWS")
+                    said[clause] = self._one_of("FAIL", "DROP").lower()
+                case "NON":
+                    said[clause] = self._one_of("RETROACTIVE")
+                case "CHANGES":
+                    said[clause] = True
+                case "RATE" | "ROWS":
+                    said[clause] = self._number()
+                case "DISTINCT":
+                    said[clause] = self._numbers()
+                case _:
+                    said[clause] = self._string("a time such as '5 seconds'")
+        return said
+
+    def _explain(self, place: Place) -> Statement:
+        form = self._word("ALL", "ANALYZE", "SNAPSHOT")
+        if form == "ANALYZE" and self._next.kind in ("word", "name") and not self._next.is_word(*_QUERIES):
+            return Analyze(place, self._name("the name of a query"))
+        return Explain(place, self._query(), cast("Any", form.lower() if form else "plan"))
 
     def _standing_query(self, place: Place) -> CreateQuery:
         name = self._name("a name for the query")
@@ -150,13 +180,15 @@ class _Reader:
         self._word("OPTIONS")
         options = self._options() if self._next.is_mark("(") else {}
         clauses: dict[str, Any] = {}
-        while clause := self._clause(clauses, "MODE", "KEY", "TRIGGER", "STRATEGY"):
+        while clause := self._clause(clauses, "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU"):
             if clause == "MODE":
                 clauses[clause] = self._one_of(*(mode.upper() for mode in _MODES)).lower()
             elif clause == "KEY":
                 clauses[clause] = self._columns()
             elif clause == "TRIGGER":
                 clauses[clause] = self._string("'available_now', 'once' or a time such as '1 second'")
+            elif clause == "TAU":
+                clauses[clause] = self._string("a time such as '5 seconds'")
             else:
                 clauses[clause] = str(self._value())
         return CreateQuery(
@@ -169,6 +201,8 @@ class _Reader:
             clauses.get("KEY"),
             clauses.get("TRIGGER"),
             clauses.get("STRATEGY"),
+            clauses.get("JOIN"),
+            clauses.get("TAU"),
         )
 
     def _keep(self, place: Place) -> Keep:
@@ -233,136 +267,7 @@ class _Reader:
     def _query(self, ends: tuple[str, ...] = ()) -> QueryText:
         """The text from here to the semicolon, or to one of the words."""
         start = self._next
-        if not (start.is_word("SELECT", "WITH", "FROM") or start.is_mark("(")):
+        if not (start.is_word(*_QUERIES) or start.is_mark("(")):
             raise self._expected("a query (SELECT ...)", ("SELECT", "WITH"))
         end = self._skip((";",), ends)
         return QueryText(self._source.text[start.start : end], self._place(start))
-
-    def _skip(self, marks: tuple[str, ...], words: tuple[str, ...] = ()) -> int:
-        """Go to the next such mark or word that is not in parentheses; the offset at which what is before it ends."""
-        depth, end = 0, self._next.start
-        while self._next.kind != "end":
-            token = self._next
-            if depth == 0 and ((token.kind == "mark" and token.text in marks) or token.is_word(*words)):
-                break
-            depth += (token.text in "([") - (token.text in ")]") if token.kind == "mark" else 0
-            end = token.end
-            self._at += 1
-        return end
-
-    def _options(self) -> dict[str, Value]:
-        """(name value, name = value, ...): the options by name."""
-        self._need("(")
-        found: dict[str, Value] = {}
-        while not self._next.is_mark(")"):
-            token = self._next
-            name = self._dotted("the name of an option")
-            if name.lower() in {known.lower() for known in found}:
-                raise self._source.error(SqlSyntaxError, f"option {name} is given twice", token.start)
-            self._mark("=")
-            found[name] = self._value()
-            if not self._mark(","):
-                break
-        self._need(")")
-        return found
-
-    def _assignment(self) -> tuple[str, Value]:
-        name = self._dotted("the name of a setting")
-        self._need("=")
-        return name, self._value()
-
-    def _dotted(self, what: str) -> str:
-        """A name of words with dots, or a quoted one."""
-        if self._next.kind == "string":
-            return self._string(what)
-        name = self._name(what)
-        while self._mark("."):
-            name += f".{self._name(what)}"
-        return name
-
-    def _value(self) -> Value:
-        sign = "-" if self._mark("-") else ""
-        token = self._next
-        if token.kind == "number":
-            self._at += 1
-            return float(sign + token.text) if "." in token.text else int(sign + token.text)
-        if sign or token.kind not in ("string", "word", "name"):
-            raise self._expected("a value: a 'string', a number, TRUE or FALSE")
-        self._at += 1
-        if token.is_word("TRUE", "FALSE"):
-            return token.is_word("TRUE")
-        text = token.text
-        while token.kind == "word" and self._mark("-"):  # names of strategies: negative-tuple
-            text += f"-{self._name('the rest of the name')}"
-        return text
-
-    def _columns(self) -> tuple[str, ...]:
-        """(column, ...), perhaps none: the key of an answer of one row."""
-        self._need("(")
-        names: list[str] = []
-        while not self._next.is_mark(")"):
-            names.append(self._name("the name of a column"))
-            if not self._mark(","):
-                break
-        self._need(")")
-        return tuple(names)
-
-    def _clause(self, seen: dict[str, Any], *words: str) -> str:
-        token = self._next
-        word = self._word(*words)
-        if word and word in seen:
-            raise self._source.error(SqlSyntaxError, f"{word} is given twice", token.start)
-        if not word and self._next.kind == "word":
-            raise self._expected(f"{', '.join(word for word in words if word not in seen)} or ;", words)
-        return word
-
-    def _source_name(self, what: str) -> str:
-        token = self._next
-        return self._string(what) if token.kind == "string" else self._dotted(what).lower()
-
-    def _name(self, what: str) -> str:
-        if self._next.kind not in ("word", "name"):
-            raise self._expected(what)
-        self._at += 1
-        return self._tokens[self._at - 1].text
-
-    def _string(self, what: str) -> str:
-        if self._next.kind != "string":
-            raise self._expected(what)
-        self._at += 1
-        return self._tokens[self._at - 1].text
-
-    def _word(self, *words: str) -> str:
-        """The keyword, if the next token is one of them; else nothing."""
-        if not self._next.is_word(*words):
-            return ""
-        self._at += 1
-        return self._tokens[self._at - 1].text.upper()
-
-    def _one_of(self, *words: str) -> str:
-        word = self._word(*words)
-        if not word:
-            raise self._expected(" or ".join(words), words)
-        return word
-
-    def _mark(self, mark: str) -> bool:
-        if not self._next.is_mark(mark):
-            return False
-        self._at += 1
-        return True
-
-    def _need(self, mark: str) -> None:
-        if not self._mark(mark):
-            raise self._expected(mark)
-
-    def _place(self, token: Token) -> Place:
-        line, column = self._source.position(token.start)
-        assert line is not None
-        assert column is not None
-        return Place(line, column)
-
-    def _expected(self, what: str, words: tuple[str, ...] = ()) -> SqlSyntaxError:
-        token = self._next
-        found = "the text ends" if token.kind == "end" else f"found {self._source.text[token.start : token.end]}"
-        hint = did_you_mean(token.text, words) if token.kind == "word" else ""
-        return self._source.error(SqlSyntaxError, f"expected {what}; {found}{hint}", token.start)

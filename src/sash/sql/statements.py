@@ -15,6 +15,9 @@ Value = str | int | float | bool
 
 Kind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
 
+BadRows = Literal["fail", "drop"]
+"""What rows without a time do: fail the query, or get dropped and counted."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -55,30 +58,48 @@ class Input:
 
 @dataclass(frozen=True)
 class CreateStream:
-    """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP]."""
+    """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
+
+    [RATE n] and [DISTINCT (column n, ...)] are what is known of it.
+    """
 
     place: Place
     input: Input
     time: str | None = None
     slack: str = "0 seconds"
     heartbeat: str | None = None
-    bad_rows: Literal["fail", "drop"] = "fail"
+    bad_rows: BadRows = "fail"
+    rate: float | None = None
+    distinct: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class CreateRelation:
-    """CREATE RELATION name (columns) USING source OPTIONS (...) [KEY (columns)] [NON RETROACTIVE] [CHANGES]."""
+    """CREATE RELATION name (columns) USING source OPTIONS (...) [KEY (columns)] [NON RETROACTIVE].
+
+    A table that is read once; with REFRESH '..' again and again; with CHANGES a stream of updates, which may have
+    [TIME c] [HEARTBEAT '..'] [BAD ROWS DROP]. [ROWS n] and [DISTINCT (column n, ...)] are what is known of it.
+    """
 
     place: Place
     input: Input
     key: tuple[str, ...] | None = None
     retroactive: bool = True
     changes: bool = False
+    time: str | None = None
+    heartbeat: str | None = None
+    refresh: str | None = None
+    bad_rows: BadRows = "fail"
+    rows: float | None = None
+    distinct: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class CreateQuery:
-    """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'] [STRATEGY s]."""
+    """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
+
+    How it is executed: [STRATEGY s] [JOIN j] [TAU '..'].
+    """
 
     place: Place
     name: str
@@ -89,6 +110,8 @@ class CreateQuery:
     key: tuple[str, ...] | None = None
     trigger: str | None = None
     strategy: str | None = None
+    join: str | None = None
+    tau: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +138,15 @@ class Keep:
 
 
 @dataclass(frozen=True)
+class Attach:
+    """ATTACH name PATH '..': ask the window that another process keeps there, under this name."""
+
+    place: Place
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """SNAPSHOT SELECT ...: one answer, of what is in the windows now."""
 
@@ -124,11 +156,20 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Explain:
-    """EXPLAIN [ALL | ANALYZE] SELECT ...: the plan chosen; all plans that were considered; the plan as it ran."""
+    """EXPLAIN [ALL | ANALYZE | SNAPSHOT] SELECT ...: the plan chosen; all plans that were considered; the plan as it ran;
+    how a kept window would be read."""
 
     place: Place
     query: QueryText
-    form: Literal["plan", "all", "analyze"] = "plan"
+    form: Literal["plan", "all", "analyze", "snapshot"] = "plan"
+
+
+@dataclass(frozen=True)
+class Analyze:
+    """EXPLAIN ANALYZE name: the plan of a standing query, with what each operator has done."""
+
+    place: Place
+    name: str
 
 
 @dataclass(frozen=True)
@@ -171,9 +212,11 @@ Statement = (
     | CreateRelation
     | CreateQuery
     | Keep
+    | Attach
     | Select
     | Snapshot
     | Explain
+    | Analyze
     | Show
     | Describe
     | Drop

@@ -43,11 +43,6 @@ class Arena:
     def _write_mark(self, text: str) -> None:
         (self._directory / _MARK).write_text(text)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all mapped files."""
-        return self.memory.nbytes
-
     def seal(self, nonce: str) -> None:
         """The contents are those of the state that is written under this nonce."""
         self._write_mark(nonce)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sash.errors import StoreError
-from sash.plan.catalog import StreamEntry
 from sash.transactions.recorder import Recorder
 from sash.transactions.scheduler import Scheduler
 from sash.windows.leases import Lease
@@ -43,12 +42,6 @@ class LiveWindow:
         live = LiveWindow(root, recorder)
         writer.updates_through(live.scheduler.update)
         return live, writer
-
-    @property
-    def entry(self) -> StreamEntry:
-        """What the window's name means in SQL."""
-        time = self.layout.time if self.layout.kind != "result" else self.layout.schema[0].name
-        return StreamEntry(self.layout.name, self.layout.schema, time)
 
     @property
     def manifest(self) -> Manifest:

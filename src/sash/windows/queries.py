@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from sash.errors import StoreError, UnknownNameError, UnsupportedSqlError
-from sash.plan.catalog import Catalog
-from sash.plan.nodes import Stream, walk
-from sash.sql import parse
+from sash.errors import StoreError
 from sash.transactions.levels import level
 from sash.transactions.recorder import Recorder
 from sash.transactions.runner import Runner
 from sash.windows.access import Access, choose
+from sash.windows.asked import asked
 from sash.windows.asking import Execution, Question
 from sash.windows.live import LiveWindow
 from sash.windows.manifest import Layout
 from sash.windows.periodic import Periodic
 from sash.windows.reading import Scan, scan_here
-from sash.windows.shape import Shape, shape_of
+from sash.windows.shape import Shape
 from sash.windows.snapshot import Snapshot, ToSpark, snapshots
-from sash.windows.spans import Span, span_of
+from sash.windows.spans import Span
 from sash.windows.writer import WindowWriter
 
 Queries = str | Sequence[str]
@@ -137,12 +134,8 @@ class WindowQueries:
     ) -> tuple[Question, str]:
         """The queries as one question, and the plan as text."""
         texts = [sql] if isinstance(sql, str) else list(sql)
-        shapes, live = self._shapes(texts, registered)
-        spans = tuple(span_of(shape.stream.window, live.layout) for shape in shapes)
-        if any(shape.core.summaries != shapes[0].core.summaries for shape in shapes):
-            raise UnsupportedSqlError(
-                "queries of one pass differ in their windows only: ask those with other filters, groups or aggregates apart"
-            )
+        found = asked(texts, {name: window.layout for name, window in self._windows.items()}, registered)
+        live, shapes, spans = self._windows[found.window], found.shapes, found.spans
         scan = self.scans.get(reads)
         if scan is None:
             raise StoreError(f"there is no way {reads!r} to read: choose {', '.join(self.scans)}")
@@ -158,27 +151,6 @@ class WindowQueries:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
-
-    def _shapes(self, texts: Sequence[str], registered: Collection[str]) -> tuple[tuple[Shape, ...], LiveWindow]:
-        catalog = Catalog({name: window.entry for name, window in self._windows.items()})
-        plans = []
-        for text in texts:
-            try:
-                plans.append(parse(text, catalog))
-            except UnknownNameError as problem:
-                for name in registered:
-                    if name.lower() not in self._windows and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
-                        raise StoreError(
-                            f"{name} is not kept, so there is no window to look at: start keeping it with "
-                            f'engine.keep({name!r}, window="60 seconds", every="1 second"), or as a statement with '
-                            f"KEEP {name} WINDOW '60 seconds' EVERY '1 second'"
-                        ) from problem
-                raise
-        names = {node.name.lower() for plan in plans for node in walk(plan) if isinstance(node, Stream)}
-        if len(names) != 1:
-            raise UnsupportedSqlError("a snapshot reads one kept window; keep the answer of a query to ask about more")
-        live = self._windows[names.pop()]
-        return tuple(shape_of(plan, live.layout.kind == "result") for plan in plans), live
 
     def _free(self, name: str) -> None:
         if name.lower() in self._windows:

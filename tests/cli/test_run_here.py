@@ -1,0 +1,111 @@
+"""Jobs and shells in this process, on the session that all tests share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import sash.cli.job
+import sash.cli.shell
+from sash.cli.main import app
+from sash.engine import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SALES = "CREATE STREAM sales (ts BIGINT, item INT, price BIGINT) USING csv OPTIONS (path '{0}/sales', header true);\n"
+QUERY = "SELECT item, COUNT(*) AS n FROM sales [RANGE 2 SECONDS] GROUP BY item"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "sales").mkdir()
+    (tmp_path / "sales" / "a.csv").write_text("ts,item,price\n1000000,1,5\n2500000,1,6\n4000000,2,7\n")
+    return tmp_path
+
+
+@pytest.fixture
+def runner(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    @contextmanager
+    def shared(
+        master: str | None = None,
+        conf: dict[str, str] | None = None,
+        checkpoint: str | None = None,
+        shards: int | None = None,
+    ) -> Iterator[Engine]:
+        engine = Engine(spark, checkpoint, shards)
+        yield engine
+        engine.close()
+
+    monkeypatch.setattr(sash.cli.job, "quiet_engine", shared)
+    monkeypatch.setattr(sash.cli.shell, "quiet_engine", shared)
+    return CliRunner()
+
+
+def job(home: Path, query: str = QUERY) -> str:
+    file = home / "job.sql"
+    into = f"INTO changelog (path '{home}/log') TRIGGER 'available_now'"
+    file.write_text(f"{SALES.format(home)}CREATE QUERY totals AS {query}\n{into};\nSHOW QUERIES;\n")
+    return str(file)
+
+
+def logged(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+
+
+def test_a_job_goes_on_in_its_checkpoint_and_another_query_is_refused(runner: CliRunner, home: Path) -> None:
+    run = ["run", "--json", "--shards", "1", "--checkpoint", str(home / "state")]
+    done = runner.invoke(app, [*run, job(home)])
+    assert done.exit_code == 0, done.output
+    assert [entry["event"] for entry in logged(done)][-4:] == ["started", "row", "batch", "ended"]
+    assert logged(done)[-3]["row"]["query"] == "totals"
+    assert (home / "state" / "totals").is_dir()
+
+    again = runner.invoke(app, [*run, job(home)])
+    assert again.exit_code == 0, again.output
+    assert not [entry for entry in logged(again) if entry["event"] == "batch"], "nothing is new"
+
+    refused = runner.invoke(app, [*run, job(home, QUERY.replace("2 SECONDS", "3 SECONDS"))])
+    assert refused.exit_code == 1
+    problem = logged(refused)[-1]
+    assert (problem["event"], problem["level"], problem["line"]) == ("error", "error", 2)
+    assert "it belongs to another query" in problem["message"]
+
+
+def test_a_query_that_fails_ends_the_job_with_the_reason(runner: CliRunner, home: Path) -> None:
+    (home / "sales" / "b.csv").write_text("ts,item,price\n,1,1\n")
+    failed = runner.invoke(app, ["run", "--json", "--checkpoint", str(home / "state"), job(home)])
+    problem = logged(failed)[-1]
+    assert (problem["event"], problem["level"], problem["query"]) == ("failed", "error", "totals")
+    assert "has a row whose time column is NULL" in problem["reason"]
+    assert failed.exit_code == 3
+
+
+def test_statements_that_are_piped_into_the_shell(runner: CliRunner, home: Path) -> None:
+    text = f"{SALES.format(home)}SET trigger = 'available_now';\n{QUERY};\nSHOW STREAMS;\nSELECT nothing\nFROM sales [NOW];"
+    done = runner.invoke(app, ["sql"], input=text)
+    assert done.exit_code == 1
+    assert "stream sales is there" in done.stdout
+    assert "+ 3000000  item=1, n=1" in done.stdout
+    assert "ts BIGINT, item INT, price BIGINT" in done.stdout
+    assert "  5 | SELECT nothing\n    |        ^" in done.stderr
+
+
+def test_a_command_answers_as_json(runner: CliRunner, home: Path) -> None:
+    text = (
+        f"{SALES.format(home)}KEEP sales WINDOW '2 seconds' EVERY '1 second';"
+        "SNAPSHOT SELECT item, SUM(price) AS total FROM sales [RANGE 2 SECONDS] GROUP BY item; DESCRIBE nothing;"
+    )
+    done = runner.invoke(app, ["sql", "--json", "--command", text])
+    said = logged(done)
+    assert said[2:-1] == [{"item": 1, "total": 6}], "of the last complete two seconds, which are over at 4"
+    assert "there is no stream, relation or query nothing" in said[-1]["error"]
+    assert done.exit_code == 1
