@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sash.spark.window_store import Keeping
     from sash.transactions.recorder import Recorder
     from sash.windows.periodic import Periodic
-    from sash.windows.queries import WindowQueries
+    from sash.windows.queries import Asked, WindowQueries
     from sash.windows.snapshot import Snapshot
 
 
@@ -292,6 +292,7 @@ class Engine:
         """Keep the window of a registered stream, or the answer of a query, for snapshot and periodic queries.
 
         The window is `window` long and moves on by `every` at a time: lengths of time, or, for a stream, numbers of rows.
+        An answer is kept as of every `every`, its rows spread over the window's sub-windows by when they will end.
         It is kept in `path` (None: under the engine's checkpoint directory, or in a temporary place), where queries of
         other processes can attach to it. `retain` replaced sub-windows stay for queries that have read them: these then
         read again what has changed, instead of starting again. A query's answer needs a `name` to be asked by.
@@ -308,8 +309,9 @@ class Engine:
             return self._keeping[-1]
         if name is None:
             raise CatalogError("the answer of a query needs a name to be asked by: engine.keep(query, ..., name=...)")
-        query = what
-        layout = layout_of(name, query.schema, "", window, every, retain, result=True)
+        query = replace(what, planned=what.planned.telling_ends(self.shards))
+        ends = query.planned.tells_ends
+        layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
         place = Place.of(path, self.checkpoint, name)
         kept = keep_answer(
             self.windows,
@@ -353,6 +355,18 @@ class Engine:
     ) -> list[Snapshot]:
         """Answer queries that differ only in the lengths of their windows, in one pass over the longest."""
         return self.windows.snapshot(sql, isolation, priority, timeout, access, reads, self._streams)
+
+    def ask(
+        self,
+        sql: str | Sequence[str],
+        isolation: str = "latest",
+        priority: int = 10,
+        timeout: float | None = None,
+        access: str = "auto",
+        reads: str = "local",
+    ) -> Asked:
+        """As `snapshots`, without waiting: what comes back has `result()`, and `cancel()` for another thread."""
+        return self.windows.ask(sql, isolation, priority, timeout, access, reads, self._streams)
 
     def periodic(
         self,

@@ -111,6 +111,10 @@ class QueryTimeoutError(SashError):
     """A snapshot query that was not answered in the time it was given."""
 
 
+class StarvedError(SashError):
+    """A snapshot or periodic query that began again and again because the window moved on under it."""
+
+
 class HistoryError(SashError):
     """A history of reads and writes that is not written as the checker reads it, or that cannot have happened."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sash.errors import CatalogError
 from sash.optimizer.optimizer import Optimized, optimize_in_steps
 from sash.physical.analyze import Actual, remarks
 from sash.physical.explain import explain
+from sash.physical.lower import ENDS
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
 from sash.physical.strategies.registry import strategy_of
@@ -47,6 +48,20 @@ class Planned:
     def schema(self) -> Schema:
         """The columns of the answer."""
         return self.written.schema
+
+    @property
+    def tells_ends(self) -> bool:
+        """Whether the answer comes with a last column that says when each row will end."""
+        return self.physical.schema[-1:] == (ENDS,)
+
+    @property
+    def output(self) -> Schema:
+        """The columns that come out: those of the answer, and when a row will end, where that is told."""
+        return (*self.schema, ENDS) if self.tells_ends else self.schema
+
+    def telling_ends(self, shards: int | None = None) -> Planned:
+        """The same query, its answer's rows with their ends, where these are known beforehand."""
+        return replace(self, physical=plan_stages(self.optimized, shards, self.options, ends=True))
 
     @property
     def plan(self) -> PlanNode:

@@ -172,7 +172,7 @@ class Query:
         from sash.spark.plan import change_frame
 
         positions = self._check(mode, key)
-        return change_frame(self.planned.physical, self.schema, inputs, self._width, mode, positions)
+        return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, positions)
 
     def _check(self, mode: Mode, key: Sequence[str] | None) -> tuple[int, ...] | None:
         """The key by which the mode reduces changes."""

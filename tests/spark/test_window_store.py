@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sash.engine import Engine
-from sash.errors import CatalogError, StoreError
+from sash.errors import (
+    CancelledError,
+    CatalogError,
+    EvaluationError,
+    OverloadedError,
+    QueryTimeoutError,
+    StoreError,
+    UnsupportedSqlError,
+)
 from sash.testing import replay
+from sash.transactions.history import classify
+from sash.transactions.recorder import Recorder
+from sash.windows.core import Core
+from sash.windows.manifest import Slice
 from sash.windows.queries import WindowQueries
+from sash.windows.reading import Tables, scan_here
 from tests.spark.files import Rows, batches_of, file_engine, made_up_rows, write_batch
 
 pytestmark = pytest.mark.spark
@@ -76,6 +91,96 @@ def test_the_answer_of_a_query_is_asked_like_a_window(spark: SparkSession, tmp_p
     assert [row["n"] for row in top] == sorted((row["n"] for row in whole), reverse=True)[:2]
     keeping.stop()
     engine.windows.close()
+
+
+@pytest.mark.parametrize(
+    ("standing", "ends"),
+    [
+        ("SELECT a.k, a.v, b.v AS w FROM s [RANGE 15 MILLISECONDS] AS a JOIN s [RANGE 10 MILLISECONDS] AS b ON a.k = b.k AND a.v < b.v", True),
+        ("SELECT k, COUNT(*) AS v, SUM(v) AS w FROM s [RANGE 15 MILLISECONDS] GROUP BY k", False),
+    ],
+)  # fmt: skip
+def test_an_answer_is_read_while_rows_are_inserted_into_it(
+    spark: SparkSession, tmp_path: Path, standing: str, ends: bool
+) -> None:
+    rows, recorder, source = made_up_rows(8), Recorder(), tmp_path / "source"
+    feed(source, rows, range(2))
+    engine = file_engine(spark, source)
+    keeping = engine.keep(
+        engine.sql(standing), "20 milliseconds", "5 milliseconds", name="kept", path=str(tmp_path / "kept"), recorder=recorder
+    )  # fmt: skip
+    keeping.process_all()
+    assert engine.windows.window("kept").layout.ends is ends
+    arriving = iter(range(2, 8))
+
+    def scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
+        """More rows come after every other read."""
+        found = scan_here(root, parts, core)
+        number = next(arriving, None) if len(recorder.history.split()) % 2 else None
+        if number is not None:
+            feed(source, rows, range(number, number + 1))
+            keeping.process_all()
+        return found
+
+    engine.windows.scans["local"] = lambda _: scan
+    for isolation in ("latest", "latest-window-serializable", "window-serializable", "latest"):
+        answer = engine.snapshot(
+            "SELECT k, v, COUNT(*) AS n, MAX(w) AS w FROM kept GROUP BY k, v", isolation=isolation, access="WS"
+        )
+        whole = replay(standing, {"s": rows}, unit="us").at(answer.as_of - 1)
+        found = Counter((row["k"], row["v"]) for row in whole)
+        assert {(row["k"], row["v"]): row["n"] for row in answer.to_pylist()} == found
+        assert all(
+            row["w"] == max(r["w"] for r in whole if (r["k"], r["v"]) == (row["k"], row["v"]))
+            for row in answer.to_pylist()
+        )
+    done = recorder.history.split()
+    assert "window-serializable" in classify(recorder.history, 4, recorder.lengths)
+    assert {operation[0] for operation in done} >= set("rwic")
+    assert engine.windows.window("kept").manifest.updates > 10
+    engine.close()
+
+
+def test_queries_are_refused_cancelled_and_fail_alone(spark: SparkSession, tmp_path: Path) -> None:
+    rows, source = made_up_rows(4), tmp_path / "source"
+    feed(source, rows, range(3))
+    engine = file_engine(spark, source)
+    keeping = engine.keep("s", window="20 milliseconds", every="5 milliseconds")
+    keeping.process_all()
+    engine.windows.runner.capacity = 2
+    entered, allowed = threading.Semaphore(0), threading.Event()
+
+    def gate(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
+        entered.release()
+        assert allowed.wait(30)
+        return scan_here(root, parts, core)
+
+    plain, engine.windows.scans["local"] = engine.windows.scans["local"], lambda _: gate
+    cancelled, slow = (engine.ask(SQL, access="WS") for _ in range(2))
+    assert entered.acquire(timeout=30)
+    with pytest.raises(OverloadedError, match="2 queries are running or waiting, and no more than 2 may"):
+        engine.snapshot(SQL)
+    cancelled.cancel()
+    with pytest.raises(CancelledError, match="cancelled"):
+        cancelled.result()
+    with pytest.raises(QueryTimeoutError, match="no answer within 0 s"):
+        engine.snapshot(SQL, timeout=0)
+    allowed.set()
+    (answer,) = slow.result()
+    assert counted(answer.to_pylist()) == truth(SQL, rows, answer.as_of)
+    engine.windows.scans["local"] = plain
+    with engine.periodic(SQL) as other:
+        next(other)
+        with pytest.raises(EvaluationError):
+            engine.snapshot("SELECT SUM(1 / (v - v)) AS t FROM s")
+        feed(source, rows, range(3, 4))
+        keeping.process_all()
+        (later,) = next(other)
+        assert counted(later.to_pylist()) == truth(SQL, rows, later.as_of)
+        assert later.update > answer.update
+    with pytest.raises(UnsupportedSqlError, match=r"engine.keep\(engine.sql\(...\), name=...\) and ask that"):
+        engine.snapshot("SELECT a.k FROM s [NOW] AS a JOIN s [NOW] AS b ON a.k = b.k")
+    engine.close()
 
 
 def test_periodic_answers_follow_the_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sash.errors import CancelledError, IsolationError, OverloadedError, QueryTimeoutError
+from sash.errors import CancelledError, IsolationError, OverloadedError, QueryTimeoutError, StarvedError
 from sash.transactions.history import Recorder, classify
 from sash.transactions.levels import LEVELS
 from sash.transactions.reader import Read, Request
@@ -137,6 +137,24 @@ def test_an_aborted_query_goes_behind_its_equals(runners: Callable[..., Runner])
     answer = aborted.result()
     assert answer.restarts == 1
     assert sorted(answer.partials) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("moves_at", "said"), [(1, "began again 4 times"), (0, "4 reads were too late")])
+def test_a_query_that_never_gets_through_is_given_up(runners: Callable[..., Runner], moves_at: int, said: str) -> None:
+    runner, scheduler = runners(parallel=1, restarts=3), Scheduler(2, 1, isolation="latest-window-serializable")
+
+    def read(read: Read) -> int:
+        """The window moves on during the first read of every attempt, or during the second one."""
+        if read.sub_window == moves_at:
+            scheduler.update()
+            scheduler.update()
+        return read.version
+
+    starving = runner.submit(scheduler, Request(2), read)
+    with pytest.raises(StarvedError, match=rf'{said}.*isolation="latest".*retain=1'):
+        starving.result()
+    assert scheduler.readers == ()
+    assert runner.submit(scheduler, Request(2), lambda read: read.version).result().restarts == 0
 
 
 def test_too_many_queries_are_refused_with_the_reason(runners: Callable[..., Runner]) -> None:

@@ -1,6 +1,7 @@
 """Kills a writer, for real, at every one of its file operations in turn, and checks what its successor makes of it.
 
-Run as a program: it forks, so it must not run inside the test process. Prints how many kills it survived.
+Run as a program: it forks, so it must not run inside the test process. Prints how many kills it survived. Keeps the
+window of a stream, or, told "result", the answer of a query.
 """
 
 from __future__ import annotations
@@ -10,32 +11,45 @@ import signal
 import sys
 from pathlib import Path
 
-from sash.windows.manifest import Manifest
+import pyarrow as pa
+
+from sash.plan.types import BIGINT, STRING, Field
+from sash.windows.cutting import added_up
+from sash.windows.manifest import Layout, Manifest
 from sash.windows.writer import WindowWriter
-from tests.windows.feeding import Rows, layout, made_up, table
+from tests.windows.feeding import layout, made_up, table
 
 BATCHES = [(0, 7), (7, 23), (23, 71), (71, 74), (74, 130)]
+KEPT = sys.argv[2] if len(sys.argv) > 2 else "stream"
+ANSWER = Layout("r", (Field("k", STRING), Field("n", BIGINT)), "", "result", 10, 4, ends=True)
 
 
-def batch(number: int) -> tuple[Rows, int]:
+def batch(number: int) -> pa.Table:
     start, stop = BATCHES[number]
-    return made_up(1, start, stop, 12), stop
+    if KEPT == "stream":
+        return table(made_up(1, start, stop, 12))
+    lives = [(ts, ts + 3 + ts * 7 % 90, f"k{ts % 5}", ts % 3) for ts in range(0, BATCHES[-1][1], 2)]
+    changes = [(ts, sign, end, k, n) for born, end, k, n in lives for ts, sign in ((born, 1), (end, -1))]
+    rows = zip(*sorted(change for change in changes if start <= change[0] < stop), strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(rows, ANSWER.arrow, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=ANSWER.arrow)
 
 
 def apply_all(root: Path) -> WindowWriter:
     """What a streaming query does after a restart: every batch that may not have been finished comes again."""
-    writer = WindowWriter(root, layout(count=6))
-    for number in range(len(BATCHES)):
-        rows, clock = batch(number)
-        writer.apply(number, table(rows), clock)
+    writer = WindowWriter(root, layout(count=6) if KEPT == "stream" else ANSWER)
+    for number, (_, clock) in enumerate(BATCHES):
+        writer.apply(number, batch(number), clock)
     return writer
 
 
-def contents(root: Path) -> list[tuple[int, int, int, list[object]]]:
-    found = []
-    for part in Manifest.load(root).live:
-        rows = sorted(str(row) for row in part.read(root).to_pylist())
-        found.append((part.number, part.start, part.end, list(rows)))
+def contents(root: Path) -> list[tuple[int, int, int, list[str]]]:
+    """Every sub-window, with what was inserted into it and not taken back."""
+    manifest, found = Manifest.load(root), []
+    for part in manifest.live:
+        slices = [rows.read(root) for rows in manifest.slices(part.number, manifest.updates)]
+        rows = slices[0] if KEPT == "stream" else added_up(slices)
+        found.append((part.number, part.start, part.end, sorted(str(row) for row in rows.to_pylist())))
     return found
 
 

@@ -12,7 +12,7 @@ from sash.transactions.history import classify
 from sash.transactions.levels import LEVELS
 from sash.transactions.recorder import Recorder
 from sash.windows.core import Core
-from sash.windows.manifest import SubWindow
+from sash.windows.manifest import Slice
 from sash.windows.reading import Scan, Tables, scan_here
 from tests.windows.feeding import Fed, counted, layout
 
@@ -23,7 +23,7 @@ def interrupted(at: dict[int, Callable[[], object]]) -> Scan:
     """A scan that does something else before its n-th sub-window: the window moves while the query is at work."""
     reads = iter(range(1000))
 
-    def scan(root: Directory, parts: Sequence[SubWindow], core: Core) -> Tables:
+    def scan(root: Directory, parts: Sequence[Slice], core: Core) -> Tables:
         found = scan_here(root, parts, core)
         at.get(next(reads), lambda: None)()
         return found

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from sash.errors import StoreError
-from sash.plan.types import BIGINT, STRING, Field
 from sash.windows.leases import Lease
 from sash.windows.manifest import Layout, Manifest
 from sash.windows.writer import WindowWriter
@@ -117,24 +116,3 @@ def test_leftovers_of_a_killed_writer_are_swept(tmp_path: Path) -> None:
     assert files(tmp_path) == set(again.manifest.files)
     assert not list(tmp_path.glob("*.tmp"))
     again.close()
-
-
-def test_the_changes_of_an_answer_are_folded_when_they_fill_the_window(tmp_path: Path) -> None:
-    schema = (Field("k", STRING), Field("n", BIGINT))
-    writer = WindowWriter(tmp_path, Layout("r", schema, "", "result", 10, 2))
-
-    def changes(*found: tuple[int, int, str, int]) -> pa.Table:
-        ts, sign, k, n = (list(part) for part in zip(*found, strict=True))
-        arrow = writer.layout.arrow
-        return pa.Table.from_arrays(
-            [pa.array(c, f.type) for c, f in zip((ts, sign, k, n), arrow, strict=True)], schema=arrow
-        )
-
-    writer.apply(0, changes((1, 1, "a", 1), (2, -1, "a", 1), (2, 1, "a", 2), (5, 1, "b", 1), (12, -1, "b", 1)), 12)
-    assert [part.read(tmp_path).num_rows for part in writer.manifest.live] == [2]
-    writer.apply(1, changes((21, 1, "c", 1), (31, 1, "d", 1)), 31)
-    manifest = writer.manifest
-    assert manifest.base is not None
-    assert manifest.base.read(tmp_path).select(["k", "n"]).to_pylist() == [{"k": "a", "n": 2}]
-    assert [part.number for part in manifest.live] == [2]
-    assert manifest.expired == ()

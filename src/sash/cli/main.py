@@ -265,8 +265,8 @@ def paper2(
     repeats: Annotated[int, typer.Option(min=1, help="Runs per point, in simulation and in real time.")] = 5,
     realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time; 'none' for none.")] = "20,100",
     t: Annotated[float, typer.Option(min=0.01, help="Seconds between updates in real time.")] = 0.1,
-    seconds: Annotated[float, typer.Option(min=1, help="How long each run in real time takes.")] = 5,
-    snapshots: Annotated[int, typer.Option(min=0, help="Snapshots of a window on Spark, per level; 0: none.")] = 20,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each run in real time takes.")] = 4,
+    snapshots: Annotated[int, typer.Option(min=0, help="Snapshots of a window on Spark, per level; 0: none.")] = 10,
     as_json: AsJson = False,
     save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
 ) -> None:

@@ -1,6 +1,7 @@
 """Expire: turns the end of a row's life into a negative tuple (paper 1, W-Expire).
 
-Meaning: (row, ts, exp, +) gives (row, ts, FOREVER, +) and, at exp, (row, exp, FOREVER, -).
+Meaning: (row, ts, exp, +) gives (row, ts, FOREVER, +) and, at exp, (row, exp, FOREVER, -). If it is to tell the ends,
+exp is a last column of the row.
 """
 
 from __future__ import annotations
@@ -8,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from sash.operators.base import Edge, Operator, merge
 from sash.operators.netting import net
 from sash.state.changes import ChangeBatch, concat
-from sash.state.memory import Memory
+from sash.state.memory import Ints, Memory
 from sash.state.rows import RowStore
 
 
 class Expire(Operator):
     """A buffer of live rows over a stamped edge; its output is explicit."""
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge]) -> None:
+    def __init__(self, memory: Memory, inputs: tuple[Edge], told: bool = False) -> None:
         (edge,) = inputs
+        self._told = told
         self._buffer = edge.buffer(memory.scope("buffer"))
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
 
@@ -29,15 +32,19 @@ class Expire(Operator):
         slots = self._buffer.add(batch.exp)
         self._rows.put(slots, batch.columns)
         expired, times = self._buffer.drain(clock)
-        added = ChangeBatch.explicit(batch.ts, batch.sign, batch.columns)
+        added = ChangeBatch.explicit(batch.ts, batch.sign, self._telling(batch.columns, batch.exp))
         if not len(expired):
             return added
-        removed = ChangeBatch.explicit(times, np.full(len(expired), -1, np.int8), self._rows.take(expired))
+        taken = self._telling(self._rows.take(expired), times)
+        removed = ChangeBatch.explicit(times, np.full(len(expired), -1, np.int8), taken)
         self._rows.free(expired)
         self._buffer.release(expired)
         if not len(batch):
             return removed
         return net(concat([removed, added]).take(merge(times, batch.ts)))
+
+    def _telling(self, columns: Sequence[pa.Array], ends: Ints) -> Sequence[pa.Array]:
+        return [*columns, pa.array(ends)] if self._told else columns
 
     @property
     def state_rows(self) -> int:

@@ -22,6 +22,7 @@ from sash.physical.nodes import (
     RelationLeg,
     StreamLeg,
     UpdateLeg,
+    walk,
 )
 from sash.physical.shapes import (
     expiry_of,
@@ -62,6 +63,10 @@ _STAMPED = ("mono", "fifo", "calendar")
 
 MADE = Field("_made", BIGINT)
 """The column that stands after a relation's own in its updates: the time at which each was made."""
+
+
+ENDS = Field("_ends", BIGINT)
+"""The column with the time at which a row is to expire."""
 
 
 class Lowering:
@@ -387,6 +392,18 @@ def explicit(node: Physical, speaking: bool = False) -> Physical:
             (child,) = node.inputs
             return replace(node, inputs=(explicit(child, speaking),), expiry="explicit", horizon=0)
     return Operation("Expire", {}, (node,), node.schema, "explicit", node.pattern)
+
+
+def telling(node: Physical) -> Physical | None:
+    """The same rows with every end said, and told in a last column from the beginning; None where ends are not known.
+
+    A DISTINCT that is built anew after a failure may choose other ends for its rows, so they are not told.
+    """
+    if node.expiry not in ("fifo", "calendar"):
+        return None
+    if any(isinstance(below, Operation) and below.operator == "Distinct" for below in walk(node)):
+        return None
+    return Operation("Expire", {"told": True}, (node,), (*node.schema, ENDS), "explicit", node.pattern)
 
 
 def _speaks(node: Physical) -> bool:

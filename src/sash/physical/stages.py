@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sash.physical.join_plan import JoinPlan
-from sash.physical.lower import Lowering, explicit
+from sash.physical.lower import Lowering, explicit, telling
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, standing, walk
 from sash.physical.strategies.registry import strategy_of
 from sash.physical.strict_edges import with_strict_edges
@@ -282,10 +282,13 @@ def _attempts(parts: Sequence[_Part], keys: Sequence[tuple[int, ...]]) -> list[t
     return [tuple(number in cut for number in range(size)) for cut in attempts]
 
 
-def plan_stages(node: Node, shards: int | None = None, options: Options = DEFAULT) -> PhysicalPlan:
+def plan_stages(
+    node: Node, shards: int | None = None, options: Options = DEFAULT, *, ends: bool = False
+) -> PhysicalPlan:
     """The physical plan of an optimized logical plan: its changes come out of the last stage, every end said.
 
-    `shards` is how many it will run on, where that is known.
+    `shards` is how many it will run on, where that is known. With `ends`, the answer has a last column with the time at
+    which each row will end, where that is known beforehand.
     """
     strategy = strategy_of(options.strategy)
     expire = strategy.expire
@@ -294,7 +297,8 @@ def plan_stages(node: Node, shards: int | None = None, options: Options = DEFAUL
     spoken: frozenset[Distinct] = frozenset()
     while True:
         lowering = Lowering(options, shards, expire, spoken)
-        root = explicit(lowering.lower(node), strategy.speaking)
+        lowered = lowering.lower(node)
+        root = (telling(lowered) if ends else None) or explicit(lowered, strategy.speaking)
         cutter = _Cutter(shards)
         cutter.close(cutter.part(root))
         if not cutter.forgetful:

@@ -43,7 +43,15 @@ class Place:
 
 
 def layout_of(
-    name: str, schema: Schema, time: str, window: str | int, every: str | int, retain: int, result: bool = False
+    name: str,
+    schema: Schema,
+    time: str,
+    window: str | int,
+    every: str | int,
+    retain: int,
+    *,
+    result: bool = False,
+    ends: bool = False,
 ) -> Layout:
     """How the rows are to be cut, from lengths of time, or from numbers of rows."""
     kind: Kind = "result" if result else "time"
@@ -59,7 +67,7 @@ def layout_of(
         raise CatalogError(f"window must be a whole multiple of every, and {window!r} is not one of {every!r}")
     if retain < 0:
         raise CatalogError(f"retain is the number of replaced sub-windows to keep: 0 or more, not {retain}")
-    return Layout(name, schema, time, kind, short, long // short, retain)
+    return Layout(name, schema, time, kind, short, long // short, retain, ends)
 
 
 def keep_stream(

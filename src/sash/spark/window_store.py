@@ -27,7 +27,7 @@ from sash.spark.scatter import TIME
 from sash.spark.sinks import Running, sash_errors
 from sash.sql.render import quoted
 from sash.windows.core import Core
-from sash.windows.manifest import BEGINNING, SIGN, SubWindow
+from sash.windows.manifest import BEGINNING, ENDS, SIGN, Slice
 from sash.windows.reading import Scan, Tables, scan_here
 from sash.windows.writer import WindowWriter
 
@@ -83,6 +83,7 @@ class TakeChanges:
         kinds = {"timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us")}
         moment = micros("_ts", kinds.get(dtype, pa.int64()))
         names = [quoted(field.name) for field in layout.schema]
+        names = [ENDS, *names] if layout.ends else names
         sign = f"CAST(CASE WHEN _op = '+' THEN 1 ELSE -1 END AS TINYINT) AS {SIGN}"
         table = batch.select(
             sf.expr(moment).alias("_moment"), sf.expr(sign), *(sf.expr(name) for name in names)
@@ -123,7 +124,7 @@ class _Job:
     """The scan of a sub-window, in a worker: one row per summary, its table as Arrow IPC."""
 
     root: str
-    parts: tuple[SubWindow, ...]
+    parts: tuple[Slice, ...]
     core: Core
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -143,7 +144,7 @@ class _Job:
 def spark_scan(spark: SparkSession, priority: int) -> Scan:
     """Scan sub-windows as Spark jobs, in the pool for that priority. Workers must see the store's files."""
 
-    def scan(root: Path, parts: Sequence[SubWindow], core: Core) -> Tables:
+    def scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
         job = _Job(str(root), tuple(parts), core)
         with in_pool(spark, pool_of(priority)), sash_errors():
             found = spark.range(0, 1, 1, 1).mapInArrow(job, "number INT, data BINARY").collect()

@@ -3,7 +3,7 @@
 Each thread repeats line 13 on of Algorithm 1 with priorities (end of section 4.1): of the queries that have a read
 left, take the one with the highest priority, and among equals the one that came first. A query of higher priority
 thereby suspends the others between two reads, and they resume when it has none left. A query that was aborted goes to
-the end of its equals.
+the end of its equals; one that has been aborted too often is given up, so that no query runs for ever.
 
     runner = Runner(parallel=2)
     running = runner.submit(scheduler, Request(length=60), read, priority=10)   # read(Read) -> partial result
@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from sash.errors import CancelledError, OverloadedError, QueryTimeoutError
+from sash.errors import CancelledError, OverloadedError, QueryTimeoutError, StarvedError
 from sash.transactions.isolation import Isolation
 from sash.transactions.levels import level
 from sash.transactions.reader import Read, Request
@@ -32,14 +32,26 @@ from sash.transactions.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 
+RESTARTS = 100
+"""How often a query may begin again, or read what is replaced meanwhile, before it is given up."""
+
 
 class Runner:
-    """`parallel` reads at a time; `capacity` queries at most, running and waiting. Close it when done."""
+    """`parallel` reads at a time; `capacity` queries at most, running and waiting, each with so many `restarts`.
+
+    Close it when done.
+    """
 
     def __init__(
-        self, parallel: int = 2, capacity: int = 100, clock: Callable[[], float] = time.monotonic, name: str = "reads"
+        self,
+        parallel: int = 2,
+        capacity: int = 100,
+        clock: Callable[[], float] = time.monotonic,
+        name: str = "reads",
+        restarts: int = RESTARTS,
     ) -> None:
         self.capacity = capacity
+        self.restarts = restarts
         self._clock = clock
         self._changed = threading.Condition(threading.RLock())
         self._active: list[Running] = []
@@ -180,6 +192,10 @@ class Runner:
         if reader.restarts > running.seen_restarts:
             running.seen_restarts = reader.restarts
             running.arrival = next(self._arrivals)
+        elif not counted:
+            running.dropped += 1
+        if running.seen_restarts + running.dropped > self.restarts:
+            return self._end(running, _starved(running))
         if not counted:
             return []
         if error is not None:
@@ -240,3 +256,12 @@ class Runner:
                     listener(running)
                 except Exception:
                     log.exception("what follows a query failed")
+
+
+def _starved(running: Running) -> StarvedError:
+    others = "" if running.isolation.name == "ttu" else 'ask with isolation="latest", which reads last what goes next, '
+    return StarvedError(
+        f"the window moved on under the query (isolation {running.isolation.name}) so often that it began again "
+        f"{running.seen_restarts} times, and {running.dropped} reads were too late: {others}keep replaced sub-windows "
+        "with retain=1 or more, or keep longer sub-windows"
+    )

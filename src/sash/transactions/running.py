@@ -53,6 +53,7 @@ class Running:
     reader: Reader | None = None
     began: float | None = None
     seen_restarts: int = 0
+    dropped: int = 0
     partials: dict[Read, Any] = field(default_factory=dict)
     answer: Answer | None = None
     error: BaseException | None = None

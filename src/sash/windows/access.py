@@ -50,7 +50,7 @@ def choose(live: LiveWindow, core: Core, spans: Sequence[Span], every: int | Non
     known = live.asked_before([summary.identity for summary in core.summaries])
     steady = _incremental_obstacle(core, spans, every) is None
     if not core.summarized:
-        return Access("WS", "the answer is the rows themselves: there is nothing to summarize")
+        return Access("WS", _unsummarized(core))
     if every is None:
         if _mostly_there(live, core, length):
             return Access("SS", "summaries of its sub-windows are there")
@@ -74,8 +74,14 @@ def _forced(core: Core, spans: Sequence[Span], every: int | None, wanted: str) -
         if obstacle is not None:
             raise StoreError(f"{path} does not apply: {obstacle}; use auto")
     if path in ("SS", "ISS") and not core.summarized:
-        raise StoreError(f"{path} does not apply: the answer is the rows themselves; use auto")
+        raise StoreError(f"{path} does not apply: {_unsummarized(core)}; use auto")
     return Access(path, "as asked for")
+
+
+def _unsummarized(core: Core) -> str:
+    if core.node is None:
+        return "the answer is the rows themselves: there is nothing to summarize"
+    return "rows of a query's answer may be taken back, and its aggregates cannot be taken off"
 
 
 def _incremental_obstacle(core: Core, spans: Sequence[Span], every: int | None) -> str | None:
@@ -85,7 +91,7 @@ def _incremental_obstacle(core: Core, spans: Sequence[Span], every: int | None) 
     if len(spans) > 1:
         return "several windows are evaluated in one pass"
     if core.signed:
-        return "the answer of a query is read as a whole"
+        return "the sub-windows of a query's answer change after they have been read"
     if not core.subtractable:
         return "its aggregates cannot be taken off"
     return None if spans[0].whole else "its window is not made of whole sub-windows"
@@ -94,5 +100,5 @@ def _incremental_obstacle(core: Core, spans: Sequence[Span], every: int | None) 
 def _mostly_there(live: LiveWindow, core: Core, length: int) -> bool:
     """Whether reading summaries means making only a few; the youngest is looked at last, it is the likeliest to lack."""
     parts = live.manifest.live[-length:]
-    there = sum(all(summaries.exists(live.root, part, summary) for summary in core.summaries) for part in parts)
+    there = sum(all(summaries.exists(live.root, part.own, summary) for summary in core.summaries) for part in parts)
     return 2 * there > len(parts)

@@ -20,8 +20,18 @@ from sash.windows.access import Access
 from sash.windows.core import Core
 from sash.windows.leases import Lease
 from sash.windows.live import LiveWindow
-from sash.windows.manifest import Manifest, SubWindow
-from sash.windows.reading import Counters, Partial, Scan, Tables, read_summaries, scan_here, summarize
+from sash.windows.manifest import Slice, SubWindow
+from sash.windows.reading import (
+    Counters,
+    Partial,
+    Scan,
+    Tables,
+    merged,
+    read_summaries,
+    scan_here,
+    summarize,
+    with_inserts,
+)
 from sash.windows.shape import Shape
 from sash.windows.spans import Cut, Span
 
@@ -103,36 +113,30 @@ class Execution:
     def _read(self, read: Read) -> Partial:
         """Read one sub-window; called by the runner's threads."""
         question, live = self.question, self.question.live
-        if live.layout.kind == "result":
-            return self._read_result(read)
         part = live.part(read.version)
+        slices = tuple(live.manifest.slices(read.version, read.as_of))
         # Rows that may have to be cut are held by a mapping: they stay readable even when their file goes.
         rows = None if all(span.whole for span in question.spans) else part.read(live.root)
-        return Partial(part, self._tables(part), rows)
+        return Partial(part, slices, self._tables(slices), rows)
 
-    def _tables(self, part: SubWindow) -> Tables:
-        question = self.question
-        if question.access.summarized:
-            return read_summaries(question.live.root, part, question.core, question.scan, self.counters)
-        self.counters.add(sub_windows=1)
-        return question.scan(question.live.root, [part], question.core)
-
-    def _read_result(self, read: Read) -> Partial:
-        """A query's answer as of an update: its base, and the changes since."""
-        question, live = self.question, self.question.live
-        parts = as_of(live.manifest, read.version)
-        if question.access.summarized and question.core.subtractable:
-            tables = merged(question.core, [self._tables(part) for part in parts])
-        else:
-            self.counters.add(sub_windows=len(parts))
-            tables = question.scan(live.root, parts, question.core)
-        return Partial(parts[-1], tables)
+    def _tables(self, slices: Sequence[Slice]) -> Tables:
+        question, root = self.question, self.question.live.root
+        if not question.access.summarized:
+            self.counters.add(sub_windows=1)
+            return question.scan(root, slices, question.core)
+        found = [read_summaries(root, part, question.core, question.scan, self.counters) for part in slices]
+        return found[0] if len(found) == 1 else merged(question.core, found)
 
     def outcome(self, answer: Answer) -> Outcome | None:
         """The answers, from the sub-windows that the transaction committed; None if they have to be asked for again,
         without the state that was kept: time has jumped, and sub-windows left the window that were not the oldest."""
         question, state = self.question, answer.commit.as_of
         partials = {partial.part.number: partial for partial in answer.partials}
+        passed: dict[int, list[Slice]] = {}
+        for insert in answer.commit.passed:
+            passed.setdefault(insert.version, []).append(insert.rows)
+        for number, inserted in passed.items():
+            partials[number] = with_inserts(question.live.root, partials[number], inserted, question.core)
         if not question.access.incremental:
             window = [partials[number] for number in sorted(partials)]
             return Outcome(tuple(_answers(question, window)), window[-1].part, None)
@@ -149,23 +153,6 @@ class Execution:
         expired = [partials[number].tables for number in request.expired(state)]
         tables = _moved_on(question.core, self.kept.tables, new, expired)
         return Outcome((question.shapes[0].answer(tables),), parts[-1], Kept(state, tables))
-
-
-def as_of(manifest: Manifest, number: int) -> list[SubWindow]:
-    """The parts of a query's answer as of an update: what it added up to once, and the changes after that, in order."""
-    there = [part for part in (*manifest.expired, *manifest.live) if part.number <= number]
-    bases = [part for part in there if part.added_up]
-    if manifest.base is not None and manifest.base.number <= number:
-        bases.append(manifest.base)
-    base = max(bases, key=lambda part: part.number, default=None)
-    after = -1 if base is None else base.number
-    later = sorted((p for p in there if p.number > after and not p.added_up), key=lambda part: part.number)
-    return [*([] if base is None else [base]), *later]
-
-
-def merged(core: Core, parts: Sequence[Tables]) -> Tables:
-    """The summaries of several sub-windows together."""
-    return {summary: summary.merge([part[summary] for part in parts]) for summary in core.summaries}
 
 
 def _moved_on(core: Core, kept: Tables, new: Sequence[Tables], expired: Sequence[Tables]) -> Tables:

@@ -65,8 +65,9 @@ class Core:
 
     @property
     def summarized(self) -> bool:
-        """Whether summaries are smaller than the rows themselves."""
-        return self.node is not None
+        """Whether summaries can be kept and are smaller than the rows themselves: rows that may still be taken back leave
+        only what can be taken off."""
+        return self.node is not None and (self.subtractable or not self.signed)
 
     @property
     def errors(self) -> dict[str, str]:

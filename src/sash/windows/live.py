@@ -25,7 +25,7 @@ class LiveWindow:
         self.lock = StoreLock(root)
         self._watch = Watch(root)
         self.scheduler = Scheduler(
-            1 if self.layout.kind == "result" else self.layout.count,
+            self.layout.count,
             self.manifest.updates - 1,
             retain=self.layout.retain,
             recorder=recorder,
@@ -53,8 +53,6 @@ class LiveWindow:
         with self.lock.shared():
             now = self.manifest
             low = now.live[0].number if now.live else 0
-            if now.base is not None:
-                low = min(low, now.base.number)
             return Lease(self.root, low if oldest is None else min(low, oldest))
 
     def part(self, number: int) -> SubWindow:
@@ -72,4 +70,6 @@ class LiveWindow:
             return known
 
     def _observe(self, latest: int) -> Sequence[Mapping[int, Any]]:
-        return [{}] * max(0, self.manifest.updates - 1 - latest)
+        now = self.manifest
+        made = {part.number: part.inserted for part in (*now.expired, *now.live)}
+        return [made.get(number, {}) for number in range(latest + 1, now.updates)]

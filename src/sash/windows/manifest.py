@@ -1,7 +1,9 @@
 """The manifest of a window store: which immutable files are the window now; replacing it is a window update.
 
 A window is a circular array of n sub-windows. Update j makes sub-window j, which takes the place j mod n: the state of
-the window after it is the sub-windows j - n + 1 to j (paper 2, 2.1 and 2.3).
+the window after it is the sub-windows j - n + 1 to j (paper 2, 2.1 and 2.3). In the kept answer of a query an update
+also inserts rows into sub-windows that are there (4.3): they stand in the update's own file, which lives as long as
+any of these sub-windows.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from sash.errors import StoreError
 from sash.plan.types import Field, Schema
 from sash.windows.files import read_table, write_bytes
 
-FORMAT = 1
+FORMAT = 2
 TIME = "_ts"
 SIGN = "_sign"
+ENDS = "_ends"
 BEGINNING = -(2**62)
 """The clock of a window that has seen nothing."""
 
@@ -33,9 +36,9 @@ Kind = Literal["time", "rows", "result"]
 class Layout:
     """What never changes about a store: whose rows they are, and how they are cut.
 
-    `length` is a sub-window's, in microseconds for `time`, in rows for `rows`; a `result` is kept as the changes of a
-    query's answer per `length` microseconds, on top of what they add up to. `retain` is how many replaced sub-windows
-    stay for readers that have read them.
+    `length` is a sub-window's, in microseconds for `time`, in rows for `rows`. A `result` is the answer of a query,
+    brought up to date every `length` microseconds: its files have signed rows, and, with `ends`, the time at which each
+    row is to expire. `retain` is how many replaced sub-windows stay for readers that have read them.
     """
 
     name: str
@@ -45,12 +48,14 @@ class Layout:
     length: int
     count: int
     retain: int = 0
+    ends: bool = False
 
     @property
     def arrow(self) -> pa.Schema:
-        """The columns of a sub-window's file: the row's time in microseconds, its sign in a result, its columns."""
+        """The columns of a sub-window's file: the row's time in microseconds, in a result its sign and end, its columns."""
         signs = [pa.field(SIGN, pa.int8())] if self.kind == "result" else []
-        return pa.schema([pa.field(TIME, pa.int64()), *signs, *((f.name, f.dtype) for f in self.schema)])
+        ends = [pa.field(ENDS, pa.int64())] if self.ends else []
+        return pa.schema([pa.field(TIME, pa.int64()), *signs, *ends, *((f.name, f.dtype) for f in self.schema)])
 
     def save(self, root: Path) -> None:
         """Write it, once."""
@@ -70,17 +75,34 @@ class Layout:
         if found.pop("format") != FORMAT:
             raise StoreError(f"the window store in {root} was written by another version: remove it and keep anew")
         arrow = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
-        found["schema"] = tuple(Field(f.name, f.type) for f in arrow if f.name not in (TIME, SIGN))
+        found["schema"] = tuple(Field(f.name, f.type) for f in arrow if f.name not in (TIME, SIGN, ENDS))
         return Layout(**found)
 
 
 @dataclass(frozen=True)
-class SubWindow:
-    """One immutable file: the rows with start <= ts < end, in order of ts. `number` is that of the update that made it.
+class Slice:
+    """Rows that stand together in a file."""
 
-    In a window by rows, `start` and `end` are the time of the first row and the instant after the last one. `swapped`
-    is the wall-clock time at which it came into the window, in seconds. `added_up` marks what a result's changes were
-    folded into.
+    file: str
+    first: int
+    count: int
+
+    def read(self, root: Path) -> pa.Table:
+        """The rows."""
+        return read_table(root / _ROWS / self.file).slice(self.first, self.count)
+
+    def summaries(self, root: Path) -> Path:
+        """The directory of the summaries of all rows of the file."""
+        return root / "summaries" / self.file
+
+
+@dataclass(frozen=True)
+class SubWindow:
+    """One update: its immutable file, with the rows that make a sub-window, start <= ts < end, in order of ts.
+
+    `number` is that of the update, and of the sub-window. In a window by rows, `start` and `end` are the time of the
+    first row and the instant after the last one. `swapped` is the wall-clock time at which it came into the window, in
+    seconds. `inserts` are the rows for older sub-windows of a result, (number, first row in the file, rows) each.
     """
 
     number: int
@@ -89,19 +111,21 @@ class SubWindow:
     start: int
     end: int
     swapped: float = 0.0
-    added_up: bool = False
+    inserts: tuple[tuple[int, int, int], ...] = ()
 
-    def path(self, root: Path) -> Path:
-        """Where it is."""
-        return root / _ROWS / self.file
+    @property
+    def own(self) -> Slice:
+        """The rows that it came with."""
+        return Slice(self.file, 0, self.rows)
+
+    @property
+    def inserted(self) -> dict[int, Slice]:
+        """What its update put into older sub-windows, by number."""
+        return {number: Slice(self.file, first, count) for number, first, count in self.inserts}
 
     def read(self, root: Path) -> pa.Table:
-        """Its rows."""
-        return read_table(self.path(root))
-
-    def summaries(self, root: Path) -> Path:
-        """The directory of its summaries."""
-        return root / "summaries" / self.file
+        """The rows that it came with."""
+        return self.own.read(root)
 
 
 @dataclass(frozen=True)
@@ -110,13 +134,11 @@ class Manifest:
 
     `live` is the window, oldest first; `expired` are replaced sub-windows that still have a use. `pending` are files of
     rows whose sub-window is still open. `batch` is the last micro-batch taken in, whole; `made` says how many updates of
-    the next one are done already, where that was interrupted, and `reached` where the window ended before them. A result has a `base`, what all changes up to the oldest
-    live sub-window add up to.
+    the next one are done already, where that was interrupted, and `reached` where the window ended before them.
     """
 
     live: tuple[SubWindow, ...] = ()
     expired: tuple[SubWindow, ...] = ()
-    base: SubWindow | None = None
     pending: tuple[str, ...] = ()
     clock: int = BEGINNING
     batch: int = -1
@@ -134,11 +156,17 @@ class Manifest:
         """A sub-window that is live or still there."""
         return next((part for part in (*reversed(self.live), *self.expired) if part.number == number), None)
 
+    def slices(self, number: int, as_of: int) -> list[Slice]:
+        """What a sub-window consists of as of an update: the rows that it came with, and what was inserted since."""
+        parts = {part.number: part for part in (*self.expired, *self.live) if number <= part.number <= as_of}
+        found = [parts.pop(number).own] if number in parts else []
+        inserted = (parts[update].inserted.get(number) for update in sorted(parts))
+        return [*found, *(rows for rows in inserted if rows is not None)]
+
     @property
     def files(self) -> frozenset[str]:
         """Every file of rows that it speaks of."""
-        base = () if self.base is None else (self.base.file,)
-        return frozenset((*(s.file for s in (*self.live, *self.expired)), *base, *self.pending))
+        return frozenset((*(s.file for s in (*self.live, *self.expired)), *self.pending))
 
     def save(self, root: Path) -> None:
         """Take the place of the manifest that is there: this is the commit of a window update."""
@@ -152,8 +180,9 @@ class Manifest:
         except FileNotFoundError:
             return Manifest()
         for name in ("live", "expired"):
-            found[name] = tuple(SubWindow(**part) for part in found[name])
-        found["base"] = None if found["base"] is None else SubWindow(**found["base"])
+            found[name] = tuple(
+                SubWindow(**{**part, "inserts": tuple(map(tuple, part["inserts"]))}) for part in found[name]
+            )
         found["pending"] = tuple(found["pending"])
         return Manifest(**found)
 

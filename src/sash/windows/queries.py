@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from sash.errors import StoreError
 from sash.transactions.levels import level
 from sash.transactions.recorder import Recorder
 from sash.transactions.runner import Runner
+from sash.transactions.running import Running
 from sash.windows.access import Access, choose
 from sash.windows.asked import asked
 from sash.windows.asking import Execution, Question
@@ -24,6 +26,31 @@ from sash.windows.spans import Span
 from sash.windows.writer import WindowWriter
 
 Queries = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A snapshot query that has been asked and not yet answered."""
+
+    execution: Execution
+    running: Running
+    explain: str
+    isolation: str
+    to_spark: ToSpark | None
+
+    def result(self) -> list[Snapshot]:
+        """Wait for the answers, one per query; raises what ended the query instead."""
+        try:
+            answer = self.running.result()
+            outcome = self.execution.outcome(answer)
+            assert outcome is not None, "a query that keeps nothing has nothing to ask again"
+            return snapshots(self.execution, answer, outcome, self.explain, self.isolation, time.time(), self.to_spark)
+        finally:
+            self.execution.release()
+
+    def cancel(self) -> None:
+        """End it, from any thread: `result` raises a CancelledError. Nothing happens if it has been answered."""
+        self.running.cancel()
 
 
 class WindowQueries:
@@ -87,18 +114,24 @@ class WindowQueries:
         registered: Collection[str] = (),
     ) -> list[Snapshot]:
         """Answer now: one query, or several that differ only in their windows, in one pass."""
+        return self.ask(sql, isolation, priority, timeout, access, reads, registered).result()
+
+    def ask(
+        self,
+        sql: Queries,
+        isolation: str = "latest",
+        priority: int = 10,
+        timeout: float | None = None,
+        access: str = "auto",
+        reads: str = "local",
+        registered: Collection[str] = (),
+    ) -> Asked:
+        """Begin to answer; whoever asks waits for `result`, or cancels."""
         question, explain = self.question(sql, None, priority, access, reads, registered)
         name = level(isolation).name
         execution = Execution(question)
         running = execution.submit(self.runner, name, priority, timeout)
-        try:
-            answer = running.result()
-            outcome = execution.outcome(answer)
-            assert outcome is not None, "a query that keeps nothing has nothing to ask again"
-            text = f"{explain}\nisolation {name}, priority {priority}"
-            return snapshots(execution, answer, outcome, text, name, time.time(), self._to_spark)
-        finally:
-            execution.release()
+        return Asked(execution, running, f"{explain}\nisolation {name}, priority {priority}", name, self._to_spark)
 
     def periodic(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,13 +16,13 @@ import pyarrow as pa
 from sash.windows import summaries
 from sash.windows.core import Core
 from sash.windows.cutting import added_up
-from sash.windows.manifest import SIGN, SubWindow
+from sash.windows.manifest import SIGN, Slice, SubWindow
 from sash.windows.rows import Rows
 from sash.windows.summary import Summary
 
 Tables = dict[Summary, pa.Table]
-Scan = Callable[[Path, Sequence[SubWindow], Core], Tables]
-"""Scans the rows of a sub-window (of a result: of all its parts) and makes the summaries: here, or as a Spark job."""
+Scan = Callable[[Path, Sequence[Slice], Core], Tables]
+"""Scans the rows of a sub-window, all its slices, and makes the summaries: here, or as a Spark job."""
 
 
 @dataclass
@@ -44,16 +44,35 @@ class Counters:
 
 @dataclass(frozen=True)
 class Partial:
-    """A sub-window as one query sees it. `rows` are at hand where the query may have to cut them."""
+    """A sub-window as one query sees it: what it was made of, as of the read, and what that says to the query.
+
+    `rows` are at hand where the query may have to cut them.
+    """
 
     part: SubWindow
+    slices: tuple[Slice, ...]
     tables: Tables
     rows: pa.Table | None = None
 
 
-def scan_here(root: Path, parts: Sequence[SubWindow], core: Core) -> Tables:
+def scan_here(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
     """Scan in this thread."""
     return summarize([part.read(root) for part in parts], core)
+
+
+def merged(core: Core, parts: Sequence[Tables]) -> Tables:
+    """The summaries of several parts together."""
+    return {summary: summary.merge([part[summary] for part in parts]) for summary in core.summaries}
+
+
+def with_inserts(root: Path, partial: Partial, inserted: Sequence[Slice], core: Core) -> Partial:
+    """What a query has read of a sub-window, and the rows that were passed to it since (paper 2, 4.3)."""
+    slices = (*partial.slices, *inserted)
+    if core.subtractable:
+        tables = merged(core, [partial.tables, scan_here(root, inserted, core)])
+    else:
+        tables = scan_here(root, slices, core)
+    return replace(partial, slices=slices, tables=tables)
 
 
 def summarize(parts: Sequence[pa.Table], core: Core) -> Tables:
@@ -64,8 +83,8 @@ def summarize(parts: Sequence[pa.Table], core: Core) -> Tables:
     return core.build(Rows.of(parts[0] if len(parts) == 1 else pa.concat_tables(parts)))
 
 
-def read_summaries(root: Path, part: SubWindow, core: Core, scan: Scan, counters: Counters) -> Tables:
-    """The summaries of a sub-window; what is missing is made, and kept for others."""
+def read_summaries(root: Path, part: Slice, core: Core, scan: Scan, counters: Counters) -> Tables:
+    """The summaries of the rows; what is missing is made, and kept for others."""
     found = {summary: summaries.load(root, part, summary) for summary in core.summaries}
     there = {summary: table for summary, table in found.items() if table is not None}
     missing = [summary for summary in found if summary not in there]

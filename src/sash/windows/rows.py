@@ -13,7 +13,7 @@ from sash.operators.scalar import evaluate
 from sash.plan.expressions import Expression
 from sash.state.memory import Ints
 from sash.windows.cutting import columns_of, times
-from sash.windows.manifest import SIGN, TIME
+from sash.windows.manifest import ENDS, SIGN, TIME
 
 Signs = npt.NDArray[np.int8]
 
@@ -33,7 +33,7 @@ class Rows:
         """The rows of a sub-window's file."""
         signed = SIGN in table.schema.names
         sign = np.array(table.column(SIGN).to_numpy(), np.int8) if signed else None
-        columns = columns_of(table.drop_columns([TIME, SIGN] if signed else [TIME]))
+        columns = columns_of(table.drop_columns([name for name in (TIME, SIGN, ENDS) if name in table.schema.names]))
         return Rows(columns, table.num_rows, times(table), sign)
 
     def value(self, expression: Expression) -> pa.Array:

@@ -100,7 +100,7 @@ def span_of(window: Window, layout: Layout) -> Span:
     if layout.kind == "result":
         if not isinstance(window, Unbounded):
             raise WindowError(f"{layout.name} is the answer of a query, as it is now: ask it without a window")
-        return Span(window, layout, 1, True)
+        return Span(window, layout, layout.count, True)
     match window:
         case Unbounded():
             return Span(window, layout, layout.count, True)

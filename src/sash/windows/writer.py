@@ -10,21 +10,23 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from sash.errors import StoreError
-from sash.windows.cutting import Piece, added_up, cut, times
+from sash.windows.cutting import Piece, cut, times
 from sash.windows.files import TEMPORARY, read_table, write_table
 from sash.windows.leases import lowest_need
 from sash.windows.locks import StoreLock, WriterLock
-from sash.windows.manifest import Layout, Manifest, SubWindow, pushed
+from sash.windows.manifest import Layout, Manifest, Slice, SubWindow, pushed
+from sash.windows.placing import Answer
 
-Update = Callable[[Callable[[], None]], object]
-"""Does a window update by calling what it is given, while no reader holds the window still."""
+Update = Callable[[Callable[[], None], Mapping[int, Slice]], object]
+"""Does a window update by calling what it is given, while no reader holds the window still; queries that have read a
+sub-window into which it inserts rows are passed these."""
 
 
 class WindowWriter:
@@ -41,6 +43,7 @@ class WindowWriter:
             self._sweep()
             parts = [read_table(root / "rows" / file) for file in self.manifest.pending]
             self._pending = pa.concat_tables([layout.arrow.empty_table(), *parts])
+            self._answer: Answer | None = None
         except BaseException:
             self._lock.release()
             raise
@@ -69,7 +72,7 @@ class WindowWriter:
         # An interrupted batch is cut again as it was, from where the window stood before its first update.
         pieces, waiting = cut(self._layout, pa.concat_tables([self._pending, fresh]), before.reached, clock)
         first = before.updates - before.made
-        made = [self._write(piece, first + n) for n, piece in enumerate(pieces) if n >= before.made]
+        made = self._made(pieces[before.made :], first + before.made)
         pending = self._pending_files(pieces, waiting, fresh)
         reached = pieces[-1].end if pieces else before.reached
         finished = replace(before, batch=batch, clock=clock, pending=pending, late=before.late + late, reached=reached)
@@ -92,8 +95,22 @@ class WindowWriter:
         """Let another writer in."""
         self._lock.release()
 
-    def _write(self, piece: Piece, number: int) -> SubWindow:
-        return SubWindow(number, self._save(piece.rows), piece.rows.num_rows, piece.start, piece.end)
+    def _made(self, pieces: Sequence[Piece], first: int) -> list[SubWindow]:
+        """The files of the next updates, beginning with number `first`."""
+        if self._layout.kind != "result":
+            return [
+                SubWindow(number, self._save(piece.rows), piece.rows.num_rows, piece.start, piece.end)
+                for number, piece in enumerate(pieces, first)
+            ]
+        # If anything fails from here on, where rows are is found out anew from the files.
+        answer, self._answer = self._answer or Answer(self._layout, self.manifest, self._root), None
+        made = []
+        for number, piece in enumerate(pieces, first):
+            rows, own, inserts = answer.update(number, piece.end, piece.rows)
+            made.append(SubWindow(number, self._save(rows), own, piece.start, piece.end, inserts=inserts))
+            answer.note(made[-1])
+        self._answer = answer
+        return made
 
     def _save(self, rows: pa.Table) -> str:
         name = f"{uuid.uuid4().hex}.arrow"
@@ -104,10 +121,9 @@ class WindowWriter:
     def _swap(self, part: SubWindow, finished: Manifest | None) -> None:
         """One window update: the manifest with the new sub-window takes the place of the old one; with the last one of
         a batch, the batch is finished."""
-        folded = self._folded(self.manifest) if self._layout.kind == "result" else self.manifest
 
         def swap() -> None:
-            moved = pushed(folded, self._layout, replace(part, swapped=time.time()))
+            moved = pushed(self.manifest, self._layout, replace(part, swapped=time.time()))
             moved = replace(moved, expired=self._still_needed(moved))
             if finished is not None:
                 moved = replace(
@@ -117,9 +133,9 @@ class WindowWriter:
             moved.save(self._root)
             self.manifest = moved
 
-        self._update(swap)
+        self._update(swap, part.inserted)
 
-    def _alone(self, swap: Callable[[], None]) -> None:
+    def _alone(self, swap: Callable[[], None], _: Mapping[int, Slice]) -> None:
         with StoreLock(self._root).exclusive():
             swap()
 
@@ -127,18 +143,6 @@ class WindowWriter:
         """The replaced sub-windows that stay: the last `retain`, and those that readers hold."""
         low = min(manifest.updates - len(manifest.live) - self._layout.retain, lowest_need(self._root))
         return tuple(part for part in manifest.expired if part.number >= low)
-
-    def _folded(self, manifest: Manifest) -> Manifest:
-        """A result whose changes fill the window: what they add up to is the new base, and they are replaced by it."""
-        if len(manifest.live) < self._layout.count:
-            return manifest
-        base_before = () if manifest.base is None else (manifest.base,)
-        rows = added_up([part.read(self._root) for part in (*base_before, *manifest.live)])
-        last = manifest.live[-1]
-        base = SubWindow(
-            last.number, self._save(rows), rows.num_rows, last.start, last.end, last.swapped, added_up=True
-        )
-        return replace(manifest, base=base, live=(), expired=(*manifest.expired, *base_before, *manifest.live))
 
     def _remove(self, files: frozenset[str]) -> None:
         """Delete files that the manifest does not speak of, and their summaries."""

@@ -46,6 +46,13 @@ def test_answers_of_the_latest_levels_are_fresher(results: dict) -> None:
         assert shown[f"latest-window-serializable{suffix}"][1] < shown[f"serial{suffix}"][1]
 
 
+def test_aborts_of_algorithm_1_rise_where_a_scan_takes_as_long_as_an_update(results: dict) -> None:
+    (scans,) = (kept["series"] for kept in results["figures"] if kept["name"] == "paper2-scans")
+    shares = dict(scans["latest-window-serializable"])
+    assert shares[0.9] < shares[1.1] < shares[1.4]
+    assert {share for _, share in scans["ttu"]} == {0}
+
+
 def test_suspension_makes_snapshot_queries_fast(results: dict) -> None:
     response = lines(results, 12)
     assert response["ttu"][1] < response["serial, most important next"][1] / 3 < response["serial"][1] / 3
@@ -55,7 +62,8 @@ def test_every_figure_is_drawn_and_every_claim_has_its_numbers(
     results: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert [figure.name for figure in plots(results)] == [f"paper2-fig{number}" for number in range(8, 15)]
+    names = [*(f"paper2-fig{number}" for number in range(8, 15)), "paper2-scans"]
+    assert [figure.name for figure in plots(results)] == names
     assert all(math.isfinite(y) for figure in plots(results) for points in figure.series.values() for _, y in points)
     assert [claim["held"] for claim in results["claims"]] == [held for _, held in claims(results)]
     assert table(results).row_count == len(results["claims"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 from sash.engine import Engine
 from sash.transactions.levels import LEVELS
+from sash.windows.snapshot import Snapshot
 
 COUNT = 60
 KEYS = 100
@@ -27,8 +29,11 @@ QUERIES = (
 )
 
 
-def live(rate: int, every: int, snapshots: int, reads: str, progress: Callable[[str], None]) -> dict[str, Any]:
-    """`rate` events a second into 60 sub-windows of `every` milliseconds; medians over so many snapshots per level."""
+def live(
+    rate: int, every: int, seconds: float, snapshots: int, reads: str, progress: Callable[[str], None]
+) -> dict[str, Any]:
+    """`rate` events a second into 60 sub-windows of `every` milliseconds: per level, periodic queries alone for some
+    seconds, then beside snapshot queries, so many of them."""
     engine = Engine()
     engine.stream("events", _events(engine, rate))
     progress(f"filling a window of {COUNT} sub-windows of {every} ms with {rate:,} events/s")
@@ -37,11 +42,12 @@ def live(rate: int, every: int, snapshots: int, reads: str, progress: Callable[[
         pause = threading.Event()
         while keeping.progress()["sub_windows"] < COUNT:
             pause.wait(0.5)
-        levels = {name: _level(engine, keeping, name, every, snapshots, reads, progress) for name in LEVELS}
+        levels = {name: _level(engine, keeping, name, every, seconds, snapshots, reads, progress) for name in LEVELS}
     finally:
         keeping.stop()
         engine.windows.close()
-    return {"rate": rate, "every": every, "reads": reads, "snapshots": snapshots, "levels": levels}
+    told = {"rate": rate, "every": every, "seconds": seconds, "reads": reads, "snapshots": snapshots}
+    return {**told, "levels": levels}
 
 
 def _events(engine: Engine, rate: int) -> Any:
@@ -54,22 +60,31 @@ def _level(
     keeping: Any,
     name: str,
     every: int,
+    seconds: float,
     snapshots: int,
     reads: str,
     progress: Callable[[str], None],
 ) -> dict[str, float]:
-    progress(f"{snapshots} snapshots beside {PERIODIC} periodic queries: {name}")
+    progress(f"{PERIODIC} periodic queries, then {snapshots} snapshots beside them: {name}")
     span = COUNT * every
+    given: list[tuple[int, float, Snapshot]] = []
+
+    def noting(number: int) -> Callable[[list[Snapshot]], None]:
+        return lambda found: given.append((number, time.monotonic(), found[0]))
+
     running = [
         engine.periodic(
             QUERIES[number % len(QUERIES)].format(range=span, least=number),
-            isolation=name, access="WS", reads=reads, callback=lambda _: None,
+            isolation=name, access="WS", reads=reads,
+            callback=noting(number),
         )
         for number in range(PERIODIC)
     ]  # fmt: skip
     rng, pause = random.Random(2), threading.Event()
     before, started = keeping.progress(), time.monotonic()
     try:
+        pause.wait(seconds)
+        alone, asking = list(given), time.monotonic()
         answers = []
         for _ in range(snapshots):
             pause.wait(rng.uniform(0, 2 * every / 1000))
@@ -77,14 +92,38 @@ def _level(
     finally:
         for query in running:
             query.stop()
-    seconds = time.monotonic() - started
-    after = keeping.progress()
-    restarts = sum(answer.restarts for answer in answers)
+    after, ended = keeping.progress(), time.monotonic()
+    beside = given[len(alone) :]
     return {
-        "response": median(answer.response_time for answer in answers),
-        "freshness": median(answer.freshness for answer in answers),
-        "aborted snapshots": restarts / (restarts + len(answers)),
-        "periodic executions per second": sum(query.executions for query in running) / seconds,
-        "updates per second": (after["updates"] - before["updates"]) / seconds,
+        "aborted": _aborted([answer for _, _, answer in alone]),
+        "freshness": _median([answer.freshness for _, _, answer in alone]),
+        "time between executions": _between(given, until=ended),
+        "throughput": len(alone) / (asking - started),
+        "response": _median([answer.response_time for answer in answers]),
+        "freshness of snapshots": _median([answer.freshness for answer in answers]),
+        "aborted snapshots": _aborted(answers),
+        "freshness beside snapshots": _median([answer.freshness for _, _, answer in beside]),
+        "throughput beside snapshots": len(beside) / (ended - asking),
+        "updates per second": (after["updates"] - before["updates"]) / (ended - started),
         "rows in the window": after["rows"],
     }
+
+
+def _aborted(answers: list[Snapshot]) -> float:
+    """Attempts that were given up, among all that ended."""
+    restarts = sum(answer.restarts for answer in answers)
+    return restarts / max(1, restarts + len(answers))
+
+
+def _between(given: list[tuple[int, float, Snapshot]], until: float) -> float:
+    """The usual time between two answers of one query; all of the run, for those that gave no second one."""
+    times: dict[int, list[float]] = {number: [] for number in range(PERIODIC)}
+    for number, at, _ in given:
+        times[number].append(at)
+    found = [later - earlier for kept in times.values() for earlier, later in itertools.pairwise(kept)]
+    found += [until - min(kept, default=given[0][1]) for kept in times.values() if len(kept) < 2 and given]
+    return _median(found)
+
+
+def _median(values: list[float]) -> float:
+    return median(values) if values else float("nan")

@@ -16,6 +16,7 @@ from sash.cli.bench.paper2.sweep import figures
 
 RATE = 20_000
 EVERY = 500
+ALONE = 10.0  # seconds of periodic queries without snapshot queries
 READS = ("local",)
 
 
@@ -30,7 +31,7 @@ def measure(
     drawn = figures(sizes, repeats, progress)
     measured = [realtime(n, t, seconds, repeats, snapshots=False, progress=progress) for n in realtime_sizes]
     mixed = [realtime(n, t, seconds, repeats, snapshots=True, progress=progress) for n in realtime_sizes[-1:]]
-    on_spark = [live(RATE, EVERY, snapshots, reads, progress) for reads in READS] if snapshots else []
+    on_spark = [live(RATE, EVERY, ALONE, snapshots, reads, progress) for reads in READS] if snapshots else []
     results = {
         "repeats": repeats,
         "figures": [figure.as_json() for figure in drawn],

@@ -15,6 +15,10 @@ from sash.transactions.simulation import Measures, Periodic, Snapshot, simulate
 #: seconds between updates, and the number of periodic queries there
 SETTINGS = ((1.0, 40), (5.0, 100))
 MIXED = SETTINGS[1]
+ABORTING = ("latest-window-serializable", "ttu")
+LONGEST = 100
+SCANS = (0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.8)
+"""Times of a full scan, in units of t."""
 
 
 class SerialByPriority(Serial):
@@ -50,13 +54,25 @@ def sweep(
     return runs
 
 
+def sensitivity(repeats: int, progress: Callable[[str], None]) -> Figure:
+    """Aborts at t = 1 s, n = 100 as a full scan takes longer or shorter than the time between two updates."""
+    t, queries = SETTINGS[0]
+    progress(f"simulating scans around t, n = {LONGEST}")
+    series: dict[str, list[tuple[float, float]]] = {}
+    for length in SCANS:
+        loads = [workload(LONGEST, t, queries, seed, scan=length * t / LONGEST) for seed in range(repeats)]
+        for name in ABORTING:
+            share = fmean(simulate(load, LEVELS[name]).aborted_share for load in loads)
+            series.setdefault(name, []).append((length, 100 * share))
+    return Figure("paper2-scans", "Aborted queries by the time of a full scan", "scan / t", "%", series)
+
+
 def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None]) -> list[Figure]:
     """The figures, each point the average over the repeats."""
     levels = list(LEVELS.values())
     periodic = sweep(sizes, SETTINGS, levels, repeats, snapshots=False, progress=progress)
     mixed = sweep(sizes, (MIXED,), [*levels, SerialByPriority()], repeats, snapshots=True, progress=progress)
     names = [level.name for level in levels]
-    aborting = ["latest-window-serializable", "ttu"]
     by_t = [t for t, _ in SETTINGS]
     mixed_t = [MIXED[0]]
 
@@ -73,7 +89,7 @@ def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None])
         return Figure(f"paper2-fig{number}", title, "sub-windows", unit, series)
 
     return [
-        figure(8, "Aborted queries", "%", periodic, aborting, by_t, lambda run: 100 * run.aborted_share),
+        figure(8, "Aborted queries", "%", periodic, ABORTING, by_t, lambda run: 100 * run.aborted_share),
         figure(9, "Freshness", "seconds", periodic, names, by_t, lambda run: run.freshness(Periodic)),
         figure(10, "Time between executions", "seconds", periodic, names, by_t, lambda run: run.inter_execution),
         figure(11, "Throughput", "queries/s", periodic, names, by_t, lambda run: run.throughput),
@@ -83,4 +99,5 @@ def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None])
                lambda run: run.freshness(Snapshot)),
         figure(14, "Freshness of periodic queries beside snapshot queries", "seconds", mixed, names, mixed_t,
                lambda run: run.freshness(Periodic)),
+        sensitivity(repeats, progress),
     ]  # fmt: skip

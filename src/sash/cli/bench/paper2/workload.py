@@ -23,7 +23,7 @@ def rates(rng: random.Random, count: int) -> list[float]:
     return [rate / usual for rate in drawn]
 
 
-def workload(n: int, t: float, queries: int, seed: int, *, snapshots: bool = False) -> Workload:
+def workload(n: int, t: float, queries: int, seed: int, *, snapshots: bool = False, scan: float = SCAN) -> Workload:
     """A run of a hundred updates. A group of periodic queries scans all of it, a snapshot query its own length."""
     rng = random.Random(f"{n}/{t}/{queries}/{seed}")
     until = UPDATES * t
@@ -33,5 +33,5 @@ def workload(n: int, t: float, queries: int, seed: int, *, snapshots: bool = Fal
     while snapshots and at < until:
         asked.append(Snapshot(at, rng.randint(1, n), SNAPSHOT))
         at += rng.expovariate(SNAPSHOTS_PER_UPDATE / t)
-    reads = [SCAN * (FIXED + (1 - FIXED) * rate * t) for rate in rates(rng, n + UPDATES + 2)]
+    reads = [scan * (FIXED + (1 - FIXED) * rate * t) for rate in rates(rng, n + UPDATES + 2)]
     return Workload(n, t, until, reads, groups, asked, UPDATE * t)
