@@ -26,7 +26,7 @@ def test_input_triggered_is_ten_times_as_late_as_the_others(query: str) -> None:
 
 
 def test_pages_are_made_of_a_runs_figures() -> None:
-    run = paper3.measure(window=2, length=4)
+    run = paper3.measure(window=2, length=4, rates=(2, 50))
     assert "Piggybacking brings the excess" in paper3.page(run)
     assert len(paper3.figures(run)) == 4
     point = {key: {"average_ms": 2.0, "longest_ms": 3.0, "never": 0, "rows": 10} for key in paper1.STRATEGIES}

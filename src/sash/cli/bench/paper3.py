@@ -6,6 +6,7 @@ whose rate changes, in which piggybacking switches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -25,13 +26,13 @@ _ROWS = 2_000
 """The most rows of a stream in a window: at higher rates windows and runs are shorter, for a simulation takes its time."""
 
 
-def measure(window: int, length: int) -> Figures:
+def measure(window: int, length: int, rates: Sequence[float] = RATES) -> Figures:
     """Every query, rate and strategy."""
     console = Console(stderr=True)
     found: Figures = {"settings": {"window_seconds": window, "length_seconds": length, "patience_ms": _PATIENCE / 1000}}
     for query in ("q2", "q3"):
         found[query] = {}
-        for rate in RATES:
+        for rate in rates:
             with console.status(f"{query} at {rate} tuples/s"):
                 share = min(1.0, _ROWS / (rate * window))
                 workload = Workload(query, rate, round(window * share), round(length * share))
@@ -116,7 +117,7 @@ def page(found: Figures) -> str:
             base = at["input-triggered"]["rows"]
             cells = [f"{at[n]['rows']:,} ({at[n]['rows'] / base:.2f}); {at[n]['average_ms']:,.1f}" for n in STRATEGIES]
             lines.append(f"| {query}, {rate} | " + " | ".join(cells) + " |")
-    top, low = str(RATES[-1]), str(RATES[0])
+    low, *_, top = found["q2"]
     worst = max(found[q][top]["piggyback"]["rows"] / found[q][top]["input-triggered"]["rows"] for q in ("q2", "q3"))
     delays = max(found[q][low]["piggyback"]["average_ms"] for q in ("q2", "q3"))
     first = sum(at["time-message"]["negatives_below_second_kind"] for q in ("q2", "q3") for at in found[q].values())
