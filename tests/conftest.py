@@ -13,9 +13,16 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session in UTC; tests that use it are marked `spark`."""
+    """A local session in UTC; tests that use it are marked `spark`.
+
+    Java compiles once and quickly: each test runs new plans for a few batches, which better code would come too late for.
+    """
     from sash.spark.session import embedded_session
 
-    session = embedded_session(cores=2, extra={"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
+    settings = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.driver.extraJavaOptions": "-Xss16m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+    session = embedded_session(cores=2, extra=settings)
     yield session
     session.stop()

@@ -108,13 +108,13 @@ def test_input_triggered_releases_the_same_changes_later() -> None:
 
 def by_batch(sql: str, strategy: str, streams: dict[str, list[dict[str, int]]]) -> list[Counter[object]]:
     """The changes that each micro-batch of a local run releases."""
-    from sash.testing import _feed, _micro_batches
+    from sash.feeds import feed_of, micro_batches
 
     planned = plan_query(sql, CATALOG, options=Options(strategy), shards=2)
-    feeds = {name: _feed(name, given, SCHEMA, 1_000, 0) for name, given in streams.items()}
+    feeds = {name: feed_of(name, given, SCHEMA, 1_000, 0) for name, given in streams.items()}
     run = LocalRun(planned.physical, static_tables(planned.physical, {}), 2)
     found = []
-    for micro in _micro_batches(feeds, 3):
+    for micro in micro_batches(feeds, 3):
         changes = run.advance(micro.rows, micro.clocks)
         columns = [column.to_pylist() for column in changes.columns]
         found.append(Counter(zip(changes.ts.tolist(), changes.sign.tolist(), *columns, strict=True)))

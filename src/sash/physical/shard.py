@@ -30,7 +30,7 @@ from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
 from sash.state.spool import Spool
 
-SLICE = 1 << 16
+SLICE = 1 << 15
 """About how many rows of its busiest input a shard works on at a time."""
 
 BEGINNING = -(2**62)

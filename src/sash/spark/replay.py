@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,42 +20,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import LongType, StructField, StructType
 
+from sash.feeds import Feed, MicroBatch
 from sash.physical.shard import Counts
 from sash.plan.catalog import OP
-from sash.plan.types import Schema
 from sash.planning import Planned
 from sash.spark.counts import counts_of, operator_names
 from sash.spark.plan import Inputs, Source, change_frame
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks import start_query
-from sash.state.changes import ChangeBatch, Signs, concat
+from sash.state.changes import ChangeBatch, concat
 
 CLOCK, OPS = "_clock", pa.array(["-", "+"])
 _EPOCH = 1_000_000_000
 _RECENT = "spark.sql.streaming.numRecentProgressUpdates"
-
-
-class Feed(Protocol):
-    """One stream of a replay."""
-
-    @property
-    def schema(self) -> Schema: ...
-
-    @property
-    def slack(self) -> int: ...
-
-    @property
-    def signs(self) -> Signs | None: ...
-
-
-class MicroBatch(Protocol):
-    """The rows of each stream in one micro-batch."""
-
-    @property
-    def rows(self) -> Mapping[str, ChangeBatch]: ...
-
-    @property
-    def clocks(self) -> Mapping[str, int]: ...
 
 
 def replay_on_spark(
