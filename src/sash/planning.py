@@ -9,7 +9,7 @@ from sash.errors import CatalogError
 from sash.optimizer.optimizer import Optimized, optimize_in_steps
 from sash.physical.analyze import Actual, remarks
 from sash.physical.explain import explain
-from sash.physical.lower import ENDS
+from sash.physical.explicit import ENDS
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.stages import plan_stages
 from sash.physical.strategies.registry import strategy_of

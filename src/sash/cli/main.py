@@ -166,7 +166,7 @@ def throughput(
     rows_per_batch: Annotated[
         int, typer.Option(min=1_000, help="Rows per micro-batch, all streams together.")
     ] = 1_000_000,
-    batches: Annotated[int, typer.Option(min=1, help="Batches that are measured, after the window has filled.")] = 6,
+    batches: Annotated[int, typer.Option(min=1, help="Batches that are measured, after the window has filled.")] = 12,
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Also hand the rows one by one to transformWithStateInPandas.")
     ] = False,

@@ -11,8 +11,9 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sash.physical.explicit import explicit, telling
 from sash.physical.join_plan import JoinPlan
-from sash.physical.lower import Lowering, explicit, telling
+from sash.physical.lower import Lowering
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, standing, walk
 from sash.physical.strategies.registry import strategy_of
 from sash.physical.strict_edges import with_strict_edges
