@@ -218,8 +218,8 @@ def page(found: Figures) -> str:
             "more here. The gap is wider than the paper's because a row takes about a millisecond through these pipelines, "
             "which Windows threads of 2003 did not manage."
         ),
-        f"- *Time probing is the fastest of the three, negative tuples the slowest*: {_held(not slowest)}"
-        + (f" but for {', '.join(slowest)}" if slowest else "")
+        f"- *Time probing is the fastest of the three, negative tuples the slowest*: {_held(len(slowest) < len(by_query))}"
+        + (f", but not for {', '.join(slowest)}" if slowest else "")
         + f". Negative tuples bring {min(doubled):.1f} to {max(doubled):.1f} times the rows of input-triggered through the "
         "operators of a stage: twice per operator, and selections and joins with tables, which otherwise run in Spark's "
         "own engine below the first stage, are above Expire and in it.",
