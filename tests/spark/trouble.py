@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sash.spark.stage import Round
+from sash.spark.stage import HEADER, Round
 
 DIRECTORY = "SASH_TEST_TROUBLE"
 
@@ -64,4 +64,4 @@ class WatchedRound(Round):
 
         yield from super().handleInputRows(key, rows, timerValues)
         batch = TaskContext.get().getLocalProperty("streaming.sql.batchId")  # type: ignore[union-attr]
-        (self._directory / f"{batch}-{key[0]}").write_bytes(bytes(self._header.get()[0]))  # type: ignore[index]
+        (self._directory / f"{batch}-{key[0]}").write_bytes(bytes(self._chunks.getValue(HEADER)[0]))  # type: ignore[index]

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 FORMAT = 4
 """Of header, log and snapshot; a snapshot has the operators' arrays as they are, so a change of those is one of this."""
 
-_HEADER = (-1,)
+HEADER = (-1,)
 """The key of the header among the chunks: a second variable of state would take Spark some 12 ms a batch to set up."""
 
 
@@ -133,7 +133,7 @@ class Round(StatefulProcessor):
         for index in sorted(mine):
             run = _ShardRun(self, self._plan.stages[index], label, header, _StateChunks(self._chunks))
             yield from self._frames(run.run(mine[index]))
-        self._chunks.updateValue(_HEADER, (json.dumps(header).encode(),))
+        self._chunks.updateValue(HEADER, (json.dumps(header).encode(),))
 
     def _frames(self, leaving: Iterable[Message | ChangeBatch]) -> Iterator[pd.DataFrame]:
         """What leaves the round: messages for the next, or, from the last, the query's changes and the notes."""
@@ -150,7 +150,7 @@ class Round(StatefulProcessor):
             yield self._gather.notes(notes)
 
     def _read_header(self) -> dict[str, Any]:
-        stored = self._chunks.getValue(_HEADER)
+        stored = self._chunks.getValue(HEADER)
         if stored is None:
             return {"format": FORMAT, "next": 0, "stages": {}}
         header: dict[str, Any] = json.loads(bytes(stored[0]))
