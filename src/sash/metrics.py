@@ -34,8 +34,6 @@ _OPERATOR_TOTALS = {
     "rows_out_negative": "Negative rows among them.",
     "expired": "Rows that expired in the operator's buffers.",
 }
-
-
 _OPERATOR_GAUGES = {"state_rows": "Rows in the operator's state.", "state_bytes": "Bytes of the operator's state."}
 _QUANTILES = {"p50": "0.5", "p95": "0.95", "p99": "0.99", "max": "1"}
 
@@ -45,9 +43,10 @@ def batch_metrics(told: Any) -> dict[str, Any] | None:
 
     None if it was no batch of Sash's.
     """
-    from sash.spark.progress import batch_metrics as read
+    from sash.spark.progress import Progress
 
-    return read(told)
+    fresh = Progress(()).take([told])
+    return fresh[0] if fresh else None
 
 
 def exposition(running: Mapping[str, Running]) -> str:

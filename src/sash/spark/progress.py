@@ -98,15 +98,6 @@ class Progress:
             self._first = clock, {name: counts_of(counts) for name, counts in self._operators.items()}
 
 
-def batch_metrics(told: Any) -> dict[str, Any] | None:
-    """What a batch did, as `Running.progress` has it, from what Spark tells its listeners: the `progress` of an event.
-
-    None if it was no batch of Sash's.
-    """
-    fresh = Progress(()).take([told])
-    return fresh[0] if fresh else None
-
-
 def _rate(rows: int, millis: int) -> float | None:
     return round(1000 * rows / millis, 1) if millis else None
 

@@ -39,4 +39,4 @@ def test_pages_are_made_of_a_runs_figures() -> None:
         "fig12": {query: dict.fromkeys(paper1.STRATEGIES, 1000) for query in ("q1", "q4")},
     }
     assert "does not hold here, by 1 times" in paper1.page(made)
-    assert len(paper1.figures(made)) == 5
+    assert len(paper1.figures(made)) == 6
