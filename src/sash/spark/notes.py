@@ -17,6 +17,10 @@ from sash.spark.counts import EDGES, PARTS
 NOTES = "notes"
 """The name of the list, for Spark's listeners too."""
 
+_SUMMED = (
+    "rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
+)  # fmt: skip
+
 
 @dataclass
 class Note:
@@ -68,11 +72,6 @@ def total(notes: Sequence[str], operators: Sequence[str] = ()) -> Note:
         in_force=_in_force(read),
         delay_longest=max((note.delay_longest for note in read), default=0),
     )
-
-
-_SUMMED = (
-    "rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
-)  # fmt: skip
 
 
 def _of(notes: Sequence[Note], operator: str, part: str) -> int:

@@ -3,7 +3,8 @@
 A change is (row, ts, exp, sign). A `+` row is valid from `ts` until `exp`, where it expires without a word; a row
 whose `exp` is FOREVER is valid until a `-` row with the same values takes it back. An edge is of one of three kinds:
 *stamped* (only `+` rows, each with its expiration time), *explicit* (`exp` is FOREVER, every end is a `-` row), or, within
-a stage, *strict* (rows expire, or are taken back before by a `-` row with the same values and the same `exp`). A batch is sorted by `ts`, and at one instant the `-` rows come before the `+` rows.
+a stage, *strict* (rows expire, or are taken back before by a `-` row with the same values and the same `exp`).
+A batch is sorted by `ts`, and at one instant the `-` rows come before the `+` rows.
 """
 
 from __future__ import annotations
