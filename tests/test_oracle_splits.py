@@ -37,6 +37,12 @@ CASES = (
         streams=_STREAMS,
     ),
     case("except_all", "SELECT k FROM {s} EXCEPT ALL SELECT k FROM {r}", _SIDES, streams=_STREAMS),
+    case(
+        "join_over_except_all",
+        "SELECT t.k AS k, b.ts AS us FROM (SELECT k FROM {s} EXCEPT ALL SELECT k FROM {r}) AS t JOIN {r9} AS b ON t.k = b.k",
+        {**_SIDES, "r9": View("r", 9)},
+        streams=_STREAMS,
+    ),
     case("intersect", "SELECT k, v FROM {s} INTERSECT SELECT k, v FROM {r}", _SIDES, streams=_STREAMS),
     case(
         "group_over_except",

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sash.operators.base import Edge, Operator
+from sash.operators.ends import Ends
 from sash.operators.expire import Expire
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.memory import HeapMemory, Memory
@@ -29,6 +30,15 @@ class Life(NamedTuple):
     """A row and the time in which it is valid: [ts, exp)."""
 
     ts: int
+    exp: int
+    row: Row
+
+
+class Change(NamedTuple):
+    """What is said of a row at an instant."""
+
+    ts: int
+    sign: int
     exp: int
     row: Row
 
@@ -140,6 +150,45 @@ def drive(
                 assert begun.get(row), "a row is taken back that is not there"
                 result.append(Life(begun[row].pop(), ts, row))
     return result + [Life(ts, int(FOREVER), row) for row, times in begun.items() for ts in times]
+
+
+def drive_strict(
+    make: Callable[[Memory, tuple[Edge, Edge], Ends], Operator],
+    kinds: Sequence[str],
+    inputs: Sequence[Sequence[Life]],
+    calls: Sequence[int],
+    ways: Sequence[bool],
+) -> tuple[list[Life], list[Change]]:
+    """Run a negation, made anew for every call, by calendar where `ways` says so: the lives of its output rows, and its
+    changes.
+
+    A row ends when it says, or before that by a `-` row that repeats what it said.
+    """
+    memory, edges = HeapMemory(), (edge(kinds[0]), edge(kinds[1]))
+    given: list[Life] = []
+    over: list[Life] = []
+    changes: list[Change] = []
+    last = -1
+    steps = zip(*(batches(source, rows, calls) for source, rows in zip(edges, inputs, strict=True)), strict=True)
+    for calendar, clock, step in zip(ways, calls, steps, strict=True):
+        operator = make(memory, edges, Ends(0.0, 0.0, 4, fixed=True))
+        memory.array("ending.marks", np.float64, 0)[1] = calendar
+        output = operator.process(list(step), clock)
+        told = zip(output.ts.tolist(), output.sign.tolist(), output.exp.tolist(), rows_of(output), strict=True)
+        found = [Change(*change) for change in told]
+        assert [change[:2] for change in found] == sorted(change[:2] for change in found)
+        assert all(last <= change.ts < clock for change in found)
+        for change in found:
+            if change.sign > 0:
+                assert change.ts < change.exp
+                given.append(Life(change.ts, change.exp, change.row))
+                continue
+            begun = next(life for life in given if life[1:] == change[2:] and life.ts < change.ts < life.exp)
+            given.remove(begun)
+            over.append(Life(begun.ts, change.ts, change.row))
+        changes += found
+        last = clock
+    return given + over, changes
 
 
 def at(entries: Sequence[Life], instant: int) -> Bag:

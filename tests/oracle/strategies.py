@@ -17,6 +17,8 @@ OPERATORS = ("filter", "project", "distinct", "aggregate", "top", "join", "outer
 """What `queries` builds with; `top` is an ORDER BY with a LIMIT. Besides these there is `relation`, a relation `t` that
 changes."""
 
+_COLUMNS = {"k": "int", "g": "str", "v": "int", "x": "double", "ts": "int"}
+_SETS = ("UNION ALL", "UNION", "EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT")
 _AGGREGATES = {
     "int": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "SUM DISTINCT", "MEDIAN", "PERCENTILE", "VAR_POP"),
     "double": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "MEDIAN", "PERCENTILE", "STDDEV_SAMP"),
@@ -107,15 +109,19 @@ def sources(draw: st.DrawFn, relation: bool = False) -> Query:
         columns = ", ".join(f"{column} AS c{index}" for index, column in enumerate(chosen))
         text = f"SELECT {columns} FROM t{' WHERE v < 2' if draw(st.integers(0, 3)) == 3 else ''}"
         return Query(text, text, tuple("str" if column == "g" else "int" for column in chosen), ())
-    view = draw(windows(draw(st.sampled_from(("s", "s", "r", "q")))))
+    chosen = draw(st.lists(st.sampled_from(tuple(_COLUMNS)), min_size=2, max_size=4, unique=True))
+    return _scan(draw, tuple(chosen))
+
+
+def _scan(draw: st.DrawFn, chosen: tuple[str, ...], counted: bool = True) -> Query:
+    """These columns of a window, sometimes filtered."""
+    view = draw(windows(draw(st.sampled_from(("s", "s", "r", "q"))), counted))
     name = "_".join(map(str, (view.stream, view.length, view.slide, view.rows, *view.partition))).replace("None", "x")
-    available = {"k": "int", "g": "str", "v": "int", "x": "double", "ts": "int"}
-    chosen = draw(st.lists(st.sampled_from(tuple(available)), min_size=2, max_size=4, unique=True))
     columns = ", ".join(f"{column} AS c{index}" for index, column in enumerate(chosen))
-    types = tuple(available[column] for column in chosen)
+    types = tuple(_COLUMNS[column] for column in chosen)
     where = ""
     if draw(st.integers(0, 3)) == 3:
-        where = " WHERE " + draw(predicates(tuple(chosen), types))
+        where = " WHERE " + draw(predicates(chosen, types))
     text = "SELECT " + columns + " FROM {}" + where
     return Query(text.format(f"{view.stream} {clause(view, 's')}"), text.format(name), types, ((name, view),))
 
@@ -312,7 +318,7 @@ def _join(draw: st.DrawFn, operator: str, left: Query, right: Query) -> Query:
     )
 
 
-def _set(draw: st.DrawFn, left: Query, right: Query) -> Query:
+def _set(draw: st.DrawFn, left: Query, right: Query, operators: tuple[str, ...] = _SETS) -> Query:
     """A set operator over the columns that both sides have; the left side alone if there are none."""
     free = list(right.exact())
     pairs: list[tuple[int, int]] = []
@@ -323,7 +329,7 @@ def _set(draw: st.DrawFn, left: Query, right: Query) -> Query:
             free.remove(match)
     if not pairs:
         return left
-    operator = draw(st.sampled_from(("UNION ALL", "UNION", "EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT")))
+    operator = draw(st.sampled_from(operators))
     one, other = _pick(left, tuple(i for i, _ in pairs)), _pick(right, tuple(j for _, j in pairs))
     return Query(
         f"{one.sash} {operator} {other.sash}",
@@ -337,7 +343,39 @@ def _set(draw: st.DrawFn, left: Query, right: Query) -> Query:
 @st.composite
 def cases(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERATORS, max_rows: int = 8) -> Case:
     """A random query on random streams."""
-    query = draw(queries(depth, operators))
+    return _case(draw, draw(queries(depth, operators)), max_rows)
+
+
+@st.composite
+def negated_cases(draw: st.DrawFn) -> Case:
+    """One or two joins of some kind, on k, above an EXCEPT ALL of k, or of k and g, of windows or what was made of them."""
+    chosen = draw(st.sampled_from((("k",), ("k",), ("k", "g"))))
+    left, right = (_scan(draw, chosen, counted=side == 1) for side in range(2))
+    if draw(st.integers(0, 2)) == 2:
+        left = _set(draw, left, _scan(draw, chosen, counted=False), ("UNION ALL",))
+    if draw(st.integers(0, 3)) == 3:
+        right = _distinct(right)
+    query = _set(draw, left, right, ("EXCEPT ALL",))
+    for _ in range(draw(st.sampled_from((1, 1, 2)))):
+        other = _scan(draw, ("k", "v"))
+        kind = draw(st.sampled_from(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")))
+        one_sided = kind in ("SEMI JOIN", "ANTI JOIN")
+        columns = [f"a.{name} AS {name}" for name in _names(query)]
+        types = query.types
+        if not one_sided:
+            columns.append(f"b.c1 AS c{len(types)}")
+            types = (*types, "int")
+        text = f"SELECT {', '.join(columns)} FROM ({{}}) AS a {{}} ({{}}) AS b ON a.c0 = b.c0"
+        query = Query(
+            text.format(query.sash, f"LEFT {kind}" if one_sided else kind, other.sash),
+            text.format(query.duck, kind, other.duck),
+            types,
+            query.views + other.views,
+        )
+    return _case(draw, query, max_rows=12)
+
+
+def _case(draw: st.DrawFn, query: Query, max_rows: int) -> Case:
     views = dict(query.views)
     names = sorted({view.stream for view in views.values()})
     rows = {name: draw(streams(max_rows)) for name in names}

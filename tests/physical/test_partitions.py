@@ -45,7 +45,7 @@ def test_distinct_goes_by_the_rows_it_gives() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 50])
-@pytest.mark.parametrize("case", ["distinct_over_join", "join_over_anti", "join_over_distinct"])
+@pytest.mark.parametrize("case", ["distinct_over_join", "join_over_anti", "join_over_except", "join_over_distinct"])
 def test_oracle_with_any_number(case: str, partitions: int) -> None:
     assert_oracle(BY_NAME[case], shards=1, batch=3, partitions=partitions)
 

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from sash.state.changes import FOREVER, ChangeBatch
-from sash.state.memory import Memory
+from sash.state.memory import Ints, Memory
 
 WORTH: Final = 1.2
 """How many times as much the way in force must cost before it is left."""
@@ -29,6 +29,9 @@ PATIENCE: Final = 4096
 SAID: Final = 18.0
 """What it costs to have a row put where its value says and its end said, in steps along a partition (of about 25 ns)."""
 
+COUNTED: Final = 10.0
+"""The same above an EXCEPT ALL, which counts the copies of a value instead of keeping them, as does who finds them by it."""
+
 SEARCHED: Final = 8.0
 """What it costs that a row is taken back out of a calendar, beside the steps along its partition."""
 
@@ -38,18 +41,19 @@ _SET, _CALENDAR, _STANDING, _GIVEN, _PREMATURE, _SINCE, _CHANGES, _SHARE, _LENGT
 @dataclass(frozen=True)
 class Ends:
     """What the planner knows: the share of rows expected to end prematurely (None: it cannot tell), how many rows are
-    expected in the output, and into how many partitions the operators above put them. With `fixed` the way to begin with
-    is kept."""
+    expected in the output, into how many partitions the operators above put them, and what it costs to have an end said.
+    With `fixed` the way to begin with is kept."""
 
     share: float | None
     rows: float
     partitions: int
+    said: float = SAID
     fixed: bool = False
 
     @property
     def calendar(self) -> bool:
         """Whether to begin by calendar."""
-        return self.share is not None and cost(self.share, self.rows / self.partitions) < SAID
+        return self.share is not None and cost(self.share, self.rows / self.partitions) < self.said
 
     @property
     def reason(self) -> str:
@@ -74,6 +78,7 @@ class Ending:
 
     def __init__(self, memory: Memory, planned: Ends) -> None:
         self._partitions = planned.partitions
+        self._said = planned.said
         self._fixed = planned.fixed
         self._marks = memory.array("marks", np.float64, _LENGTH + 1)
         if not self._marks[_SET]:
@@ -84,6 +89,10 @@ class Ending:
     def calendar(self) -> bool:
         """Whether rows carry the time at which they expire."""
         return bool(self._marks[_CALENDAR])
+
+    def stamps(self, exp: Ints) -> Ints:
+        """What rows that expire at these times are handed over with."""
+        return exp if self.calendar else np.full(len(exp), FOREVER)
 
     @property
     def changes(self) -> int:
@@ -112,7 +121,7 @@ class Ending:
         share, length = min(1.0, marks[_PREMATURE] / marks[_GIVEN]), marks[_STANDING] / self._partitions
         marks[_GIVEN] = marks[_PREMATURE] = 0
         searched = cost(share, length)
-        old, new = (searched, SAID) if self.calendar else (SAID, searched)
+        old, new = (searched, self._said) if self.calendar else (self._said, searched)
         if old < WORTH * new:
             return
         marks[_CALENDAR] = not self.calendar

@@ -81,8 +81,8 @@ class SemiJoin(Operator):
             codes = np.full(len(arrived), -1)
             codes[keyed], _ = self._keys.intern(low[keyed], high[keyed])
         self._links.reserve(WORDS * self._left.capacity)
-        timed = self._ending is not None and self._ending.calendar
-        exp = own(batch.exp[arrived]) if timed else np.full(len(arrived), FOREVER)
+        never = np.full(len(arrived), FOREVER)
+        exp = never if self._ending is None else own(self._ending.stamps(batch.exp[arrived]))
         fill(self._links["links"], slots, codes, exp)
         self._rows.put(slots, columns)
         return events

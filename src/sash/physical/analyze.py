@@ -1,8 +1,8 @@
 """EXPLAIN ANALYZE: what every operator of a plan did in a run, beside what the planner expected of it.
 
 Rates are per second of stream time. A row expires naturally when its time is up, and prematurely when something else
-takes it back: a match of a negation, a row that pushes it out of a count window. Such ends are counted where they begin,
-and of those at one instant with a natural end of an input row none is.
+takes it back: a match of a negation, a row that pushes it out of a count window. Such ends are counted where they begin;
+where only counts per value are kept, none of those at one instant with a natural end of an input row is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sash.physical.in_force import in_force
 from sash.physical.nodes import Operation, PhysicalPlan, walk
 from sash.physical.shard import Counts
 
-_TAKING_BACK = frozenset({"CountWindow", "SemiJoin", "SetOperation"})
+_TAKING_BACK = frozenset({"CountWindow", "ExceptAll", "SemiJoin", "SetOperation"})
 """Where premature ends begin."""
 
 

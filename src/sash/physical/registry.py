@@ -12,6 +12,7 @@ from sash.operators.base import Edge, Expiry, Operator
 from sash.operators.combine import Combine
 from sash.operators.count_window import CountWindow
 from sash.operators.distinct import Distinct
+from sash.operators.except_all import ExceptAll
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
 from sash.operators.join import Join
@@ -35,6 +36,7 @@ OPERATORS: Mapping[str, Any] = {
     "Combine": Combine,
     "CountWindow": CountWindow,
     "Distinct": Distinct,
+    "ExceptAll": ExceptAll,
     "Expire": Expire,
     "Filter": Filter,
     "Join": Join,

@@ -1,15 +1,19 @@
 """Which edges above a negation may have their rows' ends told either way, by calendar or by negative tuples.
 
-Those between a semi or anti join of stamped rows and joins of the same stage, with nothing in between but what lets rows
-pass: a join keeps its rows one by one. Aggregates and set operations that are told every end keep counts alone, which no
-calendar betters. An answer, and what another stage reads, has every end said.
+Those between a semi or anti join or an EXCEPT ALL of stamped rows and joins of the same stage, with nothing in between but
+what lets rows pass: a join keeps its rows one by one. Aggregates and set operations that are told every end keep counts
+alone, which no calendar betters. An answer, and what another stage reads, has every end said.
+
+EXCEPT has no such choice: it gives a value once, however many rows have it, and says nothing as long as there are some. By
+calendar the row that ends would have to be replaced by the next, again and again. Nor has INTERSECT ALL: a copy ends with a
+row of either side, so that what a left row carries is not when its copy goes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.operators.ends import Ends
+from sash.operators.ends import COUNTED, Ends
 from sash.physical.nodes import Operation, Physical, partitions_of, walk
 
 _PASSING = frozenset({"Filter", "Lookup", "Project", "Union"})
@@ -39,7 +43,7 @@ def with_strict_edges(root: Physical, partitions: int | None) -> Physical:
             if node.operator in _PASSING and any(child.expiry == "strict" for child in inputs):
                 horizon = max(child.horizon for child in inputs)
                 over = replace(over, expiry="strict", horizon=horizon)
-            elif node.operator == "SemiJoin" and inputs[0].expiry in ("fifo", "calendar") and kept(node):
+            elif _negates(node) and inputs[0].expiry in ("fifo", "calendar") and kept(node):
                 over = _strict(over, partitions)
             made[id(node)] = over
     return made[id(root)]
@@ -52,9 +56,15 @@ def _kept_rows(user: Operation) -> tuple[Physical, ...]:
     return user.inputs if user.operator in ("Join", "MultiJoin") else ()
 
 
+def _negates(node: Operation) -> bool:
+    return node.operator == "SemiJoin" or node.arguments.get("mode") == "except_all"
+
+
 def _strict(node: Operation, partitions: int | None) -> Operation:
     strict = replace(node, expiry="strict", horizon=node.inputs[0].horizon)
     expected = node.expected
     share = expected.premature / expected.rate if expected is not None and expected.rate else None
     ends = Ends(share, 0.0 if expected is None else expected.rows, partitions_of(strict, partitions))
+    if node.operator == "SetOperation":
+        return replace(strict, operator="ExceptAll", arguments={"ends": replace(ends, said=COUNTED)})
     return replace(strict, arguments={**node.arguments, "ends": ends})

@@ -209,6 +209,27 @@ CASES = (
         {"s": 4, "r": 3, "q": 3},
     ),
     case(
+        "join_over_except_all_of_lengths",
+        "SELECT t.k AS k, t.g AS g, c.v AS v FROM (SELECT k, g FROM {s} UNION ALL SELECT k, g FROM {s2} EXCEPT ALL "
+        "SELECT k, g FROM {r}) AS t JOIN {q} AS c ON t.k = c.k",
+        {"s": 9, "s2": View("s", 2), "r": 3, "q": 6},
+    ),
+    case(
+        "join_of_except_alls",
+        "SELECT t.k AS k, u.g AS g FROM (SELECT k, g FROM {s} EXCEPT ALL SELECT k, g FROM {r}) AS t "
+        "JOIN (SELECT k, g FROM {q} WHERE v > 0 EXCEPT ALL SELECT k, g FROM {s}) AS u ON t.k = u.k",
+        {"s": 6, "r": 3, "q": 9},
+    ),
+    case(
+        "anti_over_except_all",
+        "",
+        {"s": 7, "r": 2, "q": 3},
+        sash="SELECT t.k AS k FROM (SELECT k FROM {s} EXCEPT ALL SELECT DISTINCT k FROM {r}) AS t LEFT ANTI JOIN {q} AS c "
+        "ON t.k = c.k",
+        duck="SELECT t.k AS k FROM (SELECT k FROM {s} EXCEPT ALL SELECT DISTINCT k FROM {r}) AS t ANTI JOIN {q} AS c "
+        "ON t.k = c.k",
+    ),
+    case(
         "join_over_except",
         "SELECT t.k AS k, c.v AS v FROM (SELECT k FROM {s} EXCEPT ALL SELECT k FROM {r}) AS t JOIN {q} AS c "
         "ON t.k = c.k",

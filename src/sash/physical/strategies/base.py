@@ -21,7 +21,7 @@ from sash.state.memory import Memory
 NEVER = -(2**62)
 """Before any time."""
 
-_MUST = frozenset({"Aggregate", "Distinct", "Expire", "Sample", "SemiJoin", "SetOperation", "TopK"})
+_MUST = frozenset({"Aggregate", "Distinct", "ExceptAll", "Expire", "Sample", "SemiJoin", "SetOperation", "TopK"})
 
 
 def must_expire(operation: Operation) -> bool:

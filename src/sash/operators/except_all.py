@@ -1,0 +1,92 @@
+"""EXCEPT ALL of a stamped left input whose rows may carry their ends (paper 5, 2.1 and 5.3.2).
+
+Meaning: of a value with v1 live rows on the left and v2 on the right, max(v1 - v2, 0) are in the output: the left rows that
+expire first, so that a left row that ends takes back nothing. NULLs are equal. The output is strict: what comes while
+calendars are in force has a left row's exp, and of its natural end nothing is said; a `-` row, which repeats that exp, says
+that the right side has taken it. What comes while negative tuples are in force ends by a `-` row, and of it only the number
+of rows per value is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from sash.operators.base import Edge, Operator
+from sash.operators.ends import Ending, Ends
+from sash.operators.kernels import except_all as loop
+from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
+from sash.state.changes import ChangeBatch
+from sash.state.hashing import hash_rows
+from sash.state.interner import Interner
+from sash.state.memory import Arrays, Ints, Memory
+from sash.state.rows import RowStore
+
+REACH: Final = 64
+"""How many rows of its value a left row passes, at most, to its place in order of expiry."""
+
+
+class ExceptAll(Operator):
+    """Values by code, once each, with their counts per side; left rows that carry their ends in order of them."""
+
+    def __init__(self, memory: Memory, inputs: tuple[Edge, Edge], ends: Ends) -> None:
+        left, right = inputs
+        assert left.stamped
+        self._values = Interner(memory.scope("values"))
+        self._rows = RowStore(memory.scope("rows"), left.dtypes)
+        self._counts = Arrays(memory, {"counts": np.int64})
+        self._left = LiveRows(memory.scope("left"), left)
+        self._tags = Arrays(memory.scope("left"), {"tags": np.int64})
+        self._nodes = Arrays(memory.scope("left"), {"nodes": np.int64})
+        self._right = LiveCodes(memory.scope("right"), right)
+        self._ending = Ending(memory.scope("ending"), ends)
+        self._ordered = left.expiry == "fifo"
+        self._compared = 0
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        left = self._apply_left(inputs[0], clock)
+        right = self._right.apply(inputs[1], self._codes(inputs[1]), clock)
+        self._counts.reserve(loop.STRIDE * self._values.capacity)
+        ts, exp, sign, codes, dead, silent, premature, compared = loop.advance(
+            self._ordered, REACH, left.ts, left.sign, left.items, self._tags["tags"], self._nodes["nodes"],
+            right.ts, right.sign, right.items, self._counts["counts"],
+        )  # fmt: skip
+        output = ChangeBatch(ts, exp, sign, tuple(self._rows.take(codes)))
+        self._left.release(left.items[left.sign < 0])
+        self._rows.free(dead)
+        self._values.forget(dead)
+        self.premature += premature
+        self._compared += compared
+        self._ending.observe(output, silent, premature, clock)
+        return output
+
+    def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
+        codes = self._codes(batch)
+        events, _, slots = self._left.apply(batch, clock)
+        self._tags.reserve(self._left.capacity)
+        exp = self._ending.stamps(batch.exp)
+        if self._ending.calendar:
+            self._nodes.reserve(loop.WORDS * self._left.capacity)
+        loop.fill(slots, codes, own(exp), self._tags["tags"], self._nodes["nodes"])
+        return events
+
+    def _codes(self, batch: ChangeBatch) -> Ints:
+        """The codes of the rows' values, which are kept as long as either side has them."""
+        codes, fresh = self._values.intern(*hash_rows(batch.columns, len(batch)))
+        self._rows.put(codes[fresh], rows_at(batch, fresh))
+        return codes
+
+    @property
+    def probes(self) -> int:
+        """How many rows new ones were compared with, to stand in order of expiry."""
+        return self._compared
+
+    @property
+    def remark(self) -> tuple[str, str]:
+        return self._ending.remark
+
+    @property
+    def state_rows(self) -> int:
+        return self._values.live + self._left.live + self._right.live

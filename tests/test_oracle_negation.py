@@ -1,0 +1,52 @@
+"""EXCEPT ALL below joins against the oracle: however the joins learn that its rows end, and when that changes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import sash.testing
+from sash.operators import ends
+from sash.operators.ends import Ends
+from sash.plan.options import STRATEGIES
+from sash.planning import plan_query
+from tests.oracle.case import Case
+from tests.oracle.check import assert_oracle
+from tests.oracle.strategies import negated_cases
+
+quick = settings(
+    max_examples=150,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.generate),
+)
+
+RIGHT = tuple(name for name in STRATEGIES if name not in ("auto", "clock-triggered"))
+BATCHES = st.sampled_from((None, 1, 2, 3, 5))
+HELD = ("pull_up_negation", "push_down_negation")
+"""The rules that would put the joins below."""
+
+
+@quick
+@given(
+    case=negated_cases(), first=st.booleans(), steady=st.booleans(), shards=st.sampled_from((1, 1, 3)), batch=BATCHES
+)
+def test_whichever_way_ends_are_told(case: Case, first: bool, steady: bool, shards: int, batch: int | None) -> None:
+    """By calendar, by negative tuples, or one way after the other with every batch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sash.testing, "plan_query", partial(plan_query, disable=frozenset(HELD)))
+        patch.setattr(Ends, "calendar", first)
+        patch.setattr(ends, "PATIENCE", 10**9 if steady else 1)
+        patch.setattr(ends, "WORTH", 0.0)
+        assert_oracle(case, shards=shards, batch=batch)
+
+
+@quick
+@given(case=negated_cases(), strategy=st.sampled_from(RIGHT), shards=st.sampled_from((1, 2)), batch=BATCHES)
+def test_every_strategy(case: Case, strategy: str, shards: int, batch: int | None) -> None:
+    assert_oracle(case, strategy=strategy, shards=shards, batch=batch)
