@@ -57,10 +57,13 @@ def test_the_unselective_protocol_has_ten_times_the_results() -> None:
 
 
 def test_above_a_negation_both_ways_give_the_same_and_calendars_hand_over_less() -> None:
-    few, many = measure_ends(10_000, 15_000, (0.02, 0.5))
-    assert few["premature"] < 0.2
-    assert many["premature"] > 0.5
-    for result in (few, many):
+    matches = {"anti join": (0.02, 0.5), "EXCEPT ALL": (0.1, 2.0)}
+    results = measure_ends(10_000, 15_000, matches)
+    assert [result["negation"] for result in results] == ["anti join", "anti join", "EXCEPT ALL", "EXCEPT ALL"]
+    for few, many in (results[:2], results[2:]):
+        assert few["premature"] < 0.2
+        assert many["premature"] > 0.5
+    for result in results:
         assert len(set(result["changes"].values())) == 1
         assert result["handed_over"]["calendar"] < result["handed_over"]["negative tuples"]
 

@@ -161,11 +161,11 @@ def table(figures: Figures) -> Group:
     for claim in figures["claims"]:
         told.add_row(claim["claim"], "yes" if claim["held"] else "no")
     ends = Table(title="Above a negation: ms per 1,000 rows")
-    for column in ("premature", *figures["ends"][0]["ms_per_1000"], "in the end"):
-        ends.add_column(column, justify="left" if column == "in the end" else "right")
+    for column in ("negation", "premature", *figures["ends"][0]["ms_per_1000"], "in the end"):
+        ends.add_column(column, justify="left" if column in ("negation", "in the end") else "right")
     for result in figures["ends"]:
         times = [f"{ms:.3f}" for ms in result["ms_per_1000"].values()]
-        ends.add_row(f"{result['premature']:.0%}", *times, result["in_force"])
+        ends.add_row(result["negation"], f"{result['premature']:.0%}", *times, result["in_force"])
     return Group(shown, ends, told)
 
 

@@ -1,13 +1,13 @@
 """Calendar or negative tuples above a negation: both ways kept throughout, and the one that is chosen (paper 5, 5.3.2).
 
-A join above an anti join (which the optimizer is kept from putting below it), whose right side matches few rows or many:
-the more it matches, the more rows end prematurely.
+A join above an anti join or an EXCEPT ALL (which the optimizer is kept from putting above it), whose right side matches few
+rows or many: the more it matches, the more rows end prematurely.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -23,13 +23,20 @@ from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.state.changes import FOREVER, ChangeBatch
 
-SQL = (
-    "SELECT t.src, t.dst, c.dst AS other FROM (SELECT a.src, a.dst FROM link1 [RANGE {w} MILLISECONDS] AS a "
-    "LEFT ANTI JOIN link2 [RANGE {m} MILLISECONDS] AS b ON a.src = b.src) AS t "
-    "JOIN link3 [RANGE {w} MILLISECONDS] AS c ON t.src = c.src"
-)
-MATCHES = (0.0, 0.02, 0.1, 0.5)
-"""Rows of the right side for each of the left."""
+NEGATIONS = {
+    "anti join": (
+        "SELECT t.src, t.dst, c.dst AS other FROM (SELECT a.src, a.dst FROM link1 [RANGE {w} MILLISECONDS] AS a "
+        "LEFT ANTI JOIN link2 [RANGE {m} MILLISECONDS] AS b ON a.src = b.src) AS t "
+        "JOIN link3 [RANGE {w} MILLISECONDS] AS c ON t.src = c.src"
+    ),
+    "EXCEPT ALL": (
+        "SELECT t.src, c.dst AS other FROM (SELECT src FROM link1 [RANGE {w} MILLISECONDS] "
+        "EXCEPT ALL SELECT src FROM link2 [RANGE {m} MILLISECONDS]) AS t "
+        "JOIN link3 [RANGE {w} MILLISECONDS] AS c ON t.src = c.src"
+    ),
+}
+MATCHES = {"anti join": (0.0, 0.02, 0.1, 0.5), "EXCEPT ALL": (0.0, 0.1, 0.5, 2.0)}
+"""Rows of the right side for each of the left: to an anti join one takes all rows of its source, to EXCEPT ALL one."""
 
 PARTITIONS = 1024
 _SCHEMA = parse_schema("ts BIGINT, src BIGINT, dst BIGINT")
@@ -39,12 +46,16 @@ _BATCH = 5_000
 Rows = dict[str, ChangeBatch]
 
 
-def measure_ends(window: int, rows: int, matches: Sequence[float] = MATCHES) -> list[dict[str, Any]]:
+def measure_ends(window: int, rows: int, matches: Mapping[str, Sequence[float]] = MATCHES) -> list[dict[str, Any]]:
     """Windows of so many rows, then so many rows more, measured: milliseconds per 1,000 rows both ways and by choice."""
     catalog = Catalog({name: StreamEntry(name, _SCHEMA, "ts") for name in ("link1", "link2", "link3")})
-    text = SQL.format(w=window, m=max(1, window // 200))
-    plan = plan_query(text, catalog, {"pull_up_negation"}, shards=1, options=Options(partitions=PARTITIONS)).physical
-    return [_measure(plan, window, rows, share) for share in matches]
+    measured = []
+    for name, shares in matches.items():
+        text = NEGATIONS[name].format(w=window, m=max(1, window // 200))
+        options = Options(partitions=PARTITIONS)
+        plan = plan_query(text, catalog, {"pull_up_negation"}, shards=1, options=options).physical
+        measured += [{"negation": name, **_measure(plan, window, rows, share)} for share in shares]
+    return measured
 
 
 def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict[str, Any]:
@@ -63,7 +74,7 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict
             changes[name] += len(runs[name].advance(given, clocks))
             if clock > 1_000 * window:
                 times[name].append(time.process_time() - before)
-    (negation,) = [seen for name, seen in runs["chosen"].counts.items() if name.endswith("SemiJoin")]
+    (negation,) = [seen for name, seen in runs["chosen"].counts.items() if name.endswith(("SemiJoin", "ExceptAll"))]
     handed = {
         name: next(seen.taken for operator, seen in run.counts.items() if operator.endswith(".Join"))
         for name, run in runs.items()

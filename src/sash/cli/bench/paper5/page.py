@@ -9,7 +9,7 @@ from typing import Any
 from sash.cli.bench.paper5.breakdown import LEGS, REST
 from sash.cli.bench.paper5.claims import UPA
 from sash.cli.bench.paper5.command import LONGEST
-from sash.cli.bench.paper5.ends import PARTITIONS, SQL
+from sash.cli.bench.paper5.ends import NEGATIONS, PARTITIONS
 from sash.cli.bench.paper5.measure import BATCH
 from sash.cli.bench.paper5.queries import CASES, STRATEGIES, Case
 from sash.cli.bench.paper5.trace import DESTINATIONS, FTP, SOURCES, TELNET
@@ -60,7 +60,8 @@ READING = """## Where it differs from the paper, and why
   negation above the join is for small windows and selective joins, as the paper says. Rates and numbers of distinct values
   do not tell it on recorded traces, where a few hosts and ports have most of the rows and a join gives up to a hundred times
   what even values would: the optimizer counts with the values that are frequent, and with what an insertion, an end that
-  is said and a probe were seen to take.
+  is said and a probe were seen to take. Below the join, the negation's rows carry their ends or have them said, as it pays
+  (see above).
 """
 
 
@@ -144,20 +145,25 @@ def _times(results: Sequence[dict[str, Any]], *, every: bool = False) -> str:
 def _ends(results: Sequence[dict[str, Any]]) -> str:
     ways = ("calendar", "negative tuples", "chosen")
     text = (
-        f"`{SQL.format(w='w', m='m')}`: the join learns of the anti join's ends by calendar, by negative tuples, or by "
-        f"what is chosen while it runs, by the share of rows that end prematurely. Calendars have {PARTITIONS:,} partitions "
-        "here. Times are per 1,000 rows of link1; rows are those that the join is handed.\n"
+        "The join learns of the negation's ends by calendar, by negative tuples, or by what is chosen while it runs, by the "
+        f"share of rows that end prematurely. Calendars have {PARTITIONS:,} partitions here. Times are per 1,000 rows of "
+        "link1; rows are those that the join is handed.\n"
     )
+    times, rows = ([f"{way}, {unit}" for way in ways] for unit in ("ms", "rows"))
     lines = [
         "## Above a negation: calendar or negative tuples\n",
+        *(f"- {name}: `{sql.format(w='w', m='m')}`" for name, sql in NEGATIONS.items()),
+        "",
         text,
-        f"| premature | {' | '.join(f'{way}, ms' for way in ways)} | {' | '.join(f'{way}, rows' for way in ways)} | in the end |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(('negation', 'premature', *times, *rows, 'in the end'))} |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         cells = [f"{result['ms_per_1000'][way]:.3f}" for way in ways]
         cells += [f"{result['handed_over'][way]:,}" for way in ways]
-        lines.append(f"| {result['premature']:.0%} | {' | '.join(cells)} | {result['in_force']} |")
+        lines.append(
+            f"| {result['negation']} | {result['premature']:.0%} | {' | '.join(cells)} | {result['in_force']} |"
+        )
     return "\n".join(lines) + "\n"
 
 
