@@ -23,6 +23,7 @@ SAMPLE = (
     ("rows_first_last_joined", 5),
     ("rows_everywhere", 12),
     ("paper1_q5_except", 4),
+    ("join_over_except_all_of_lengths", 4),
     ("keyed_full", 4),
     ("keyed_above_except", 4),
     ("nrr_below_group", 3),
