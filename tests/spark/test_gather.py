@@ -48,7 +48,7 @@ def _changes() -> ChangeBatch:
 def test_columns_travel_as_they_are_and_times_as_numbers() -> None:
     gather = Gather(_SCHEMA, TIMESTAMP)
     frame = gather.rows(_changes())
-    assert gather.ddl.startswith("note string, sign tinyint, ts bigint, c0 boolean, c1 tinyint")
+    assert gather.ddl.startswith("note string, sign tinyint NOT NULL, ts bigint NOT NULL, c0 boolean, c1 tinyint")
     arrays = {name: pa.array(frame[name]) for name in frame.columns}
     assert arrays["note"].null_count == 2
     for index, dtype in enumerate(_VALUES):
