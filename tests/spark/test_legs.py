@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ from pyspark.sql import SparkSession
 from sash.physical.legs import LegRunner, static_tables
 from sash.physical.nodes import StreamLeg
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.expressions import Column, Native
+from sash.plan.nodes import Join, Project, Stream, walk
 from sash.plan.types import BIGINT, STRING, Field
 from sash.planning import plan_query
 from sash.spark.legs import leg_frame
+from sash.spark.lookups import lookups_of
 from sash.state.changes import FOREVER, ChangeBatch
 
 ROWS = [(10, "a", 1), (20, "b", 2), (30, None, 3), (40, "a", None), (50, "c", 5), (60, "b", 0)]
@@ -53,9 +57,51 @@ def test_differential_a_leg_in_spark_is_the_leg_in_arrow(spark: SparkSession, sq
 
     stream = spark.createDataFrame(ROWS, "ts long, k string, v long")
     relation = spark.createDataFrame(ITEMS, "k string, least long, label string")
-    found = leg_frame(leg, stream, None, {"items": relation}).collect()
+    found = leg_frame(leg.node, stream, None, {"items": relation}).collect()
     accepted = [row.asDict() for row in found if row.asDict().pop("_ok", True)]
     for row in accepted:
         row.pop("_ok", None)
     assert Counter(tuple(row.values()) for row in accepted) == wanted
     assert {row["_ts"] for row in found} == {row[0] for row in ROWS}, "every row goes on, if only for its time"
+
+    lookups = lookups_of(leg.node, {"items": relation})
+    assert (lookups is not None) == ("items" in sql)
+    if lookups is not None:
+        rows = [
+            row.asDict()
+            for row in leg_frame(lookups.below, stream, None, {}).collect()
+            if row.asDict().get("_ok", True)
+        ]
+        below = ChangeBatch(
+            np.array([row["_ts"] for row in rows], np.int64),
+            np.full(len(rows), FOREVER),
+            np.ones(len(rows), np.int8),
+            tuple(pa.array([row[f"c{i}"] for row in rows], f.dtype) for i, f in enumerate(lookups.below.schema)),
+        )
+        packed = lookups.runner().run(below)
+        assert Counter(zip(packed.ts.tolist(), *(c.to_pylist() for c in packed.columns), strict=True)) == wanted
+
+
+@pytest.mark.spark
+def test_large_tables_and_what_only_spark_can_compute_stay_with_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relation = spark.createDataFrame(ITEMS, "k string, least long, label string")
+    sql = "SELECT i.label, j.label AS second FROM s [RANGE 1 SECOND] JOIN items i ON s.k = i.k JOIN items j ON s.v = j.least"
+    (node,) = [leg.node for leg in plan_query(sql, CATALOG).physical.legs if isinstance(leg, StreamLeg)]
+    found = lookups_of(node, {"items": relation})
+    assert found is not None
+    assert (len(found.tables), [type(part) for part in walk(found.below)]) == (2, [Project, Stream])
+
+    upper = node
+    while not isinstance(upper, Join):
+        upper = upper.children[0]
+    plain = [Column(index, field.name, field.dtype) for index, field in enumerate(upper.left.schema)]
+    native = tuple(Native("reverse({0})", (each,), STRING) if each.dtype == STRING else each for each in plain)
+    above_a_native = replace(upper, left=Project(upper.left, tuple(each.name for each in plain), native))
+    found = lookups_of(above_a_native, {"items": relation})
+    assert found is not None
+    assert (len(found.tables), found.below) == (1, above_a_native.left), "the other join is below what Spark computes"
+
+    monkeypatch.setattr("sash.spark.lookups.SMALL", len(ITEMS) - 1)
+    assert lookups_of(node, {"items": relation}) is None

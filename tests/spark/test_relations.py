@@ -130,3 +130,28 @@ def test_a_table_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
     assert answer[4_000] == Counter({(1, "one"): 1, (4, "one"): 1, (2, "two"): 1})
     assert answer[5_000] == Counter({(0, "zero"): 1, (3, "zero"): 1, (1, "uno"): 1, (4, "uno"): 1})
     assert answer[max(answer)] == Counter({(v, "uno"): 1 for v in (1, 4, 7, 10)})
+
+
+@pytest.mark.parametrize("small", [0, 100])
+def test_a_table_without_changes_is_read_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr("sash.spark.lookups.SMALL", small)
+    schema = pa.schema([("k", pa.string()), ("name", pa.string())])
+    pq.write_table(
+        pa.Table.from_pylist([{"k": "k1", "name": "one"}, {"k": "k2", "name": "two"}], schema), tmp_path / "t"
+    )
+    rows: Rows = [{"ts": 1_000 * n, "k": f"k{n % 3}", "v": n} for n in range(6)]
+    sink = FolderSink(tmp_path / "out")
+    engine = file_engine(spark, tmp_path / "in")
+    engine.relation("t", spark.read.parquet(str(tmp_path / "t")))
+    write_batch(tmp_path / "in", 0, rows[:3])
+    running = engine.sql("SELECT s.v, t.name FROM s [RANGE 1 SECOND] JOIN t ON s.k = t.k").start(sink)
+    try:
+        running.process_all()
+        pq.write_table(pa.Table.from_pylist([{"k": "k0", "name": "zero"}], schema), tmp_path / "t")
+        write_batch(tmp_path / "in", 1, rows[3:])
+        running.process_all()
+    finally:
+        running.stop()
+    assert sink.read() == Counter({("+", 1_000, 1, "one"): 1, ("+", 2_000, 2, "two"): 1, ("+", 4_000, 4, "one"): 1})

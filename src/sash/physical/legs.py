@@ -1,6 +1,7 @@
 """Legs run here: filters, projections and static lookups straight above a source, over Arrow.
 
-Spark runs a stream's leg in its own engine; the local runtime, and the contents of relations, go through this file.
+Spark runs a stream's leg in its own engine, up to the first small table that it is joined with; what is above that, all of
+the local runtime's legs, and the contents of relations go through this file.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from sash.state.memory import HeapMemory
 
 
 class LegRunner:
-    """The operators of one leg, bottom up."""
+    """The operators of one leg, bottom up; of the part above `below`, if that is given."""
 
-    def __init__(self, node: Node, tables: Mapping[Node, pa.Table]) -> None:
+    def __init__(self, node: Node, tables: Mapping[Node, pa.Table], below: Node | None = None) -> None:
         self._operators: list[Operator] = []
-        while not isinstance(node, Stream | Relation):
+        while node is not below and not isinstance(node, Stream | Relation):
             self._operators.insert(0, _operator(node, tables))
             node = node.children[0]
 

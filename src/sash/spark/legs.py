@@ -2,6 +2,9 @@
 
 A row that fails a filter, or finds no match, is not dropped: the clock is of the stream before its filters, so it goes
 on as a carrier of its time, `_ok` false and its columns NULL. What might fail is not evaluated for such rows.
+
+A relation that a leg joins with is read once, when the query starts: what becomes of its files or its table later has no
+part in the answer.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import broadcast, expr
 
-from sash.physical.nodes import StreamLeg
 from sash.plan.expressions import Column, Expression
 from sash.plan.failures import may_fail
 from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
@@ -52,12 +54,12 @@ class _Rows:
         return _Rows(self.frame.selectExpr(TIME, accepted, *self.columns), self.width, True)
 
 
-def leg_frame(leg: StreamLeg, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a leg: `_ts`, `_ok` if the leg may refuse rows, and its columns c0 ... cn.
+def leg_frame(node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a leg, or of its lower part: `_ts`, `_ok` if it may refuse rows, and its columns c0 ... cn.
 
     `time` is the column of microseconds to take for `_ts` instead of the stream's time column.
     """
-    rows = _rows(leg.node, stream, time, relations)
+    rows = _rows(node, stream, time, relations)
     if not rows.filtered:
         return rows.frame
     return rows.frame.selectExpr(*rows.head, *(f"{rows.guarded(name)} AS {name}" for name in rows.columns))
@@ -102,7 +104,7 @@ def _join(node: Join, rows: _Rows, relation: DataFrame) -> _Rows:
     if node.kind in ("semi", "anti"):
         return _existence(node, rows, relation)
     theirs = [f"d{index}" for index in range(len(node.right.schema))]
-    marked = relation.selectExpr(*(f"c{i} AS {name}" for i, name in enumerate(theirs)), f"true AS {_ROW}")
+    marked = _read(relation.selectExpr(*(f"c{i} AS {name}" for i, name in enumerate(theirs)), f"true AS {_ROW}"))
     conditions = [f"{rows.columns[left]} = {theirs[right]}" for left, right in node.keys]
     if node.condition is not None:
         conditions.append(to_spark_sql(node.condition, [*rows.columns, *theirs]))
@@ -129,8 +131,13 @@ def _existence(node: Join, rows: _Rows, relation: DataFrame) -> _Rows:
         condition = to_spark_sql(node.condition, [*rows.columns, *(f"{_ROW}.{name}" for name in theirs)])
         found = f"coalesce(exists({_MATCHES}, {_ROW} -> {condition}), false)"
     conditions = [f"{rows.columns[left]} = {k}" for (left, _), k in zip(node.keys, keys, strict=True)]
-    joined = rows.frame.join(broadcast(groups), expr(" AND ".join(conditions) or "true"), "left")
+    joined = rows.frame.join(broadcast(_read(groups)), expr(" AND ".join(conditions) or "true"), "left")
     return _Rows(joined, rows.width, rows.filtered).refuse(found if node.kind == "semi" else f"NOT {found}")
+
+
+def _read(frame: DataFrame) -> DataFrame:
+    """The rows that a frame has now."""
+    return frame.sparkSession.createDataFrame(frame.toArrow())
 
 
 def relation_frame(node: Node, relations: Mapping[str, DataFrame]) -> DataFrame:
@@ -153,9 +160,10 @@ def _names(node: Node) -> Sequence[str]:
     return [f"c{index}" for index in range(len(node.schema))]
 
 
-def relation_table(node: Node, relations: Mapping[str, DataFrame]) -> pa.Table:
-    """The contents of such a part, for operators that look it up."""
-    found = relation_frame(node, relations).toArrow()
+def relation_table(node: Node, relations: Mapping[str, DataFrame], most: int | None = None) -> pa.Table:
+    """The contents of such a part, for operators that look it up; `most` rows of it, if that is given."""
+    frame = relation_frame(node, relations)
+    found = (frame if most is None else frame.limit(most)).toArrow()
     schema = pa.schema([(f"c{index}", field.dtype) for index, field in enumerate(node.schema)])
     return found.cast(schema).combine_chunks()
 

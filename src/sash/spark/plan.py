@@ -24,6 +24,7 @@ from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from sash.spark.gather import Gather
 from sash.spark.labels import shard_labels
 from sash.spark.legs import leg_frame, relation_table
+from sash.spark.lookups import lookups_of
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import Mode
 from sash.spark.reread import Table
@@ -143,14 +144,17 @@ def _sources(
             continue
         name = leg.stream.lower()
         source = inputs.streams[name]
-        dtypes = tuple(f.dtype for f in leg.schema)
-        signed = isinstance(leg, UpdateLeg)
-        scatter = Scatter(leg.stream, source.slack, source.drop_bad_rows, name not in reading, dtypes, targets, signed)
+        first, lookups = name not in reading, None
         reading[name] = (*reading.get(name, ()), *targets)
         if isinstance(leg, StreamLeg):
-            rows = leg_frame(leg, source.frame, source.time, inputs.relations)
+            lookups = lookups_of(leg.node, inputs.relations)
+            below = leg.node if lookups is None else lookups.below
+            rows, schema = leg_frame(below, source.frame, source.time, inputs.relations), below.schema
         else:
-            rows = update_frame(leg, source.frame, source.time)
+            rows, schema = update_frame(leg, source.frame, source.time), leg.schema
+        dtypes = tuple(f.dtype for f in schema)
+        signed = isinstance(leg, UpdateLeg)
+        scatter = Scatter(leg.stream, source.slack, source.drop_bad_rows, first, dtypes, targets, signed, lookups)
         found.append((_first(targets, place), rows.mapInArrow(scatter, DDL)))
     for name, targets in reading.items():
         source = inputs.streams[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,10 @@ from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batch
 from sash.spark.notes import Note
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.encoding import encode, pieces
+
+if TYPE_CHECKING:
+    from sash.physical.legs import LegRunner
+    from sash.spark.lookups import Lookups
 
 TIME, ACCEPTED, SIGN = "_ts", "_ok", "_sign"
 
@@ -36,7 +41,7 @@ class Target:
 @dataclass(frozen=True)
 class Scatter:
     """What runs over one leg. `counts` says whether this leg's rows are counted (one leg per stream is); `signed` that
-    they are updates of a relation, with `_sign` after their columns."""
+    they are updates of a relation, with `_sign` after their columns; `lookups` is what is still to be done with them."""
 
     stream: str
     slack: int
@@ -45,12 +50,14 @@ class Scatter:
     dtypes: tuple[pa.DataType, ...]
     targets: tuple[Target, ...]
     signed: bool = False
+    lookups: Lookups | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return to_record_batches(self._messages(batches))
 
     def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         sender, seq = _partition_id(), 0
+        runner = None if self.lookups is None else self.lookups.runner()
         note = Note()
         high: int | None = None
         held: list[pa.RecordBatch] = []
@@ -65,10 +72,10 @@ class Scatter:
             held.append(timely.filter(timely.column(ACCEPTED)) if refusing else timely)
             size += held[-1].nbytes
             if size > 2 * BLOB_BYTES:
-                yield from self._split(held, high - self.slack, sender, seq)
+                yield from self._split(held, runner, high - self.slack, sender, seq)
                 held, size, seq = [], 0, seq + 1
         if high is not None:
-            yield from self._split(held, high - self.slack, sender, seq)
+            yield from self._split(held, runner, high - self.slack, sender, seq)
         if self.counts and (note.rows_in or note.bad):
             yield Message(self.targets[0].labels[0], NOTE, note=note.to_json())
 
@@ -88,8 +95,12 @@ class Scatter:
         note.bad += bad
         return batch.filter(good)
 
-    def _split(self, held: list[pa.RecordBatch], clock: int, sender: int, seq: int) -> Iterator[Message]:
+    def _split(
+        self, held: list[pa.RecordBatch], runner: LegRunner | None, clock: int, sender: int, seq: int
+    ) -> Iterator[Message]:
         rows = self._together(held)
+        if runner is not None:
+            rows = runner.run(rows)
         for target in self.targets:
             shards = partition(rows, target.keys, len(target.labels))
             for label, shard in zip(target.labels, shards, strict=True):
