@@ -291,10 +291,12 @@ class Shard:
     def release(self, taken: Taken) -> Iterator[ChangeBatch]:
         """Run the operators over what is ready, some instants at a time, and give their changes as they come.
 
-        Slices keep the operators' arrays in the processor's cache, and let others work on what is already there.
+        Slices keep the operators' arrays in the processor's cache, and let others work on what is already there: the first
+        of several is short, so that they can begin.
         """
         longest = max((rows.ts for rows in taken.ready), key=len)
-        clocks = [int(longest[start]) for start in range(SLICE, len(longest) - SLICE // 2, SLICE)]
+        starts = list(range(SLICE, len(longest) - SLICE // 2, SLICE))
+        clocks = [int(longest[start]) for start in ([SLICE // 8, *starts] if starts else [])]
         begun = [0] * len(taken.ready)
         for clock in [*dict.fromkeys(clocks), taken.clock]:
             ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in taken.ready]
