@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import sash.cli.job
 import sash.cli.shell
 from sash.cli.main import app
+from sash.cli.shell import Shell
 from sash.engine import Engine
+from sash.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,6 +102,26 @@ def test_statements_that_are_piped_into_the_shell(runner: CliRunner, home: Path)
     assert "+ 3000000  item=1, n=1" in done.stdout
     assert "ts BIGINT, item INT, price BIGINT" in done.stdout
     assert "  5 | SELECT nothing\n    |        ^" in done.stderr
+
+
+def test_ctrl_c_ends_a_select_that_has_shown_rows_and_the_shell_goes_on(spark: SparkSession, home: Path) -> None:
+    class Terminal(io.StringIO):
+        """Where somebody presses Ctrl-C as soon as the first row is seen."""
+
+        def write(self, text: str) -> int:
+            if "item=1, n=1" in text:
+                signal.raise_signal(signal.SIGINT)
+            return super().write(text)
+
+    seen = Terminal()
+    engine = Engine(spark)
+    shell = Shell(Session.on(engine), Console(file=seen, width=100), "plain", seconds=120)
+    assert shell.run(SALES.format(home) + QUERY), "the folder may get more files at any time: nothing else ends it"
+    assert "│    1 │ 1 │" in seen.getvalue(), "the answer as it was then"
+    assert not spark.streams.active
+    assert shell.run("SHOW STREAMS")
+    assert seen.getvalue().count("ts BIGINT, item INT, price BIGINT") == 1
+    engine.close()
 
 
 def test_a_command_answers_as_json(runner: CliRunner, home: Path) -> None:
