@@ -63,7 +63,7 @@ def test_unknown_names_are_refused(choose: object) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_throughput_prints_json() -> None:
-    settings = ("--queries", "q2-join-first", "--rows-per-batch", "60000", "--batches", "1")
+    settings = ("--queries", "q2-join-first", "--rows-per-batch", "60000", "--batches", "1", "--warm-up", "2")
     done = sash("bench", "throughput", *settings, "--json")
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["queries"]

@@ -27,8 +27,8 @@ from sash.state.changes import FOREVER, ChangeBatch
 
 SECOND = 1_000_000
 _SALES = parse_schema("ts BIGINT, store_id BIGINT, item_id BIGINT, price BIGINT")
-_PRICES = 1000
-_STORES = 100
+PRICES = 1000
+STORES = 100
 _JOIN_SELECTIVITY = 0.6
 
 
@@ -53,7 +53,7 @@ class Workload:
     def sql(self) -> str:
         """The query, its thresholds set for the selectivity."""
         window = f"WINDOW {self.window} SECONDS"
-        price = round(_PRICES * (1 - self.selectivity))
+        price = round(PRICES * (1 - self.selectivity))
         match self.query:
             case "q1":
                 return f"SELECT SUM(s.price) AS total FROM sales1 AS s WHERE s.price >= {price} {window}"
@@ -86,7 +86,7 @@ class Workload:
     def simulate(self, strategy: str, pace: Pace | None = None) -> Run:
         """Run it, in simulated time; with the service times that a first run measures, unless others are given."""
         planned = self._planned(strategy)
-        tables = static_tables(planned.physical, self._relations)
+        tables = static_tables(planned.physical, self.relations)
         feeds = {name: Feed(self._rows(number)) for number, name in enumerate(self._names) if name in planned.streams}
         until = self.length * SECOND
         if pace is None:
@@ -102,7 +102,7 @@ class Workload:
         """Changes per second of the local runtime, in micro-batches of a second."""
         planned = self._planned(strategy)
         feeds = {name: self._rows(number) for number, name in enumerate(self._names) if name in planned.streams}
-        run = LocalRun(planned.physical, static_tables(planned.physical, self._relations))
+        run = LocalRun(planned.physical, static_tables(planned.physical, self.relations))
         seconds, changes = 0.0, 0
         for second in range(self.length):
             start, end = second * SECOND, (second + 1) * SECOND
@@ -128,11 +128,12 @@ class Workload:
         return plan_query(self.sql, catalog, disabled, shards=1, options=options)
 
     @property
-    def _relations(self) -> dict[str, pa.Table]:
+    def relations(self) -> dict[str, pa.Table]:
+        """The favourites, of as many rows as the paper's selectivities ask for."""
         share = 0.1**0.5 if self.query == "q4" else 0.1
         return {
             "favorite_items": pa.table({"item_id": range(max(1, round(share * self.items)))}),
-            "favorite_stores": pa.table({"store_id": range(round(share * _STORES))}),
+            "favorite_stores": pa.table({"store_id": range(round(share * STORES))}),
         }
 
     def _rows(self, stream: int) -> ChangeBatch:
@@ -143,9 +144,9 @@ class Workload:
         count = len(ts)
         columns = (
             pa.array(ts),
-            pa.array(random.integers(0, _STORES, count)),
+            pa.array(random.integers(0, STORES, count)),
             pa.array(random.integers(0, self.items, count)),
-            pa.array(random.integers(0, _PRICES, count)),
+            pa.array(random.integers(0, PRICES, count)),
         )
         return ChangeBatch(ts, np.full(count, FOREVER), np.ones(count, np.int8), columns)
 

@@ -21,19 +21,16 @@ from sash.errors import SashError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_START_UP = 2
-"""Batches at the start that are never measured."""
 
-
-def measure(names: str, rows_per_batch: int, batches: int, *, baseline: bool) -> Figures:
-    """Run every query over its files, the limit first."""
+def measure(names: str, rows_per_batch: int, batches: int, warm_up: int, *, baseline: bool) -> Figures:
+    """Run every query over its files, the limit first; what is measured begins after the warm-up, with a full window."""
     chosen = _chosen(names)
     console = Console(stderr=True)
     results = []
     with quiet_engine() as engine, scratch() as place:
         for query in chosen:
             per_stream = rows_per_batch // len(query.streams)
-            skipped = max(_START_UP, ceil(query.sales.rate * WINDOW_SECONDS / per_stream))
+            skipped = max(warm_up, ceil(query.sales.rate * WINDOW_SECONDS / per_stream))
             with console.status(f"{query.name}: writing files"):
                 streams = _files(place, query, per_stream, skipped + batches)
             with console.status(f"{query.name}: measuring"):
