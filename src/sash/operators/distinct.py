@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
 from sash.state.calendar import CalendarBuffer
 from sash.state.changes import ChangeBatch, Signs
+from sash.state.columns import gather
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
 from sash.state.jit import kernel
@@ -52,8 +52,7 @@ class Distinct(Operator):
         new = codes[fresh]
         reported[new] = latest[new] = _NEVER
         if len(new):
-            first = pa.array(fresh)
-            self._rows.put(new, [column.take(first) for column in batch.columns])
+            self._rows.put(new, gather(batch.columns, fresh))
         expired, _ = self._calendar.drain(clock)
         touched = np.concatenate((new, expired))
         if self._spoken:

@@ -11,7 +11,7 @@ from sash.operators.base import Edge, Operator
 from sash.operators.scalar import evaluate
 from sash.plan.expressions import Expression
 from sash.state.changes import ChangeBatch
-from sash.state.memory import Memory
+from sash.state.memory import Ints, Memory
 
 
 class Filter(Operator):
@@ -22,8 +22,11 @@ class Filter(Operator):
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
-        if not len(batch):
-            return batch
-        passed = evaluate(self._predicate, batch.columns, len(batch))
-        keep = np.flatnonzero(pc.fill_null(passed, False).to_numpy(zero_copy_only=False))
+        keep = self.positions(batch)
         return batch if len(keep) == len(batch) else batch.take(keep)
+
+    def positions(self, batch: ChangeBatch) -> Ints:
+        """Where the rows are that pass, in order."""
+        passed = evaluate(self._predicate, batch.columns, len(batch))
+        positions: Ints = pc.indices_nonzero(passed).to_numpy().view(np.int64)
+        return positions

@@ -11,6 +11,7 @@ from sash.operators.base import Edge
 from sash.operators.kernels.events import interleave
 from sash.state.buffer import Buffer
 from sash.state.changes import FOREVER, ChangeBatch, Signs
+from sash.state.columns import gather
 from sash.state.hash import HashBuffer
 from sash.state.hashing import hash_rows
 from sash.state.memory import Array, Arrays, Ints, Memory
@@ -115,5 +116,4 @@ def rows_at(batch: ChangeBatch, positions: Ints) -> tuple[pa.Array, ...]:
     """The columns of the rows at these ascending positions, without copying when they are all."""
     if len(positions) == len(batch):
         return batch.columns
-    index = pa.array(positions)
-    return tuple(column.take(index) for column in batch.columns)
+    return gather(batch.columns, positions)

@@ -16,6 +16,7 @@ from sash.operators.matches import joined_rows
 from sash.plan.expressions import Expression
 from sash.plan.nodes import JoinKind
 from sash.state.changes import ChangeBatch
+from sash.state.columns import gather
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import HeapMemory, Ints, Memory
@@ -52,7 +53,7 @@ class Lookup(Operator):
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
         left, right = self._matches(batch)
-        partners = [column.take(pa.array(right)) for column in self._columns]
+        partners = gather(self._columns, right)
         return joined_rows(batch, self._kind, left, partners, self._condition)[0]
 
     def _matches(self, batch: ChangeBatch) -> tuple[Ints, Ints]:

@@ -12,6 +12,7 @@ from sash.operators.scalar import evaluate
 from sash.plan.expressions import Expression
 from sash.plan.nodes import JoinKind
 from sash.state.changes import ChangeBatch
+from sash.state.columns import gather
 from sash.state.memory import Ints
 
 
@@ -24,10 +25,10 @@ def joined_rows(
     SEMI keeps the rows that have one and ANTI those that have none.
     """
     if condition is not None and len(owners):
-        pairs = [*(column.take(pa.array(owners)) for column in batch.columns), *partners]
+        pairs = [*gather(batch.columns, owners), *partners]
         passed = pc.fill_null(evaluate(condition, pairs, len(owners)), False)
         keep = np.flatnonzero(passed.to_numpy(zero_copy_only=False))
-        owners, partners = owners[keep], [column.take(pa.array(keep)) for column in partners]
+        owners, partners = owners[keep], gather(partners, keep)
     if kind == "inner":
         rows = batch.take(owners)
         return rows.with_columns([*rows.columns, *partners]), owners

@@ -5,23 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sash.operators.base import Edge, Operator
+from sash.operators.filter import Filter
 from sash.operators.netting import net
-from sash.operators.scalar import evaluate
+from sash.operators.scalar import evaluate_all
 from sash.plan.expressions import Column, Expression
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Memory
 
 
 class Project(Operator):
-    """Stateless; where a column is dropped an old row may become equal to a new one, so such rows are netted."""
+    """Stateless; where a column is dropped an old row may become equal to a new one, so such rows are netted.
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge], expressions: tuple[Expression, ...]) -> None:
+    Given the selection right below it, it does both, and what it does not need of the rows that pass is never gathered.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        inputs: tuple[Edge],
+        expressions: tuple[Expression, ...],
+        selection: Filter | None = None,
+    ) -> None:
         self._expressions = expressions
+        self._selection = selection
         kept = {expression.index for expression in expressions if isinstance(expression, Column)}
         self._drops = len(kept) < len(inputs[0].dtypes)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
-        columns = [evaluate(expression, batch.columns, len(batch)) for expression in self._expressions]
-        projected = batch.with_columns(columns)
+        keep = None if self._selection is None else self._selection.positions(batch)
+        if keep is None or len(keep) == len(batch):
+            projected = batch.with_columns(evaluate_all(self._expressions, batch.columns, len(batch)))
+        else:
+            made = evaluate_all(self._expressions, batch.columns, len(keep), keep)
+            projected = ChangeBatch(batch.ts[keep], batch.exp[keep], batch.sign[keep], tuple(made))
         return net(projected) if self._drops else projected

@@ -24,13 +24,14 @@ from sash.state.memory import HeapMemory
 
 
 class LegRunner:
-    """The operators of one leg, bottom up; of the part above `below`, if that is given."""
+    """The operators of one leg, bottom up, or of its part above `below`; a projection does the selection right below it."""
 
     def __init__(self, node: Node, tables: Mapping[Node, pa.Table], below: Node | None = None) -> None:
         self._operators: list[Operator] = []
         while node is not below and not isinstance(node, Stream | Relation):
             self._operators.insert(0, _operator(node, tables))
-            node = node.children[0]
+            fused = isinstance(node, Project) and isinstance(node.child, Filter)
+            node = node.children[0].children[0] if fused else node.children[0]
 
     def run(self, batch: ChangeBatch) -> ChangeBatch:
         """What the leg makes of a batch of the source's rows."""
@@ -44,6 +45,9 @@ def _operator(node: Node, tables: Mapping[Node, pa.Table]) -> Operator:
     match node:
         case Filter():
             return FilterOperator(HeapMemory(), edge, node.predicate)
+        case Project(child=Filter(predicate=predicate)):
+            selection = FilterOperator(HeapMemory(), edge, predicate)
+            return ProjectOperator(HeapMemory(), edge, node.expressions, selection)
         case Project():
             return ProjectOperator(HeapMemory(), edge, node.expressions)
         case Join():

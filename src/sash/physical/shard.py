@@ -18,6 +18,7 @@ from sash.operators.base import Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
 from sash.physical.lending import lends
+from sash.physical.narrowing import narrowed
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.physical.pacing import Listening, Pacing
 from sash.physical.registry import Relations, build
@@ -57,15 +58,12 @@ class Counts:
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
         """Count one call of the operator."""
-        self.add(
-            Counts(
-                sum(len(batch) for batch in inputs),
-                sum(int((batch.sign < 0).sum()) for batch in inputs),
-                len(output),
-                int((output.sign < 0).sum()),
-                expired=expired,
-            )
-        )
+        for batch in inputs:
+            self.taken += len(batch)
+            self.taken_negative += int(np.count_nonzero(batch.sign < 0))
+        self.given += len(output)
+        self.given_negative += int(np.count_nonzero(output.sign < 0))
+        self.expired += expired
 
     def add(self, other: Counts) -> None:
         """Add what another count has."""
@@ -133,14 +131,19 @@ class Shard:
         if not self._begun[0]:
             self._clocks[:] = BEGINNING
         dtypes = [[column.dtype for column in given.leaf.schema] for given in stage.inputs]
+        self._nothing = [ChangeBatch.empty(types) for types in dtypes]
         self._spools = [Spool(memory.scope(f"wait{index}"), types) for index, types in enumerate(dtypes)]
+        self._awaited = np.array([not given.leaf.follows for given in stage.inputs])
+        self._changing = np.array([index not in self._constant for index in range(len(stage.inputs))])
+        self._follows_only = bool(self._changing.any() and not (self._awaited & self._changing).any())
         self._order = [node for node in walk(stage.root) if isinstance(node, Operation)]
         self._names = [f"{index}.{node.operator}" for index, node in enumerate(self._order)]
         strategy = strategy_of(plan.strategy)
+        built = {} if strategy.paced else narrowed(self._order)
         made: dict[int, Operator] = {}
         for node, name in zip(self._order, self._names, strict=True):
             lent = tuple(made[id(child)].lend() if lends(strategy, node, child) else None for child in node.inputs)
-            made[id(node)] = build(node, memory.scope(name), relations, plan.partitions, lent)
+            made[id(node)] = build(built.get(id(node), node), memory.scope(name), relations, plan.partitions, lent)
         self._operators = list(made.values())
         self._synchronised = strategy is not CLOCK_TRIGGERED
         self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
@@ -212,20 +215,20 @@ class Shard:
         """The changes that operators have not noticed so far, because nothing told them of the time."""
         if self._pacing is None:
             return ChangeBatch.empty([column.dtype for column in self._stage.root.schema])
-        empty = [ChangeBatch.empty([column.dtype for column in given.leaf.schema]) for given in self._stage.inputs]
-        return self._evaluate(empty, self.clock, {}, everything=True)
+        return self._evaluate(self._nothing, self.clock, {}, everything=True)
 
     def take(self, arrivals: Sequence[Arrival | None]) -> Taken:
         """Take in one batch per input; late rows are left out, late updates of relations are put off to the clock."""
         accepted, late = [], 0
         for index, (arrival, window) in enumerate(zip(arrivals, self._windows, strict=True)):
-            rows = ChangeBatch.empty([column.dtype for column in self._stage.inputs[index].leaf.schema])
+            rows = self._nothing[index]
             if arrival is not None:
                 rows = arrival.rows
                 if window is not None:
-                    kept = np.flatnonzero(rows.ts >= self._clocks[index])
-                    late += len(rows) - len(kept)
-                    rows = rows if len(kept) == len(rows) else rows.take(kept)
+                    behind = rows.ts < self._clocks[index]
+                    if behind.any():
+                        late += int(np.count_nonzero(behind))
+                        rows = rows.take(np.flatnonzero(~behind))
                 elif self._updates[index] or self._stage.inputs[index].leaf.follows:
                     late += int((rows.ts < self.clock).sum()) if self._stage.inputs[index].leaf.timed else 0
                     rows = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
@@ -271,11 +274,9 @@ class Shard:
         Where none is waited for, just past the fastest.
         """
         clocks = self._clocks[:-1]
-        follows = np.array([given.leaf.follows for given in self._stage.inputs])
-        changing = np.array([index not in self._constant for index in range(len(follows))])
-        if (follows & changing).any() and not (~follows & changing).any():
-            return int(clocks[changing].max()) + (1 if any(self._updates) else 0)
-        awaited = clocks[~follows]
+        if self._follows_only:
+            return int(clocks[self._changing].max()) + (1 if any(self._updates) else 0)
+        awaited = clocks[self._awaited]
         if self._synchronised:
             return int(awaited.min())
         heard = awaited[awaited < FOREVER]
@@ -298,11 +299,13 @@ class Shard:
         starts = list(range(SLICE, len(longest) - SLICE // 2, SLICE))
         clocks = [int(longest[start]) for start in ([SLICE // 8, *starts] if starts else [])]
         begun = [0] * len(taken.ready)
-        for clock in [*dict.fromkeys(clocks), taken.clock]:
+        for clock in dict.fromkeys(clocks):
             ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in taken.ready]
             slices = [rows.slice(a, b) for rows, a, b in zip(taken.ready, begun, ends, strict=True)]
             begun = ends
             yield self._evaluate(slices, clock, taken.counts)
+        rest = [rows.slice(a, len(rows)) for rows, a in zip(taken.ready, begun, strict=True)]
+        yield self._evaluate(rest, taken.clock, taken.counts)
 
     def _reached(self, clock: int) -> int:
         """The clock, or with tau the clock of the last re-execution: what is after it waits for the next."""
@@ -313,9 +316,10 @@ class Shard:
     @staticmethod
     def _release(spool: Spool, rows: ChangeBatch, clock: int) -> ChangeBatch:
         """The rows before the clock, in order; the others wait."""
-        together = concat([spool.load(), rows]).sorted()
+        together = (concat([spool.load(), rows]) if spool.rows else rows).sorted()
         split = int(np.searchsorted(together.ts, clock, side="left"))
-        spool.save(together.slice(split, len(together)))
+        if spool.rows or split < len(together):
+            spool.save(together.slice(split, len(together)))
         return together.slice(0, split)
 
     def _evaluate(
@@ -336,14 +340,11 @@ class Shard:
             output = operator.process(inputs, until)
             results[id(node)] = output
             counted.note(inputs, output, Buffer.expired - before)
-            counted.add(
-                Counts(
-                    probes=operator.probes - probes,
-                    premature=operator.premature - premature,
-                    refused=operator.refused,
-                    said={} if operator.remark is None else {self._number: operator.remark},
-                )
-            )
+            counted.probes += operator.probes - probes
+            counted.premature += operator.premature - premature
+            counted.refused += operator.refused
+            if (remark := operator.remark) is not None:
+                counted.said[self._number] = remark
         for operator in self._operators:
             operator.settle()
         return results[id(self._stage.root)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,11 @@ class Literal:
 
     value: Any
     dtype: pa.DataType
+
+    @cached_property
+    def scalar(self) -> pa.Scalar[Any]:
+        """The constant as Arrow has it."""
+        return pa.scalar(self.value, self.dtype)
 
 
 @dataclass(frozen=True)

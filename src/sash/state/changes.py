@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sash.state.columns import gather
 from sash.state.memory import Ints
 
 FOREVER = np.int64(2**63 - 1)
@@ -53,17 +54,18 @@ class ChangeBatch:
 
     def take(self, positions: Ints) -> ChangeBatch:
         """The changes at these positions, in this order."""
-        index = pa.array(positions)
         return ChangeBatch(
             self.ts[positions],
             self.exp[positions],
             self.sign[positions],
-            tuple(column.take(index) for column in self.columns),
+            gather(self.columns, positions),
             None if self.slots is None else self.slots[positions],
         )
 
     def slice(self, start: int, stop: int) -> ChangeBatch:
         """The changes from `start` up to `stop`, without copying."""
+        if start == 0 and stop == len(self):
+            return self
         return ChangeBatch(
             self.ts[start:stop],
             self.exp[start:stop],
@@ -80,8 +82,10 @@ class ChangeBatch:
         """By time, `-` before `+`; changes that are equal in that keep their order."""
         if len(self) < 2:
             return self
-        steps = np.diff(self.ts)
-        if (steps > 0).all() or ((steps >= 0).all() and (np.diff(self.sign)[steps == 0] >= 0).all()):
+        before, after = self.ts[:-1], self.ts[1:]
+        if (before < after).all():
+            return self
+        if not ((before > after) | ((before == after) & (self.sign[:-1] > self.sign[1:]))).any():
             return self
         order = np.argsort(self.ts, kind="stable") if (self.sign > 0).all() else np.lexsort((self.sign, self.ts))
         return self.take(order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sash.state.buffer import Buffer
+from sash.state.jit import kernel
 from sash.state.memory import Arrays, Ints, Memory
 
 _HEAD, _TAIL = 0, 1
@@ -21,27 +22,11 @@ class FifoBuffer(Buffer):
     def add(self, exp: Ints) -> Ints:
         slots = self.slots.take(len(exp))
         self._make_room(len(exp))
-        tail = int(self._ends[_TAIL]) % self._queue.capacity
-        before = min(len(exp), self._queue.capacity - tail)
-        for name, values in (("queue.slot", slots), ("queue.exp", exp)):
-            self._queue[name][tail : tail + before] = values[:before]
-            self._queue[name][: len(exp) - before] = values[before:]
-        self._ends[_TAIL] += len(exp)
+        _append(slots, exp, self._ends, self._queue["queue.slot"], self._queue["queue.exp"])
         return slots
 
     def _drain(self, clock: int) -> tuple[Ints, Ints]:
-        slots, exps = [], []
-        while True:
-            head, tail, size = int(self._ends[_HEAD]), int(self._ends[_TAIL]), self._queue.capacity
-            waiting = self._queue["queue.exp"][head : min(tail, size)]
-            count = int(np.searchsorted(waiting, clock, side="left"))
-            slots.append(self._queue["queue.slot"][head : head + count].copy())
-            exps.append(waiting[:count].copy())
-            if head + count < size:
-                self._ends[_HEAD] = head + count
-                break
-            self._ends[_HEAD], self._ends[_TAIL] = 0, tail - size
-        return (slots[0], exps[0]) if len(slots) == 1 else (np.concatenate(slots), np.concatenate(exps))
+        return _take_expired(clock, self._ends, self._queue["queue.slot"], self._queue["queue.exp"])
 
     def _make_room(self, count: int) -> None:
         """Grow if need be; what had wrapped around comes to stand behind the rest."""
@@ -54,3 +39,39 @@ class FifoBuffer(Buffer):
             ring = self._queue[name]
             ring[: tail - head] = np.concatenate((ring[head : tail - wrapped], ring[:wrapped]))
         self._ends[_HEAD], self._ends[_TAIL] = 0, tail - head
+
+
+@kernel
+def _append(slots: Ints, exp: Ints, ends: Ints, queue_slot: Ints, queue_exp: Ints) -> None:
+    place = ends[_TAIL] % len(queue_slot)
+    for index in range(len(slots)):
+        queue_slot[place] = slots[index]
+        queue_exp[place] = exp[index]
+        place += 1
+        if place == len(queue_slot):
+            place = 0
+    ends[_TAIL] += len(slots)
+
+
+@kernel
+def _take_expired(clock: int, ends: Ints, queue_slot: Ints, queue_exp: Ints) -> tuple[Ints, Ints]:
+    """What has expired at the head of the ring, which is then behind it."""
+    waiting, place, count = ends[_TAIL] - ends[_HEAD], ends[_HEAD], 0
+    while count < waiting and queue_exp[place] < clock:
+        count += 1
+        place += 1
+        if place == len(queue_exp):
+            place = 0
+    slots = np.empty(count, np.int64)
+    exps = np.empty(count, np.int64)
+    place = ends[_HEAD]
+    for index in range(count):
+        slots[index] = queue_slot[place]
+        exps[index] = queue_exp[place]
+        place += 1
+        if place == len(queue_exp):
+            place = 0
+    if ends[_HEAD] + count >= len(queue_exp):
+        ends[_TAIL] -= len(queue_exp)
+    ends[_HEAD] = place
+    return slots, exps

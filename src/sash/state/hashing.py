@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash.state.columns import stored_values
 from sash.state.jit import kernel
 from sash.state.memory import Ints
 
@@ -33,15 +34,10 @@ def fixed_bits(column: pa.Array) -> npt.NDArray[np.int64] | None:
         return values.view(np.int64)
     if pa.types.is_boolean(dtype):
         return np.asarray(pc.fill_null(column, False).cast(pa.int8()).to_numpy(zero_copy_only=False), np.int64)
-    if pa.types.is_integer(dtype) or pa.types.is_temporal(dtype):
-        width = dtype.bit_width
-        plain = column.view({8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[width])
-        if plain.null_count:
-            plain = pc.fill_null(plain, 0)
-        return np.asarray(plain.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
     if pa.types.is_null(dtype):
         return np.zeros(len(column), np.int64)
-    return None
+    stored = stored_values(column)
+    return None if stored is None else stored.astype(np.int64, copy=False)
 
 
 def null_mask(column: pa.Array) -> npt.NDArray[np.bool_] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sash.state.hashing import Hashes, mix
-from sash.state.jit import inlined, kernel
+from sash.state.jit import inlined, kernel, uncounted
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.prefetch import AHEAD, prefetch
-from sash.state.slots import Slots
+from sash.state.slots import Slots, next_slot
 
 _TABLE = 1024
 
@@ -43,15 +43,13 @@ class Interner:
         done = found = 0
         while done < rows:
             self._make_room(min(rows - done, max(self.live, _TABLE)))
-            spare = self._slots.take(min(rows - done, int(self._size[0]) // 2 - self.live))
-            self._keys.reserve(self._slots.high)
-            reached, used = _intern(
-                low, high, self._table, int(self._size[0]), self._keys["key.low"], self._keys["key.high"],
-                spare, codes, fresh[found:], done,
+            size = int(self._size[0])
+            room = min(rows - done, size // 2 - self.live)
+            self._keys.reserve(self._slots.high + room)
+            done, found = _intern(
+                low, high, self._table, size, self._keys["key.low"], self._keys["key.high"],
+                self._slots.marks, self._slots.stack, found + room, codes, fresh, done, found,
             )  # fmt: skip
-            self._slots.give(spare[used:][::-1])
-            done = reached
-            found += used
         return codes, fresh[:found]
 
     def find(self, low: Hashes, high: Hashes) -> Ints:
@@ -93,33 +91,32 @@ def _look_ahead(row: int, low: Hashes, high: Hashes, table: Ints, size: int, key
             prefetch(key_high, code)
 
 
-@kernel
+@uncounted
 def _intern(
     low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, key_high: Hashes,
-    spare: Ints, codes: Ints, fresh: Ints, first: int,
+    marks: Ints, stack: Ints, most: int, codes: Ints, fresh: Ints, first: int, found: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Intern from row `first` on, until a new key finds no spare code: (the row reached, spare codes used)."""
-    used = 0
+    """Intern from row `first` on, until there are `most` new keys: (the row reached, the new keys found)."""
     for row in range(first, len(low)):
         _look_ahead(row, low, high, table, size, key_low, key_high)
         place = _place(low[row], high[row], size)
         while True:
             code = table[place] - 1
             if code < 0:
-                if used == len(spare):
-                    return row, used
-                code = spare[used]
+                if found == most:
+                    return row, found
+                code = next_slot(marks, stack)
                 table[place] = code + 1
                 key_low[code] = low[row]
                 key_high[code] = high[row]
-                fresh[used] = row
-                used += 1
+                fresh[found] = row
+                found += 1
                 break
             if key_low[code] == low[row] and key_high[code] == high[row]:
                 break
             place = (place + 1) & (size - 1)
         codes[row] = code
-    return len(low), used
+    return len(low), found
 
 
 @kernel
@@ -137,7 +134,7 @@ def _find(low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, ke
     return codes
 
 
-@kernel
+@uncounted
 def _forget(codes: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
     for index in range(len(codes)):
         if index + 2 * AHEAD < len(codes):
@@ -164,7 +161,7 @@ def _forget(codes: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hash
         table[hole] = 0
 
 
-@kernel
+@uncounted
 def _rebuild(live: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
     for code in live:
         place = _place(key_low[code], key_high[code], size)

@@ -34,6 +34,12 @@ def kernel(function: _Function) -> _Function:
     return cast(_Function, numba.njit(function, cache=True, nogil=True))
 
 
+def uncounted(function: _Function) -> _Function:
+    """As `kernel`, for a loop that makes no array: without counts of the references to those that it is given."""
+    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+    return cast(_Function, numba.njit(**options)(function))
+
+
 def inlined(function: _Function) -> _Function:
     """A small step of a hot loop, pasted into the kernels that use it: a call would count references to its arrays."""
     return cast(_Function, numba.njit(function, cache=True, nogil=True, inline="always"))

@@ -139,14 +139,14 @@ class Arrays:
     def __init__(self, memory: Memory, dtypes: Mapping[str, npt.DTypeLike], capacity: int = 1024) -> None:
         self._memory = memory
         self._dtypes = dict(dtypes)
-        self._views = {name: memory.array(name, dtype, capacity) for name, dtype in self._dtypes.items()}
+        self._attach({name: memory.array(name, dtype, capacity) for name, dtype in self._dtypes.items()})
+
+    def _attach(self, views: dict[str, Array]) -> None:
+        self._views = views
+        self.capacity = min(map(len, views.values()))
 
     def __getitem__(self, name: str) -> Array:
         return self._views[name]
-
-    @property
-    def capacity(self) -> int:
-        return min(len(view) for view in self._views.values())
 
     def reserve(self, size: int) -> None:
         """Make room for `size` elements in every array."""
@@ -155,4 +155,4 @@ class Arrays:
             return
         while capacity < size:
             capacity *= 2
-        self._views = {name: self._memory.grow(name, dtype, capacity) for name, dtype in self._dtypes.items()}
+        self._attach({name: self._memory.grow(name, dtype, capacity) for name, dtype in self._dtypes.items()})

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sash.state.columns import stored_values
 from sash.state.hashing import byte_buffers, decimal_words, null_mask
 from sash.state.jit import kernel
 from sash.state.memory import Arrays, Ints, Memory
 
 Bytes = npt.NDArray[np.uint8]
 _STORED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-_PLAIN = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _USED, _DEAD = 0, 1
 
 
@@ -28,8 +28,9 @@ class RowStore:
         """Write one row per slot; what was there is forgotten."""
         if not len(slots):
             return
+        size = int(slots.max()) + 1
         for store, column in zip(self._columns, columns, strict=True):
-            store.put(slots, column)
+            store.put(slots, column, size)
 
     def take(self, slots: Ints, columns: Sequence[int] | None = None) -> list[pa.Array]:
         """The rows at these slots, column by column; all columns, or some."""
@@ -55,7 +56,7 @@ def _column(memory: Memory, dtype: pa.DataType) -> _FixedColumn | _DecimalColumn
 class _NullColumn:
     """A column of nothing but NULLs."""
 
-    def put(self, slots: Ints, column: pa.Array) -> None:
+    def put(self, slots: Ints, column: pa.Array, size: int) -> None:
         pass
 
     def take(self, slots: Ints) -> pa.Array:
@@ -65,17 +66,30 @@ class _NullColumn:
         pass
 
 
-def _validity(nulls: npt.NDArray[np.uint8]) -> tuple[pa.Buffer | None, int]:
-    """An Arrow validity bitmap, from one byte per row that is 1 for NULL."""
-    count = int(nulls.sum())
-    if not count:
-        return None, 0
-    return pa.py_buffer(np.packbits(nulls == 0, bitorder="little")), count
+class _Nulls:
+    """Which slots hold NULL: a byte for each once any has; the first byte of all says whether."""
 
+    def __init__(self, memory: Memory) -> None:
+        self._arrays = Arrays(memory, {"null": np.uint8}, 1)
 
-def _put_nulls(nulls: npt.NDArray[np.uint8], slots: Ints, column: pa.Array) -> None:
-    mask = null_mask(column)
-    nulls[slots] = 0 if mask is None else mask
+    def put(self, slots: Ints, column: pa.Array, capacity: int) -> None:
+        """Note which of the values are NULL; every slot that is in use is below the capacity."""
+        mask = null_mask(column)
+        if mask is None and not self._arrays["null"][0]:
+            return
+        self._arrays.reserve(1 + capacity)
+        nulls = self._arrays["null"]
+        nulls[0] = 1
+        nulls[1 + slots] = 0 if mask is None else mask
+
+    def take(self, slots: Ints) -> tuple[pa.Buffer | None, int]:
+        """An Arrow validity bitmap, and how many NULLs it has."""
+        nulls = self._arrays["null"]
+        if not nulls[0]:
+            return None, 0
+        chosen = nulls[1 + slots]
+        count = int(chosen.sum())
+        return (pa.py_buffer(np.packbits(chosen == 0, bitorder="little")), count) if count else (None, 0)
 
 
 class _FixedColumn:
@@ -83,21 +97,21 @@ class _FixedColumn:
 
     def __init__(self, memory: Memory, dtype: pa.DataType) -> None:
         self._dtype = dtype
-        self._width = 8 if pa.types.is_boolean(dtype) else dtype.bit_width
-        self._arrays = Arrays(memory, {"value": _STORED[self._width], "null": np.uint8})
+        self._boolean = pa.types.is_boolean(dtype)
+        self._arrays = Arrays(memory, {"value": _STORED[8 if self._boolean else dtype.bit_width]})
+        self._nulls = _Nulls(memory)
 
-    def put(self, slots: Ints, column: pa.Array) -> None:
-        self._arrays.reserve(int(slots.max()) + 1)
-        plain = column.cast(pa.int8()) if pa.types.is_boolean(self._dtype) else column.view(_PLAIN[self._width])
-        values = np.frombuffer(plain.buffers()[1], _STORED[self._width])
-        self._arrays["value"][slots] = values[plain.offset : plain.offset + len(plain)]
-        _put_nulls(self._arrays["null"], slots, column)
+    def put(self, slots: Ints, column: pa.Array, size: int) -> None:
+        self._arrays.reserve(size)
+        self._arrays["value"][slots] = stored_values(column.cast(pa.int8()) if self._boolean else column)
+        self._nulls.put(slots, column, self._arrays.capacity)
 
     def take(self, slots: Ints) -> pa.Array:
-        validity, nulls = _validity(self._arrays["null"][slots])
-        values = pa.py_buffer(self._arrays["value"][slots])
-        plain = pa.Array.from_buffers(_PLAIN[self._width], len(slots), [validity, values], nulls)
-        return plain.cast(pa.bool_()) if pa.types.is_boolean(self._dtype) else plain.view(self._dtype)
+        validity, nulls = self._nulls.take(slots)
+        buffers = [validity, pa.py_buffer(self._arrays["value"][slots])]
+        if self._boolean:
+            return pa.Array.from_buffers(pa.int8(), len(slots), buffers, nulls).cast(pa.bool_())
+        return pa.Array.from_buffers(self._dtype, len(slots), buffers, nulls)
 
     def free(self, slots: Ints) -> None:
         pass
@@ -108,17 +122,18 @@ class _DecimalColumn:
 
     def __init__(self, memory: Memory, dtype: pa.DataType) -> None:
         self._dtype = dtype
-        self._arrays = Arrays(memory, {"low": np.uint64, "high": np.uint64, "null": np.uint8})
+        self._arrays = Arrays(memory, {"low": np.uint64, "high": np.uint64})
+        self._nulls = _Nulls(memory)
 
-    def put(self, slots: Ints, column: pa.Array) -> None:
-        self._arrays.reserve(int(slots.max()) + 1)
+    def put(self, slots: Ints, column: pa.Array, size: int) -> None:
+        self._arrays.reserve(size)
         words = decimal_words(column)
         self._arrays["low"][slots] = words[:, 0]
         self._arrays["high"][slots] = words[:, 1]
-        _put_nulls(self._arrays["null"], slots, column)
+        self._nulls.put(slots, column, self._arrays.capacity)
 
     def take(self, slots: Ints) -> pa.Array:
-        validity, nulls = _validity(self._arrays["null"][slots])
+        validity, nulls = self._nulls.take(slots)
         words = np.stack((self._arrays["low"][slots], self._arrays["high"][slots]), axis=1)
         return pa.Array.from_buffers(self._dtype, len(slots), [validity, pa.py_buffer(words)], nulls)
 
@@ -132,14 +147,15 @@ class _BytesColumn:
     def __init__(self, memory: Memory, dtype: pa.DataType) -> None:
         self._dtype = dtype
         self._memory = memory
-        self._arrays = Arrays(memory, {"start": np.int64, "length": np.int64, "null": np.uint8})
+        self._arrays = Arrays(memory, {"start": np.int64, "length": np.int64})
+        self._nulls = _Nulls(memory)
         self._heap: Bytes = memory.array("heap", np.uint8, 4096)
         self._marks = memory.array("heap.marks", np.int64, 2)
 
-    def put(self, slots: Ints, column: pa.Array) -> None:
-        self._arrays.reserve(int(slots.max()) + 1)
+    def put(self, slots: Ints, column: pa.Array, size: int) -> None:
+        self._arrays.reserve(size)
         offsets, data = byte_buffers(column)
-        _put_nulls(self._arrays["null"], slots, column)
+        self._nulls.put(slots, column, self._arrays.capacity)
         needed = int(offsets[-1] - offsets[0])
         self._make_room(needed)
         used = int(self._marks[_USED])
@@ -149,7 +165,7 @@ class _BytesColumn:
         self._marks[_USED] = used + needed
 
     def take(self, slots: Ints) -> pa.Array:
-        validity, nulls = _validity(self._arrays["null"][slots])
+        validity, nulls = self._nulls.take(slots)
         starts, lengths = self._arrays["start"][slots], self._arrays["length"][slots]
         offsets = np.zeros(len(slots) + 1, np.int32)
         np.cumsum(lengths, out=offsets[1:])

@@ -4,45 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
+from sash.state.jit import inlined, kernel
 from sash.state.memory import Ints, Memory
 
 _HIGH, _FREE = 0, 1
 
 
 class Slots:
-    """Slots 0, 1, 2 ... with a stack of those that were given back."""
+    """Slots 0, 1, 2 ... with a stack of those that were given back; `marks` are how many there are, and how many free."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._marks = memory.array("slots", np.int64, 2)
-        self._stack = memory.array("slots.free", np.int64, 1024)
+        self.marks = memory.array("slots", np.int64, 2)
+        self.stack = memory.array("slots.free", np.int64, 1024)
 
     @property
     def high(self) -> int:
         """Every slot handed out so far is below this."""
-        return int(self._marks[_HIGH])
+        return int(self.marks[_HIGH])
 
     @property
     def live(self) -> int:
         """How many are in use."""
-        return int(self._marks[_HIGH] - self._marks[_FREE])
+        return int(self.marks[_HIGH] - self.marks[_FREE])
 
     def take(self, count: int) -> Ints:
         """`count` slots, those given back first."""
-        free = int(self._marks[_FREE])
-        again = min(free, count)
-        result = np.empty(count, np.int64)
-        result[:again] = self._stack[free - again : free][::-1]
-        high = self.high
-        result[again:] = np.arange(high, high + count - again)
-        self._marks[_FREE] = free - again
-        self._marks[_HIGH] = high + count - again
-        return result
+        return _take(count, self.marks, self.stack)
 
     def give(self, slots: Ints) -> None:
         """Take back slots that nothing refers to any more."""
-        free = int(self._marks[_FREE])
-        if len(self._stack) < free + len(slots):
-            self._stack = self._memory.grow("slots.free", np.int64, 2 * (free + len(slots)))
-        self._stack[free : free + len(slots)] = slots
-        self._marks[_FREE] = free + len(slots)
+        free = int(self.marks[_FREE])
+        if len(self.stack) < free + len(slots):
+            self.stack = self._memory.grow("slots.free", np.int64, 2 * (free + len(slots)))
+        self.stack[free : free + len(slots)] = slots
+        self.marks[_FREE] = free + len(slots)
+
+
+@inlined
+def next_slot(marks: Ints, stack: Ints) -> np.int64:
+    """In kernels: one slot, of those given back if there is any."""
+    if marks[_FREE] > 0:
+        marks[_FREE] -= 1
+        return np.int64(stack[marks[_FREE]])
+    marks[_HIGH] += 1
+    return np.int64(marks[_HIGH] - 1)
+
+
+@kernel
+def _take(count: int, marks: Ints, stack: Ints) -> Ints:
+    result = np.empty(count, np.int64)
+    for index in range(count):
+        result[index] = next_slot(marks, stack)
+    return result

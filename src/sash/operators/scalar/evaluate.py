@@ -19,6 +19,7 @@ from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
 from sash.operators.scalar.functions import FUNCTIONS
 from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, walk
 from sash.plan.types import type_name
+from sash.state.columns import gather
 
 _LAZY = {"and", "or", "coalesce"}
 _NEVER_FAIL_ON_FLOATS = {"add", "subtract", "multiply", "negate", "abs", "round"}
@@ -26,9 +27,17 @@ _NEVER_FAIL_ON_FLOATS = {"add", "subtract", "multiply", "negate", "abs", "round"
 
 def evaluate(expression: Expression, columns: Sequence[Array], rows: int) -> Array:
     """The value of the expression in each of the `rows` rows, an array of exactly `expression.dtype`."""
+    return evaluate_all((expression,), columns, rows)[0]
+
+
+def evaluate_all(
+    expressions: Sequence[Expression], columns: Sequence[Array], rows: int, chosen: Numbers | None = None
+) -> list[Array]:
+    """The value of each expression in each of the `rows` rows; these are all, or those at the positions `chosen`."""
     if rows == 0:
-        return pa.array([], expression.dtype)
-    return broadcast(cast_datum(_evaluate(expression, _Rows(columns, rows)), expression.dtype), rows)
+        return [pa.array([], expression.dtype) for expression in expressions]
+    given = _Rows(columns, rows, chosen)
+    return [broadcast(cast_datum(_evaluate(each, given), each.dtype), rows) for each in expressions]
 
 
 def supports(expression: Expression) -> str | None:
@@ -63,7 +72,7 @@ class _Rows:
         if self._chosen is None:
             return self._columns[index]
         if index not in self._gathered:
-            self._gathered[index] = self._columns[index].take(self._chosen)
+            (self._gathered[index],) = gather((self._columns[index],), self._chosen)
         return self._gathered[index]
 
     def choose(self, rows: Numbers) -> _Rows:
@@ -78,8 +87,8 @@ def _evaluate(expression: Expression, rows: _Rows) -> Datum:
     match expression:
         case Column(index=index):
             return rows.column(index)
-        case Literal(value=value, dtype=dtype):
-            return pa.scalar(value, dtype)
+        case Literal():
+            return expression.scalar
         case Cast(argument=argument, dtype=dtype, lenient=lenient):
             value = _evaluate(argument, rows)
             if isinstance(value, pa.Array):
