@@ -156,3 +156,13 @@ def test_many_matches_and_columns_of_several_types() -> None:
     output = operator.process([stamped(rows, dtypes), stamped(rows, dtypes)], 100)
     assert len(output) == 10_000
     assert set(rows_of(output)) == {values + values}
+
+
+def test_many_rows_of_one_key_all_meet() -> None:
+    """More rows than the pool of vectors has room for at first."""
+    operator = Join(HeapMemory(), (edge("fifo"), edge("fifo")), ((0, 0),))
+    many = stamped([Life(ts, 10_000, (1, "a")) for ts in range(1_500)])
+    operator.process([many, stamped([])], 1_500)
+    output = operator.process([stamped([]), stamped([Life(1_600, 9_000, (1, "b"))])], 1_601)
+    assert len(output) == 1_500
+    assert operator.state_rows == 1_501

@@ -18,18 +18,21 @@ import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import join as loop
-from sash.operators.kernels.lists import WORDS, fill
+from sash.operators.kernels.vectors import MARKS, ROW, VECTOR, dead_codes, fill
 from sash.operators.live_rows import Events, LiveRows, own, rows_at
 from sash.operators.netting import net
-from sash.state.changes import ChangeBatch
+from sash.state.changes import ChangeBatch, Signs
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Array, Arrays, Ints, Memory
 from sash.state.rows import RowStore
 
+Pairs = tuple[Ints, Ints, Signs, Ints, Ints, Ints]
+"""Times, expiries, signs, left slots, right slots; and codes that had no rows left at some instant."""
+
 
 class Join(Operator):
-    """Two sides, each with its rows in lists by key code; a key that neither side has any more is forgotten."""
+    """Two sides, each with its rows in vectors by key code; a key that neither side has any more is forgotten."""
 
     def __init__(
         self,
@@ -47,7 +50,9 @@ class Join(Operator):
         self._purge = None if self._explicit else purge
         self._purged = None if self._purge is None else memory.array("purged", np.int64, 1)
         self._keys = Interner(memory.scope("keys"))
-        self._heads = Arrays(memory, {"heads": np.int64})
+        self._vectors = Arrays(memory, {"vectors": np.int64})
+        self._pool = Arrays(memory, {"pool": np.int64})
+        self._marks = memory.array("pool.marks", np.int64, MARKS)
         self._sides = (
             _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, lent[0]),
             _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, lent[1]),
@@ -58,13 +63,7 @@ class Join(Operator):
         until = self._due(clock)
         left_events = left.apply(inputs[0], self._keys, until)
         right_events = right.apply(inputs[1], self._keys, until)
-        self._heads.reserve(WORDS * self._keys.capacity)
-        ts, exp, sign, left_slots, right_slots, dead = loop.advance(
-            self._explicit,
-            left_events.ts, left_events.sign, left_events.items, left.links,
-            right_events.ts, right_events.sign, right_events.items, right.links,
-            self._heads["heads"],
-        )  # fmt: skip
+        ts, exp, sign, left_slots, right_slots, dead = self._meet(left_events, right_events)
         if self._purged is not None and not (met := exp > ts).all():
             ts, exp, left_slots, right_slots = ts[met], exp[met], left_slots[met], right_slots[met]
         columns = (*left.take(left_slots), *right.take(right_slots))
@@ -74,6 +73,27 @@ class Join(Operator):
         if not self._explicit:
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign, columns))
+
+    def _meet(self, first: Events, second: Events) -> Pairs:
+        """Apply the events; in the end, the codes that have no rows left."""
+        left, right = self._sides
+        self._vectors.reserve(VECTOR * self._keys.capacity)
+        begun = np.zeros(2, np.int64)
+        parts: list[Pairs] = []
+        while not parts or begun[loop.LEFT] < len(first.ts) or begun[loop.RIGHT] < len(second.ts):
+            if parts:
+                self._pool.reserve(2 * self._pool.capacity)
+            parts.append(
+                loop.advance(
+                    self._explicit,
+                    first.ts, first.sign, first.items, left.records,
+                    second.ts, second.sign, second.items, right.records,
+                    self._vectors["vectors"], self._pool["pool"], self._marks, begun,
+                )
+            )  # fmt: skip
+        whole = parts[0] if len(parts) == 1 else [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+        ts, exp, sign, left_slots, right_slots, empty = whole
+        return ts, exp, sign, left_slots, right_slots, dead_codes(empty, self._vectors["vectors"])
 
     def _due(self, clock: int) -> int:
         """Up to when rows that ended are taken out now: up to the clock, or up to when it was last done."""
@@ -94,9 +114,9 @@ class Join(Operator):
 
 
 class _Side:
-    """The rows of one input: which are live, their output columns, and their places in the lists.
+    """The rows of one input: which are live, their output columns, and their places in the vectors.
 
-    Where rows are `lent`, they come with the slots in which they stand, and only their places in the lists are kept here.
+    Where rows are `lent`, they come with the slots in which they stand, and only their places in the vectors are kept here.
     """
 
     def __init__(
@@ -112,11 +132,11 @@ class _Side:
         self._lent = lent
         self.live = LiveRows(memory.scope("live"), edge) if lent is None else None
         self._rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns if lent is None])
-        self._links = Arrays(memory, {"links": np.int64})
+        self._records = Arrays(memory, {"records": np.int64})
 
     @property
-    def links(self) -> Array:
-        return self._links["links"]
+    def records(self) -> Array:
+        return self._records["records"]
 
     def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> Events:
         """Store what arrives, with a code for its key; what happens, with the ends of rows up to the clock."""
@@ -130,10 +150,10 @@ class _Side:
         else:
             events, arrived, slots = self.live.apply(batch, clock)
             capacity = self.live.capacity
-        columns = rows_at(batch, arrived)
+        columns, ends = rows_at(batch, arrived), batch.exp if len(arrived) == len(batch) else batch.exp[arrived]
         codes, _ = keys.intern(*hash_rows([columns[key] for key in self._key_columns], len(arrived)))
-        self._links.reserve(WORDS * capacity)
-        fill(self.links, slots, codes, own(batch.exp[arrived]))
+        self._records.reserve(ROW * capacity)
+        fill(self.records, slots, codes, own(ends))
         if self._lent is None:
             self._rows.put(slots, [columns[column] for column in self._columns])
         return events

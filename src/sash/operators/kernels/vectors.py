@@ -1,0 +1,124 @@
+"""Rows in vectors per key code: the slots of a key's rows stand side by side, so that to probe is to copy.
+
+A side's rows are an array of records of three words by slot: the place in its vector, code, expiry. The vectors are an
+array of records of six words by code, for the two sides each: where it starts in the pool, its length, its capacity. A
+row that is taken out leaves its place to the last one. A vector that is full moves to a block of the pool twice as large,
+one of which a quarter is used to one half as large; free blocks of one size are linked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sash.state.jit import inlined, kernel
+from sash.state.memory import Ints
+from sash.state.prefetch import AHEAD, prefetch
+
+ROW = 3
+PLACE, CODE, EXPIRY = range(ROW)
+VECTOR = 6
+START, LENGTH, CAPACITY = 0, 2, 4
+"""What is known of a vector, those of the two sides next to each other."""
+
+MARKS = 64
+"""Of a pool: how much of it has been used, then the first free block (start + 1) of each size."""
+
+SMALLEST = 4
+_USED = 0
+
+
+@kernel
+def fill(rows: Ints, slots: Ints, codes: Ints, exp: Ints) -> None:
+    """Write the code and the expiry of new rows."""
+    for index in range(len(slots)):
+        row = ROW * slots[index]
+        rows[row + CODE] = codes[index]
+        rows[row + EXPIRY] = exp[index]
+
+
+@inlined
+def move(vector: int, capacity: int, vectors: Ints, pool: Ints, marks: Ints) -> bool:
+    """Give a vector a block of another size (a power of two, or none if it is empty); False if the pool has none."""
+    start = 0
+    if capacity > 0:
+        kind = _kind(capacity)
+        start = marks[kind] - 1
+        if start >= 0:
+            marks[kind] = pool[start]
+        elif marks[_USED] + capacity <= len(pool):
+            start = marks[_USED]
+            marks[_USED] += capacity
+        else:
+            return False
+    old, before = vectors[vector + START], vectors[vector + CAPACITY]
+    for index in range(vectors[vector + LENGTH]):
+        pool[start + index] = pool[old + index]
+    if before > 0:
+        kind = _kind(before)
+        pool[old] = marks[kind]
+        marks[kind] = old + 1
+    vectors[vector + START] = start
+    vectors[vector + CAPACITY] = capacity
+    return True
+
+
+@inlined
+def _kind(capacity: int) -> int:
+    """The mark of the free blocks of this size."""
+    kind = 1
+    while capacity > SMALLEST:
+        capacity //= 2
+        kind += 1
+    return kind
+
+
+@inlined
+def put(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> None:
+    """Add a row to a vector that has room."""
+    length = vectors[vector + LENGTH]
+    pool[vectors[vector + START] + length] = slot
+    rows[ROW * slot + PLACE] = length
+    vectors[vector + LENGTH] = length + 1
+
+
+@inlined
+def take_out(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> None:
+    """Take a row out of its vector."""
+    length, start, place = vectors[vector + LENGTH] - 1, vectors[vector + START], rows[ROW * slot + PLACE]
+    last = pool[start + length]
+    pool[start + place] = last
+    rows[ROW * last + PLACE] = place
+    vectors[vector + LENGTH] = length
+
+
+@inlined
+def look_ahead(event: int, slots: Ints, rows: Ints, vectors: Ints, pool: Ints, side: int) -> None:
+    """Fetch what later events will touch: first the row, then its key's record, then its vectors, then the last row."""
+    if event + 2 * AHEAD < len(slots):
+        prefetch(rows, ROW * slots[event + 2 * AHEAD])
+    if event + AHEAD < len(slots):
+        prefetch(vectors, VECTOR * max(rows[ROW * slots[event + AHEAD] + CODE], 0))
+    if event + AHEAD // 2 < len(slots):
+        vector = VECTOR * max(rows[ROW * slots[event + AHEAD // 2] + CODE], 0) + side
+        prefetch(pool, vectors[vector + START] + max(vectors[vector + LENGTH] - 1, 0))
+        prefetch(pool, vectors[vector + START + 1 - 2 * side])
+    if event + AHEAD // 4 < len(slots):
+        vector = VECTOR * max(rows[ROW * slots[event + AHEAD // 4] + CODE], 0) + side
+        if vectors[vector + LENGTH] > 0:
+            prefetch(rows, ROW * pool[vectors[vector + START] + vectors[vector + LENGTH] - 1])
+
+
+@kernel
+def dead_codes(empty: Ints, vectors: Ints) -> Ints:
+    """Of codes that had no rows on either side at some instant, those that still have none, each once."""
+    dead = np.empty(len(empty), np.int64)
+    found = 0
+    for code in empty:
+        vector = VECTOR * code
+        if vectors[vector + LENGTH] == 0 and vectors[vector + LENGTH + 1] == 0 and vectors[vector + START] >= 0:
+            vectors[vector + START] = -1
+            dead[found] = code
+            found += 1
+    for index in range(found):
+        vectors[VECTOR * dead[index] + START] = 0
+    return dead[:found].copy()
