@@ -6,6 +6,7 @@ import gc
 import math
 import time
 from collections.abc import Sequence
+from itertools import count, islice
 from statistics import median
 from typing import Any
 
@@ -23,7 +24,8 @@ from sash.state.memory import Ints
 BATCH = 5_000
 _AWARE = Options("update-pattern-aware")
 _GROUP = 4
-"""Batches whose times are added up before the median is taken, so that what happens now and then counts."""
+"""Batches of a turn. Their times are added up before the median is taken, so that what happens now and then counts; and a
+run has the processor's caches to itself for so long, as it would have alone."""
 
 
 class Timed:
@@ -82,16 +84,20 @@ def measure(
 
 
 def side_by_side(runs: Sequence[Timed], trace: Trace, window: int, batch: int) -> None:
-    """Give every batch to each of the runs, another one first every time."""
+    """Give every batch to each of the runs, which take turns of some batches, another one first every time."""
     begun = int(min(rows.ts[0] for rows in trace.links.values() if len(rows))) + window
     gc.collect()
     gc.disable()
     try:
-        for turn, (rows, clocks) in enumerate(trace.batches(batch)):
-            filled = min(clocks.values()) > begun
+        coming = trace.batches(batch)
+        for turn in count():
+            batches = list(islice(coming, _GROUP))
+            if not batches:
+                break
             first = turn % len(runs)
             for run in (*runs[first:], *runs[:first]):
-                run.advance(rows, clocks, measured=filled)
+                for rows, clocks in batches:
+                    run.advance(rows, clocks, measured=min(clocks.values()) > begun)
     finally:
         gc.enable()
 

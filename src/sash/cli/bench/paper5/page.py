@@ -22,10 +22,10 @@ Golab and Özsu, *Update-pattern-aware modeling and processing of continuous que
 `sash bench paper5 --save` measures everything here and writes this page.
 
 Each query runs under `negative-tuple`, `direct` and `update-pattern-aware` in one process and one shard, on the same
-micro-batches of {BATCH:,} rows per link, the three taking turns. Times are processor time per 1,000 rows of input once
-the windows are full: {{rows:,}} rows per link on the generated trace, median of {{repeats}} runs (recorded traces: one run).
-Bytes are those of the arrays that the operators keep, as they are allocated (by doubling). All changes of the answer are
-computed, ends included.
+micro-batches of {BATCH:,} rows per link, the three taking turns of four batches. Times are processor time per 1,000 rows
+of input once the windows are full: {{rows:,}} rows per link on the generated trace, median of {{repeats}} runs (recorded
+traces: one run). Bytes are those of the arrays that the operators keep, as they are allocated (by doubling). All changes
+of the answer are computed, ends included.
 
 The generated trace has one row per link and millisecond, {SOURCES:,} sources, {DESTINATIONS} destinations of each on a
 link, {FTP:.0%} ftp and {TELNET:.0%} telnet; ftp's and telnet's sources on two links overlap in a tenth. The recorded
