@@ -7,7 +7,7 @@ import numpy as np
 from sash.operators.kernels.growth import grown
 from sash.operators.kernels.lists import CODE, EXPIRY, LENGTH, NEXT, WORDS, dead_codes, link, look_ahead, unlink
 from sash.state.changes import Signs
-from sash.state.jit import inlined, kernel
+from sash.state.jit import inlined, kernel, uncounted
 from sash.state.memory import Ints
 
 _LEFT, _RIGHT, _CHANGES, _EMPTY, _WANTED, _SILENT, _PREMATURE = range(7)
@@ -50,7 +50,7 @@ def advance(
     return ts[:count], sign[:count], slots[:count], dead, done[_SILENT], done[_PREMATURE]
 
 
-@kernel
+@uncounted
 def _run(
     anti: bool, left_ts: Ints, left_sign: Signs, left_slots: Ints, rows: Ints,
     right_ts: Ints, right_sign: Signs, right_codes: Ints, lists: Ints,

@@ -6,7 +6,7 @@ import numpy as np
 
 from sash.operators.kernels.growth import grown
 from sash.state.changes import Signs
-from sash.state.jit import inlined, kernel
+from sash.state.jit import inlined, kernel, uncounted
 from sash.state.memory import Ints
 from sash.state.prefetch import AHEAD, prefetch
 
@@ -69,7 +69,7 @@ def advance(
     return ts[:count], sign[:count], codes[:count], _dead(empty[: done[_EMPTY]], counts)
 
 
-@kernel
+@uncounted
 def _run(
     mode: int, left_ts: Ints, left_sign: Signs, left_codes: Ints, right_ts: Ints, right_sign: Signs, right_codes: Ints,
     counts: Ints, done: Ints, out_ts: Ints, out_sign: Signs, out_codes: Ints, touched: Ints, before: Ints, empty: Ints,
