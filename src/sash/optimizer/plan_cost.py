@@ -48,8 +48,9 @@ from sash.plan.rates import Estimate, Estimates, equal_share
 _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
 """Steps to put a row into a buffer and to take it out."""
 
-_SAVED = 0.4
-"""Steps that a row saves if it is purged with others: else every arrival looks whether a row has ended."""
+SAVED = 0.0
+"""Steps that a row saves if it is purged with others. In paper 5 every arrival looks whether a row has ended; here a buffer
+hands over all that have ended in a batch at once, however often, and nothing could be measured to be saved."""
 _PURGING = 500.0
 """Steps that it takes to purge at all."""
 
@@ -205,7 +206,7 @@ class PlanCosts:
         held = self._held(node, left), self._held(node, right)
         pairs = join_cost(_pair(flows), held, (1 / found, 1 / found)) + self._kept(node.children)
         if node.purge is not None:
-            pairs += _PURGING * 1e6 / node.purge - _SAVED * sum(rates)
+            pairs += _PURGING * 1e6 / node.purge - SAVED * sum(rates)
         output = self.estimates(node)
         match node.kind:
             case "inner":

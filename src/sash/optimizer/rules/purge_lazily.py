@@ -5,6 +5,14 @@ it probes. The interval is chosen among parts of the windows' length: a longer o
 vain, and needs more memory, so that more than a tenth is not proposed. (INTERSECT keeps numbers by value here, which must
 follow every end.)
 
+By the costs as they are (`plan_cost.SAVED`) no interval is taken, for none was measured to pay. Joins of two windows of
+20,000 and of 100,000 rows, in rings and in calendars, by batches of 50 to 5,000 rows, purged at once, took 1.04 times the
+time that they take purged lazily where rows have no match (0.95 to 1.19), 0.98 times where they have one (0.85 to 1.08)
+and 0.95 times where they have ten (0.84 to 1.02). What the paper saves is that arrivals need not look for rows that have
+ended. Here a buffer is asked once per batch and looks at nothing but what has ended; to take a row out costs the same
+whenever it is done, and until then it is one more to keep in the processor's caches and, if it matches, to leave out.
+`purge=` sets an interval all the same.
+
 >>> import pyarrow as pa
 >>> from sash.plan.nodes import Distinct, Range, Stream
 >>> from sash.plan.types import Field
