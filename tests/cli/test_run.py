@@ -16,7 +16,7 @@ import pytest
 
 import sash.cli.__main__ as command
 from sash.testing import replay
-from tests.cli.command import SOURCE
+from tests.cli.command import QUICK, SOURCE
 from tests.postgres import server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -60,7 +60,7 @@ def job(home: Path, into: str, query: str = QUERY) -> Path:
 
 
 def started(*arguments: str, prefix: tuple[str, ...] = (sys.executable, "-m", "sash.cli")) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, **QUICK, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
     return subprocess.Popen([*prefix, *arguments], stdout=subprocess.PIPE, stderr=None, text=True, env=environment)
 
 
@@ -82,8 +82,8 @@ def answer(url: str) -> set[tuple[Any, ...]]:
 
 
 def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres(url: str, tmp_path: Path) -> None:
-    rows = sales(9)
-    write(tmp_path / "sales", rows, 0, 5)
+    rows = sales(6)
+    write(tmp_path / "sales", rows, 0, 3)
     file = job(tmp_path, f"postgres (url '{url}', table 'totals')")
 
     killed = started("run", str(file), "--json", "--shards", "2", "--master", "local[1]")
@@ -93,10 +93,10 @@ def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres
     killed.kill()
     assert killed.wait(60) == -signal.SIGKILL
 
-    write(tmp_path / "sales", rows, 5, 9)
+    write(tmp_path / "sales", rows, 3, 6)
     stopped = started("run", str(file), "--json", "--shards", "2", "--conf", "spark.app.name=my-own")
     assert events(stopped, "Spark is there")[-1]["application"] == "my-own"
-    seen = events(stopped, "batch", 8)
+    seen = events(stopped, "batch", 5)
     assert seen[-1]["total_late"] == 0
     stopped.send_signal(signal.SIGTERM)
     assert [entry["event"] for entry in events(stopped, "stopped")][-2:] == [

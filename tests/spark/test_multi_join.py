@@ -41,7 +41,7 @@ def uneven(case: Case) -> list[int]:
     """A split of all rows into batches of one row, of many, of a few."""
     rows = sum(map(len, case.streams.values()))
     sizes: list[int] = []
-    for size in itertools.cycle((1, 11, 3)):
+    for size in itertools.cycle((1, 20, 8)):
         sizes.append(min(size, rows - sum(sizes)))
         if sum(sizes) == rows:
             return sizes
@@ -52,7 +52,7 @@ def uneven(case: Case) -> list[int]:
     ("case", "options"),
     [
         (COMMON, {"batch": uneven(COMMON)}),
-        (CHAIN, {"batch": 5, "buckets": 9}),
+        (CHAIN, {"batch": 12, "buckets": 9}),
         (HYBRID, {"batch": None, "tau": 4, "join": "hybrid"}),
     ],
     ids=["common", "chain", "lazy hybrid"],

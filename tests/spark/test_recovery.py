@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import sash.spark.plan
 import tests.spark.trouble
+from tests.cli.command import QUICK
 from tests.spark.files import (
     COUNT_WINDOWS,
     SQL,
@@ -125,7 +126,7 @@ def drive(home: Path, master: str, deadly: int | None = None) -> int:
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     with (home / "log").open("ab") as log:
         return subprocess.run(
-            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, check=False, stdout=log, stderr=log
+            command, cwd=ROOT, env={**os.environ, **QUICK, "PYTHONPATH": paths}, check=False, stdout=log, stderr=log
         ).returncode
 
 

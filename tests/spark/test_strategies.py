@@ -30,7 +30,7 @@ TWO_STAGES = (
 
 @pytest.mark.parametrize(("strategy", "name"), SAMPLE)
 def test_oracle_on_spark(spark: SparkSession, strategy: str, name: str) -> None:
-    assert_oracle(BY_NAME[name], runtime="spark", strategy=strategy, batch=4)
+    assert_oracle(BY_NAME[name], runtime="spark", strategy=strategy, batch=8)
 
 
 @pytest.mark.parametrize("name", ["aggregate_over_aggregate"])
