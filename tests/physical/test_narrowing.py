@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sash.physical.narrowing import narrowed
+from sash.physical.narrowing import narrow_joins
 from sash.physical.nodes import Operation, walk
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.options import Options
@@ -21,7 +21,7 @@ def operations(select: str) -> list[Operation]:
 
 def test_the_join_gives_the_columns_that_are_taken() -> None:
     nodes = operations("a.src, b.dst + a.dst AS sum")
-    made = narrowed(nodes)
+    made = narrow_joins(nodes)
     (join,) = [made[id(node)] for node in nodes if node.operator == "Join"]
     (project,) = [made[id(node)] for node in nodes if node.operator == "Project"]
     assert (join.arguments["left_columns"], join.arguments["right_columns"]) == ((0, 1), (1,))
@@ -32,5 +32,5 @@ def test_the_join_gives_the_columns_that_are_taken() -> None:
 
 def test_only_joins_below_projections_change() -> None:
     nodes = operations("a.src, b.dst")
-    assert {node.operator for node in nodes if id(node) in narrowed(nodes)} == {"Join", "Project"}
-    assert not narrowed([node for node in nodes if node.operator != "Project"])
+    assert {node.operator for node in nodes if id(node) in narrow_joins(nodes)} == {"Join", "Project"}
+    assert not narrow_joins([node for node in nodes if node.operator != "Project"])

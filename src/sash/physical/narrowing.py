@@ -10,7 +10,7 @@ from sash.physical.nodes import Operation
 from sash.plan.expressions import columns_of, remap
 
 
-def narrowed(nodes: Sequence[Operation]) -> dict[int, Operation]:
+def narrow_joins(nodes: Sequence[Operation]) -> dict[int, Operation]:
     """By the ids of a stage's operations: joins that only a projection reads, and these projections, as they are built."""
     readers = Counter(id(child) for node in nodes for child in node.inputs)
     made: dict[int, Operation] = {}

@@ -54,12 +54,12 @@ def only_columns(node: Node) -> bool:
 
 def has_natives(node: Node) -> bool:
     """Whether something in the leg is computed by a function that only Spark has."""
-    return any(
-        isinstance(part, Native)
-        for below in walk(node)
-        for expression in _computed(below)
-        for part in walk_expression(expression)
-    )
+    return any(needs_spark(below) for below in walk(node))
+
+
+def needs_spark(node: Node) -> bool:
+    """Whether the node itself computes something by a function that only Spark has."""
+    return any(isinstance(part, Native) for expression in _computed(node) for part in walk_expression(expression))
 
 
 def _computed(node: Node) -> tuple[Expression, ...]:

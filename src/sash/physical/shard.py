@@ -18,7 +18,7 @@ from sash.operators.base import Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
 from sash.physical.lending import lends
-from sash.physical.narrowing import narrowed
+from sash.physical.narrowing import narrow_joins
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.physical.pacing import Listening, Pacing
 from sash.physical.registry import Relations, build
@@ -139,7 +139,7 @@ class Shard:
         self._order = [node for node in walk(stage.root) if isinstance(node, Operation)]
         self._names = [f"{index}.{node.operator}" for index, node in enumerate(self._order)]
         strategy = strategy_of(plan.strategy)
-        built = {} if strategy.paced else narrowed(self._order)
+        built = {} if strategy.paced else narrow_joins(self._order)
         made: dict[int, Operator] = {}
         for node, name in zip(self._order, self._names, strict=True):
             lent = tuple(made[id(child)].lend() if lends(strategy, node, child) else None for child in node.inputs)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sash.physical.legs import LegRunner
-from sash.plan.expressions import Expression, Native
-from sash.plan.expressions import walk as walk_expression
-from sash.plan.nodes import Filter, Join, Node, Project
+from sash.physical.shapes import needs_spark
+from sash.plan.nodes import Join, Node
 from sash.spark.legs import relation_table
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def lookups_of(node: Node, relations: Mapping[str, DataFrame]) -> Lookups | None
     tables: dict[Node, pa.Table] = {}
     found: Lookups | None = None
     for part in chain[:-1]:
-        if any(isinstance(each, Native) for whole in _expressions(part) for each in walk_expression(whole)):
+        if needs_spark(part):
             break
         if isinstance(part, Join):
             table = relation_table(part.right, relations, SMALL + 1)
@@ -56,15 +55,3 @@ def lookups_of(node: Node, relations: Mapping[str, DataFrame]) -> Lookups | None
             tables[part.right] = table
             found = Lookups(node, part.left, dict(tables))
     return found
-
-
-def _expressions(node: Node) -> tuple[Expression, ...]:
-    match node:
-        case Filter():
-            return (node.predicate,)
-        case Project():
-            return node.expressions
-        case Join():
-            return () if node.condition is None else (node.condition,)
-        case _:
-            raise AssertionError(f"{type(node).__name__} does not run in a leg")

@@ -32,7 +32,7 @@ NEEDED = {
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 JAVA = "-Xss16m -XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""How Java is started: deep plans need the stack; without its two checks of each value Arrow hands rows over a fifth faster."""
+"""How Java is started: deep plans need the stack; Arrow hands rows over faster without its two checks of each value."""
 
 ON_LOCAL_FILES = {
     # Spark's other manager runs a command to set the rights of every file it makes, at 20 ms and more each.

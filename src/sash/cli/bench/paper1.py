@@ -184,8 +184,8 @@ def page(found: Figures) -> str:
         f"- *Time probing is the fastest of the three, negative tuples the slowest*: {_held(len(slowest) < len(by_query))}"
         + (f", but not for {', '.join(slowest)}" if slowest else "")
         + f". Negative tuples bring {min(doubled):.1f} to {max(doubled):.1f} times the rows of input-triggered through the "
-        "operators of a stage: twice per operator, and selections and joins with tables, which otherwise run in Spark's "
-        "own engine below the first stage, are above Expire and in it.",
+        "operators of a stage: twice per operator, and selections and joins with tables, which otherwise run "
+        "below the first stage, are above Expire and in it.",
         "",
         "## By rate (Fig 9), by depth (Fig 10), by selectivity (Fig 11)",
         "",
