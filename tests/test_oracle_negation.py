@@ -15,7 +15,7 @@ from sash.plan.options import STRATEGIES
 from sash.planning import plan_query
 from tests.oracle.case import Case
 from tests.oracle.check import assert_oracle
-from tests.oracle.strategies import negated_cases
+from tests.oracle.random_cases import negated_cases
 
 quick = settings(
     max_examples=150,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.case import Case
 from tests.oracle.check import assert_oracle, until_of
-from tests.oracle.strategies import cases
+from tests.oracle.random_cases import cases
 
 quick = settings(
     max_examples=150, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)

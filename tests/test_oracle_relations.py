@@ -16,7 +16,7 @@ from tests.oracle.case import Case, case, table
 from tests.oracle.cases import CHANGING
 from tests.oracle.check import assert_oracle, run
 from tests.oracle.duck import met
-from tests.oracle.strategies import changing_cases, nonretroactive_cases
+from tests.oracle.random_cases import changing_cases, nonretroactive_cases
 
 quick = settings(
     max_examples=120, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)

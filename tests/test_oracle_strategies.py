@@ -10,7 +10,7 @@ from sash.plan.options import STRATEGIES
 from tests.oracle.case import Case
 from tests.oracle.cases import CASES
 from tests.oracle.check import Result, assert_oracle
-from tests.oracle.strategies import cases
+from tests.oracle.random_cases import cases
 
 quick = settings(
     max_examples=120,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from tests.oracle.case import SCHEMA, Case, clause
-from tests.oracle.duck import Row, View, met
+from tests.oracle.case import clause
+from tests.oracle.duck import Row, View
 
 OPERATORS = ("filter", "project", "distinct", "aggregate", "top", "join", "outer", "semi", "set")
 """What `queries` builds with; `top` is an ORDER BY with a LIMIT. Besides these there is `relation`, a relation `t` that
@@ -110,10 +110,10 @@ def sources(draw: st.DrawFn, relation: bool = False) -> Query:
         text = f"SELECT {columns} FROM t{' WHERE v < 2' if draw(st.integers(0, 3)) == 3 else ''}"
         return Query(text, text, tuple("str" if column == "g" else "int" for column in chosen), ())
     chosen = draw(st.lists(st.sampled_from(tuple(_COLUMNS)), min_size=2, max_size=4, unique=True))
-    return _scan(draw, tuple(chosen))
+    return scan(draw, tuple(chosen))
 
 
-def _scan(draw: st.DrawFn, chosen: tuple[str, ...], counted: bool = True) -> Query:
+def scan(draw: st.DrawFn, chosen: tuple[str, ...], counted: bool = True) -> Query:
     """These columns of a window, sometimes filtered."""
     view = draw(windows(draw(st.sampled_from(("s", "s", "r", "q"))), counted))
     name = "_".join(map(str, (view.stream, view.length, view.slide, view.rows, *view.partition))).replace("None", "x")
@@ -158,24 +158,24 @@ def queries(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERAT
         case "project":
             return _project(draw, child)
         case "distinct":
-            return _distinct(child)
+            return made_distinct(child)
         case "aggregate":
-            return _aggregate(draw, child)
+            return aggregated(draw, child)
         case "top":
-            return _top(draw, child)
+            return topped(draw, child)
         case "set":
-            return _set(draw, child, draw(queries(depth - 1, operators)))
+            return combined(draw, child, draw(queries(depth - 1, operators)))
         case _:
-            return _join(draw, operator, child, draw(queries(depth - 1, operators)))
+            return joined(draw, operator, child, draw(queries(depth - 1, operators)))
 
 
-def _names(query: Query) -> tuple[str, ...]:
+def names_of(query: Query) -> tuple[str, ...]:
     return tuple(f"c{index}" for index in range(len(query.types)))
 
 
 def _filter(draw: st.DrawFn, child: Query) -> Query:
-    where = draw(predicates(_names(child), child.types))
-    return child.over(f"SELECT {', '.join(_names(child))} FROM ({{a}}) AS a WHERE {where}", child.types)
+    where = draw(predicates(names_of(child), child.types))
+    return child.over(f"SELECT {', '.join(names_of(child))} FROM ({{a}}) AS a WHERE {where}", child.types)
 
 
 def _project(draw: st.DrawFn, child: Query) -> Query:
@@ -217,14 +217,14 @@ def _pick(child: Query, positions: tuple[int, ...]) -> Query:
     return child.over(f"SELECT {columns} FROM ({{a}}) AS a", tuple(child.types[position] for position in positions))
 
 
-def _distinct(child: Query) -> Query:
+def made_distinct(child: Query) -> Query:
     exact = _compared(child)
     if exact is None:
         return child
-    return exact.over(f"SELECT DISTINCT {', '.join(_names(exact))} FROM ({{a}}) AS a", exact.types)
+    return exact.over(f"SELECT DISTINCT {', '.join(names_of(exact))} FROM ({{a}}) AS a", exact.types)
 
 
-def _aggregate(draw: st.DrawFn, child: Query) -> Query:
+def aggregated(draw: st.DrawFn, child: Query) -> Query:
     exact = child.exact()
     keys = draw(st.lists(st.sampled_from(exact), max_size=2, unique=True)) if exact else []
     sash, duck, types = [f"c{key}" for key in keys], [f"c{key}" for key in keys], [child.types[key] for key in keys]
@@ -264,11 +264,11 @@ def _aggregate_call(draw: st.DrawFn, index: int | None, dtype: str) -> tuple[str
     return call, f"CAST({call} AS BIGINT)" if dtype == "int" else call, dtype
 
 
-def _top(draw: st.DrawFn, child: Query) -> Query:
+def topped(draw: st.DrawFn, child: Query) -> Query:
     exact = _compared(child)
     if exact is None:
         return child
-    order = draw(st.lists(st.sampled_from(_names(exact)), min_size=1, max_size=2, unique=True))
+    order = draw(st.lists(st.sampled_from(names_of(exact)), min_size=1, max_size=2, unique=True))
     limit = draw(st.integers(1, 3))
     sash, duck = [], []
     for name in order:
@@ -278,12 +278,12 @@ def _top(draw: st.DrawFn, child: Query) -> Query:
         nulls = "NULLS FIRST" if first else "NULLS LAST"
         sash.append(f"{direction} {nulls}" if explicit else direction)
         duck.append(f"{direction} {nulls}")
-    duck += [f"{name} NULLS FIRST" for name in _names(exact) if name not in order]
-    head = f"SELECT {', '.join(_names(exact))} FROM ({{a}}) AS a ORDER BY "
+    duck += [f"{name} NULLS FIRST" for name in names_of(exact) if name not in order]
+    head = f"SELECT {', '.join(names_of(exact))} FROM ({{a}}) AS a ORDER BY "
     return exact.over(f"{head}{', '.join(sash)} LIMIT {limit}", exact.types, f"{head}{', '.join(duck)} LIMIT {limit}")
 
 
-def _join(draw: st.DrawFn, operator: str, left: Query, right: Query) -> Query:
+def joined(draw: st.DrawFn, operator: str, left: Query, right: Query) -> Query:
     pairs = [(i, j) for i in left.exact() for j in right.exact() if left.types[i] == right.types[j]]
     conditions = []
     if pairs:
@@ -293,7 +293,7 @@ def _join(draw: st.DrawFn, operator: str, left: Query, right: Query) -> Query:
             comparison = draw(st.sampled_from(("=", "=", "=", "=", "<")))
             conditions.append(f"a.c{i} {comparison} b.c{j}")
     if not pairs or draw(st.integers(0, 4)) == 4:
-        conditions.append(draw(predicates(tuple(f"a.{name}" for name in _names(left)), left.types)))
+        conditions.append(draw(predicates(tuple(f"a.{name}" for name in names_of(left)), left.types)))
     sash_kind = duck_kind = "JOIN"
     if operator == "outer":
         sash_kind = duck_kind = draw(st.sampled_from(("LEFT JOIN", "RIGHT JOIN", "FULL JOIN")))
@@ -318,7 +318,7 @@ def _join(draw: st.DrawFn, operator: str, left: Query, right: Query) -> Query:
     )
 
 
-def _set(draw: st.DrawFn, left: Query, right: Query, operators: tuple[str, ...] = _SETS) -> Query:
+def combined(draw: st.DrawFn, left: Query, right: Query, operators: tuple[str, ...] = _SETS) -> Query:
     """A set operator over the columns that both sides have; the left side alone if there are none."""
     free = list(right.exact())
     pairs: list[tuple[int, int]] = []
@@ -338,102 +338,3 @@ def _set(draw: st.DrawFn, left: Query, right: Query, operators: tuple[str, ...] 
         one.views + other.views,
         one.empties and other.empties,
     )
-
-
-@st.composite
-def cases(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERATORS, max_rows: int = 8) -> Case:
-    """A random query on random streams."""
-    return _case(draw, draw(queries(depth, operators)), max_rows)
-
-
-@st.composite
-def negated_cases(draw: st.DrawFn) -> Case:
-    """One or two joins of some kind, on k, above an EXCEPT ALL of k, or of k and g, of windows or what was made of them."""
-    chosen = draw(st.sampled_from((("k",), ("k",), ("k", "g"))))
-    left, right = (_scan(draw, chosen, counted=side == 1) for side in range(2))
-    if draw(st.integers(0, 2)) == 2:
-        left = _set(draw, left, _scan(draw, chosen, counted=False), ("UNION ALL",))
-    if draw(st.integers(0, 3)) == 3:
-        right = _distinct(right)
-    query = _set(draw, left, right, ("EXCEPT ALL",))
-    for _ in range(draw(st.sampled_from((1, 1, 2)))):
-        other = _scan(draw, ("k", "v"))
-        kind = draw(st.sampled_from(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")))
-        one_sided = kind in ("SEMI JOIN", "ANTI JOIN")
-        columns = [f"a.{name} AS {name}" for name in _names(query)]
-        types = query.types
-        if not one_sided:
-            columns.append(f"b.c1 AS c{len(types)}")
-            types = (*types, "int")
-        text = f"SELECT {', '.join(columns)} FROM ({{}}) AS a {{}} ({{}}) AS b ON a.c0 = b.c0"
-        query = Query(
-            text.format(query.sash, f"LEFT {kind}" if one_sided else kind, other.sash),
-            text.format(query.duck, kind, other.duck),
-            types,
-            query.views + other.views,
-        )
-    return _case(draw, query, max_rows=12)
-
-
-def _case(draw: st.DrawFn, query: Query, max_rows: int) -> Case:
-    views = dict(query.views)
-    names = sorted({view.stream for view in views.values()})
-    rows = {name: draw(streams(max_rows)) for name in names}
-    return Case(
-        "random", query.sash, query.duck, rows, views, schemas=dict.fromkeys(names, SCHEMA), empties=query.empties
-    )
-
-
-@st.composite
-def changing_cases(draw: st.DrawFn, depth: int = 2) -> Case:
-    """A random query over streams and a relation `t` that changes, by key or not."""
-    query = draw(queries(depth, (*OPERATORS, "relation")))
-    return _with_updates(draw, query, "relations")
-
-
-@st.composite
-def nonretroactive_cases(draw: st.DrawFn) -> Case:
-    """A stream, or a join of two, that meets a non-retroactive relation `t`; something over it."""
-    view = draw(windows("s", counted=False))
-    views, left, moment = {"s_w": view}, f"s {clause(view, 's')} AS a", "a.ts"
-    plain = "s_w AS a"
-    if view.slide is None and draw(st.integers(0, 2)) == 2:
-        other = draw(windows("r", counted=False).filter(lambda view: view.slide is None))
-        views["r_w"] = other
-        left, plain = f"{left} JOIN r {clause(other, 's')} AS b ON a.g = b.g", "s_w AS a JOIN r_w AS b ON a.g = b.g"
-        moment = "greatest(a.ts, b.ts)"
-    kind = draw(st.sampled_from(("JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN")))
-    on = draw(st.sampled_from(("a.k = t.k", "a.k = t.k", "a.g = t.g", "a.k = t.k AND a.v < t.v", "a.v < t.v")))
-    chosen, types = "a.k AS c0, a.v AS c1, a.g AS c2", ("int", "int", "str")
-    if kind in ("JOIN", "LEFT JOIN"):
-        chosen, types = "a.k AS c0, t.v AS c1, t.g AS c2", ("int", "int", "str")
-    sash_kind = kind if "LEFT" in kind or kind == "JOIN" else f"LEFT {kind}"
-    query = Query(
-        f"SELECT {chosen} FROM {left} {sash_kind} t ON {on}",
-        f"SELECT {chosen} FROM {plain} {kind} t_rows AS t ON {on} AND {met('t', moment)}",
-        types,
-        tuple(views.items()),
-    )
-    match draw(st.sampled_from(("nothing", "aggregate", "distinct", "set", "join", "top"))):
-        case "aggregate":
-            query = _aggregate(draw, query)
-        case "distinct":
-            query = _distinct(query)
-        case "set":
-            query = _set(draw, query, draw(sources()))
-        case "join":
-            query = _join(draw, "join", query, draw(sources()))
-        case "top":
-            query = _top(draw, query)
-    return _with_updates(draw, query, "nrrs")
-
-
-def _with_updates(draw: st.DrawFn, query: Query, kind: str) -> Case:
-    views = dict(query.views)
-    names = sorted({view.stream for view in views.values()})
-    schemas = {**dict.fromkeys(names, SCHEMA), "t": "k BIGINT, g STRING, v BIGINT, x DOUBLE"}
-    keys = draw(st.sampled_from(({}, {"t": ["k"]}, {"t": ["g", "v"]})))
-    rows = {name: draw(streams()) for name in names}
-    given = {"t": draw(updates())}
-    case = Case("random", query.sash, query.duck, rows, views, schemas=schemas, empties=query.empties, keys=keys)
-    return replace(case, relations=given) if kind == "relations" else replace(case, nrrs=given)
