@@ -17,7 +17,7 @@ from sash.plan.types import Schema
 from sash.spark.plan import Source
 from sash.spark.pools import STREAMS, in_pool
 from sash.spark.session import query_settings
-from sash.spark.sinks import Running, Sink, sash_errors, triggered
+from sash.spark.sinks import Running, Sink, sash_errors, triggered, under_way
 from sash.spark.window_store import Keeping, TakeChanges, TakeRows, kept_frame
 from sash.transactions.recorder import Recorder
 from sash.windows.manifest import Kind, Layout
@@ -87,7 +87,7 @@ def keep_stream(
         frame = kept_frame(source, entry)
         plain = frame.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
         with query_settings(spark, 1, checkpoint), in_pool(spark, STREAMS), sash_errors():
-            return triggered(plain, trigger).foreachBatch(TakeRows(writer, source)).start()
+            return under_way(triggered(plain, trigger).foreachBatch(TakeRows(writer, source)).start())
 
     return _kept(queries, layout, place, start, recorder)
 

@@ -59,9 +59,10 @@ def replay_on_spark(
         ends = [(name.lower(), end) for name in (*planned.streams, *planned.changing)]
         write_control(home / "control", len(batches), ends)
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
-        with query_settings(spark, shards):
+        checkpoint = str(home / "checkpoint")
+        with query_settings(spark, shards, checkpoint):
             changes = change_frame(planned.physical, planned.schema, Inputs(streams, tables, control), shards)
-            return _run(changes, planned, str(home / "checkpoint"))
+            return _run(changes, planned, checkpoint)
     finally:
         spark.conf.unset(_RECENT)
         shutil.rmtree(home, ignore_errors=True)

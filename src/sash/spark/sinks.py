@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Sink = str | Callable[[DataFrame, int], None]
 
 _POLL = 0.05
+_SOON = 0.005
 _REMEMBERED = 1_000
 _EXCEPTION = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 _RAISED = re.compile(r"sash\.errors\.(\w+): (.*)")
@@ -51,7 +52,14 @@ def start_query(
     writer = triggered(writer, trigger)
     writer = writer.foreachBatch(_once(sink)) if callable(sink) else writer.format(sink).options(**options)
     with sash_errors():
-        return Running(writer.start(), checkpoint if temporary else None, operators)
+        return Running(under_way(writer.start()), checkpoint if temporary else None, operators)
+
+
+def under_way(query: StreamingQuery) -> StreamingQuery:
+    """The query, once it has made its sources: these look at the session's settings then, not when it was started."""
+    while query.isActive and query.status["message"].startswith("Initializing"):
+        time.sleep(_SOON)
+    return query
 
 
 def _once(sink: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
