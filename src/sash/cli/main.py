@@ -302,8 +302,8 @@ def paper5(
     ),
     rows: Annotated[
         int, typer.Option(min=1_000, help="Rows per link that are measured once windows are full.")
-    ] = 200_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 3,
+    ] = 400_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 5,
     data: Annotated[Path | None, typer.Option(help="The folder of recorded traces; default: ../shared/data.")] = None,
     state_rows: Annotated[int, typer.Option(min=1_000, help="Rows in the window of the group-by.")] = 1_000_000,
     checkpoint: Annotated[bool, typer.Option(help="Measure what batches write to a checkpoint, on Spark.")] = True,

@@ -69,7 +69,7 @@ def test_above_a_negation_both_ways_give_the_same_and_calendars_hand_over_less()
 
 
 def test_everything_is_shown_and_written(tmp_path: Path) -> None:
-    figures = measure_all("all", [1_000, 2_000], 6_000, 1, tmp_path, 10_000, checkpoint=False)
+    figures = measure_all("all", [1_000, 2_000], 20_000, 1, tmp_path, 10_000, checkpoint=False)
     assert len(figures["skipped"]) == 3
     assert len(rows_of(figures["results"])) == 2 * len(CASES)
     assert {choice["trace"] for choice in figures["choices"]} == {"generated"}
@@ -80,6 +80,7 @@ def test_everything_is_shown_and_written(tmp_path: Path) -> None:
     assert "bytes per row" in text
     assert "calendar or negative tuples" in text
     assert "| q1-ftp | direct |" in text
+    assert "| q1-ftp | 5,000 |" in text
     assert "lbl_pkt4_udp.parquet is not in" in text
 
 

@@ -15,7 +15,7 @@ from sash.cli.bench.paper5.breakdown import breakdown
 from sash.cli.bench.paper5.checkpoint import checkpoint_bytes
 from sash.cli.bench.paper5.claims import claims
 from sash.cli.bench.paper5.ends import measure_ends
-from sash.cli.bench.paper5.measure import BATCH, chosen_form, measure, measure_forms
+from sash.cli.bench.paper5.measure import BATCH, LEAST, batch_of, chosen_form, measure, measure_forms
 from sash.cli.bench.paper5.queries import CASES, STRATEGIES, Case
 from sash.cli.bench.paper5.state import group_by_state
 from sash.cli.bench.paper5.trace import Trace, generated, recorded
@@ -29,6 +29,8 @@ LONGEST = 100_000
 """A recorded trace is repeated till it has this many rows on a link, so that work is measured, not the start of it."""
 FORM_REPEATS = 3
 """The forms of Query 5 run so often; the best run of each counts."""
+SIZES = (LEAST, BATCH, 50_000)
+"""Sizes of micro-batches, to see what they do to the comparison."""
 
 
 def measure_all(
@@ -51,16 +53,23 @@ def measure_all(
         results, choices = [], []
         for window in windows:
             made = generated(window + rows, seed)
-            results += _over(wanted, made, [1_000 * window], repeats, BATCH, status.update)
-            choices += _choices(wanted, made, [1_000 * window], BATCH, status.update)
+            results += _over(wanted, made, [1_000 * window], repeats, batch_of(window), status.update)
+            choices += _choices(wanted, made, [1_000 * window], batch_of(window), status.update)
         for trace in traces:
             lengths = [max(1, trace.span // share) for share in SHARES]
             long = trace.repeated(min(rows, LONGEST))
-            batch = max(20, min(BATCH, long.rows // 40))
+            batch = max(20, min(LEAST, long.rows // 40))
             results += _over(wanted, long, lengths, 1, batch, status.update)
             choices += _choices(wanted, long, lengths, batch, status.update)
+        made = generated(windows[-1] + rows, seed)
+        free = [case for case in wanted if case.free]
+        sizes = [
+            {"batch_rows": batch, "results": _over(free, made, [1_000 * windows[-1]], repeats, batch, status.update)}
+            for batch in SIZES
+            if batch <= rows // 4
+        ]
         status.update("where the time goes")
-        parts = _parts(wanted, generated(windows[-1] + rows, seed), windows[-1])
+        parts = _parts(free, made, windows[-1])
         status.update("calendar or negative tuples above a negation")
         ends = measure_ends(max(windows) // 2, min(rows, 100_000))
         status.update("the state of the group-by benchmark")
@@ -69,6 +78,7 @@ def measure_all(
         written = checkpoint_bytes() if checkpoint else []
     figures: Figures = {"rows": rows, "repeats": repeats, "results": results, "skipped": missing, "group_by": state}
     figures["ends"] = ends
+    figures["sizes"] = sizes
     figures["breakdown"] = parts
     figures["checkpoint"] = written
     figures["choices"] = choices
@@ -93,10 +103,9 @@ def _over(
 
 def _parts(cases: Sequence[Case], trace: Trace, window: int) -> list[dict[str, Any]]:
     """Of the queries without negation, where the time goes at the largest window."""
-    free = [case for case in cases if case.free]
     return [
         {"query": case.name, "window_rows": window, "us_per_row": breakdown(case, trace, 1_000 * window)}
-        for case in free
+        for case in cases
     ]
 
 

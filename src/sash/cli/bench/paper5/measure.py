@@ -21,11 +21,18 @@ from sash.planning import Planned, plan_query
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 
-BATCH = 5_000
+BATCH, LEAST = 20_000, 5_000
+"""Rows per link of a micro-batch: a second's, at the rate of the throughput benchmark; not more than a window has, but so
+many at least."""
 _AWARE = Options("update-pattern-aware")
 _GROUP = 4
 """Batches of a turn. Their times are added up before the median is taken, so that what happens now and then counts; and a
 run has the processor's caches to itself for so long, as it would have alone."""
+
+
+def batch_of(window_rows: int) -> int:
+    """The rows per link of the micro-batches that a window of so many rows is measured with."""
+    return max(LEAST, min(BATCH, window_rows))
 
 
 class Timed:

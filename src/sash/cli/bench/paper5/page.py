@@ -10,7 +10,7 @@ from sash.cli.bench.paper5.breakdown import LEGS, REST
 from sash.cli.bench.paper5.claims import UPA
 from sash.cli.bench.paper5.command import LONGEST
 from sash.cli.bench.paper5.ends import NEGATIONS, PARTITIONS
-from sash.cli.bench.paper5.measure import BATCH
+from sash.cli.bench.paper5.measure import BATCH, LEAST
 from sash.cli.bench.paper5.queries import CASES, STRATEGIES, Case
 from sash.cli.bench.paper5.trace import DESTINATIONS, FTP, SOURCES, TELNET
 
@@ -22,8 +22,8 @@ Golab and Özsu, *Update-pattern-aware modeling and processing of continuous que
 `sash bench paper5 --save` measures everything here and writes this page.
 
 Each query runs under `negative-tuple`, `direct` and `update-pattern-aware` in one process and one shard, on the same
-micro-batches of {BATCH:,} rows per link, the three taking turns of four batches. Times are processor time per 1,000 rows
-of input once the windows are full: {{rows:,}} rows per link on the generated trace, median of {{repeats}} runs (recorded
+micro-batches of {BATCH:,} rows per link (of a window's rows where it has fewer, but {LEAST:,} at least), the three taking
+turns of four batches. Times are processor time per 1,000 rows of input once the windows are full: {{rows:,}} rows per link on the generated trace, median of {{repeats}} runs (recorded
 traces: one run). Bytes are those of the arrays that the operators keep, as they are allocated (by doubling). All changes
 of the answer are computed, ends included.
 
@@ -75,6 +75,8 @@ def write(results: dict[str, Any], page: Path = PAGE) -> Path:
         found = [result for result in mine if result["query"] == case.name]
         if found:
             parts.append(_query(case, found))
+    if results["sizes"] and results["breakdown"]:
+        parts.append(_sizes(results["sizes"]))
     if results["breakdown"]:
         parts.append(_breakdown(results["breakdown"]))
     if results["choices"]:
@@ -184,6 +186,28 @@ def _choices(choices: Sequence[dict[str, Any]]) -> str:
             f"| {choice['trace']} | {choice['window_rows']:,} | {taken} | {times['q5-below']:.3f} | "
             f"{times['q5-above']:.3f} | {choice['ratio']:.2f} |"
         )
+    return "\n".join(lines) + "\n"
+
+
+def _sizes(sizes: Sequence[dict[str, Any]]) -> str:
+    """The table of what the size of micro-batches does to the comparison."""
+    window = sizes[0]["results"][0]["window_rows"]
+    lines = [
+        "## By the size of micro-batches\n",
+        (
+            f"Queries without negation at {window:,} rows per window: milliseconds per 1,000 rows, and how many times as fast as\n"
+            f"`direct` is `{UPA}`. What it takes to call operators is shared by more rows the larger batches are.\n"
+        ),
+        "| query | rows per batch | " + " | ".join(STRATEGIES) + " | times direct |",
+        "|---|---|" + "---|" * (len(STRATEGIES) + 1),
+    ]
+    for query in dict.fromkeys(result["query"] for result in sizes[0]["results"]):
+        for size in sizes:
+            found = {
+                result["strategy"]: result["ms_per_1000"] for result in size["results"] if result["query"] == query
+            }
+            cells = " | ".join(f"{found[name]:.3f}" for name in STRATEGIES)
+            lines.append(f"| {query} | {size['batch_rows']:,} | {cells} | {found['direct'] / found[UPA]:.2f} |")
     return "\n".join(lines) + "\n"
 
 
