@@ -115,5 +115,5 @@ def test_the_answer_is_the_same() -> None:
     eager = replay(sql, streams, batch=7, purge=0)
     for purge in (1, 100, 5_000):
         lazy = replay(sql, streams, batch=7, purge=purge)
-        assert lazy.changes == eager.changes
+        assert sorted(map(repr, lazy.changes)) == sorted(map(repr, eager.changes))
         assert lazy.state_rows == 0

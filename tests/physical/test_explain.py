@@ -39,6 +39,14 @@ QUERIES = {
         "SELECT a.store_id, b.price FROM sales [RANGE 5 SECONDS] AS a FULL JOIN returns [RANGE 9 SECONDS] AS b "
         "ON a.item_id = b.item_id"
     ),
+    "group_by_over_join": (
+        "SELECT a.item_id, COUNT(*) AS n FROM sales [RANGE 1 MINUTE] AS a JOIN returns [RANGE 1 MINUTE] AS b "
+        "ON a.item_id = b.item_id GROUP BY a.item_id"
+    ),
+    "negation_over_join": (
+        "SELECT a.item_id FROM sales [RANGE 1 MINUTE] AS a JOIN returns [RANGE 1 MINUTE] AS b ON a.item_id = b.item_id "
+        "EXCEPT ALL SELECT item_id FROM orders [RANGE 1 MINUTE]"
+    ),
     "top_k_over_groups": (
         "SELECT store_id, COUNT(*) AS n FROM sales [RANGE 5 SECONDS SLIDE 1 SECOND] GROUP BY store_id "
         "ORDER BY n DESC LIMIT 3"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.physical.nodes import Operation, Physical, walk
-from sash.plan.expressions import Column
 from sash.plan.types import BIGINT, Field
 
 ENDS = Field("_ends", BIGINT)
@@ -24,7 +23,7 @@ def explicit(node: Physical, speaking: bool = False) -> Physical:
         spoken = replace(node, arguments={**kept, "spoken": True}, expiry="explicit", horizon=0)
         if node.operator == "Distinct" or (speaking and node.operator == "Join"):
             return spoken
-        if speaking and node.operator == "Project" and _speaks(node):
+        if speaking and node.operator == "Project" and speaks(node):
             (child,) = node.inputs
             return replace(node, inputs=(explicit(child, speaking),), expiry="explicit", horizon=0)
     return Operation("Expire", {}, (node,), node.schema, "explicit", node.pattern)
@@ -42,11 +41,9 @@ def telling(node: Physical) -> Physical | None:
     return Operation("Expire", {"told": True}, (node,), (*node.schema, ENDS), "explicit", node.pattern)
 
 
-def _speaks(node: Physical) -> bool:
-    """Whether the node is a join, or chooses columns of one: what it takes back need not be computed again."""
+def speaks(node: Physical) -> bool:
+    """Whether the node is a join, or computes columns of one: what is taken back is computed again, which costs less than
+    to keep it."""
     if not isinstance(node, Operation):
         return False
-    if node.operator == "Project":
-        plain = all(isinstance(expression, Column) for expression in node.arguments["expressions"])
-        return plain and _speaks(node.inputs[0])
-    return node.operator == "Join"
+    return node.operator == "Join" or (node.operator == "Project" and speaks(node.inputs[0]))

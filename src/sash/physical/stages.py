@@ -15,6 +15,7 @@ from sash.physical.explicit import explicit, telling
 from sash.physical.join_plan import JoinPlan
 from sash.physical.lower import Lowering
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, Stage, StageInput, standing, walk
+from sash.physical.spoken_joins import with_spoken_joins
 from sash.physical.strategies.registry import strategy_of
 from sash.physical.strict_edges import with_strict_edges
 from sash.plan.expressions import Column
@@ -303,9 +304,10 @@ def plan_stages(
         cutter = _Cutter(shards)
         cutter.close(cutter.part(root))
         if not cutter.forgetful:
-            stages = [
-                replace(stage, root=with_strict_edges(stage.root, options.partitions)) if strategy.by_share else stage
-                for stage in cutter.stages
-            ]
+            stages = cutter.stages
+            if strategy.by_share:
+                stages = [replace(s, root=with_strict_edges(s.root, options.partitions)) for s in stages]
+            if strategy.speaking:
+                stages = [replace(s, root=with_spoken_joins(s.root)) for s in stages]
             return PhysicalPlan(tuple(lowering.legs), tuple(stages), strategy.name, options.tau, options.partitions)
         spoken |= {logical for logical, operator in lowering.distincts if id(operator) in cutter.forgetful}

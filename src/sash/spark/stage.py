@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, TimerValues
 
-FORMAT = 5
+FORMAT = 6
 """Of header, log and snapshot; a snapshot has the operators' arrays as they are, so a change of those is one of this."""
 
 HEADER = (-1,)

@@ -2,8 +2,9 @@
 
 FIFO buffers where rows expire in order, calendars where they do not, delta-star DISTINCT; above negation calendars or
 hash buffers, by the share of rows that end prematurely (`operators/ends.py`).
-Where ends must be said, a join takes its results back by probing once more instead of having them kept. DISTINCT always
-says them: to an operator above, a value whose row is replaced has not changed.
+Where ends must be said, to the answer or to operators that keep counts and sums (`spoken_joins.py`), a join takes its results
+back by probing once more instead of having them kept. DISTINCT always says them: to an operator above, a value whose row is
+replaced has not changed.
 """
 
 from __future__ import annotations
