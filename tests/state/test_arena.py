@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +59,59 @@ def test_a_process_killed_while_it_has_the_arena_leaves_it_dirty_and_unlocked(tm
     os.waitpid(child, 0)
     with Arena(tmp_path / "a", "one") as arena:
         assert arena.fresh
+
+
+def in_another_process(work: Callable[[], None]) -> None:
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_another_process_wrote_and_grew_meanwhile_is_seen(tmp_path: Path) -> None:
+    with Arena(tmp_path / "a", None) as arena:
+        fill(arena, 7)
+        arena.seal("one")
+
+    def write() -> None:
+        with Arena(tmp_path / "a", "one") as arena:
+            arena.memory.array("numbers", np.int64, 4)[0] = 8
+            arena.memory.array("others", np.int64, 1)
+            arena.memory.grow("others", np.int64, 1_000)[-1] = 9
+            arena.seal("two")
+
+    with Arena(tmp_path / "a", "one") as arena:
+        arena.memory.array("others", np.int64, 1)
+        arena.seal("one")
+    in_another_process(write)
+    with Arena(tmp_path / "a", "two") as arena:
+        assert numbers(arena) == [8, 7, 7, 7]
+        assert arena.memory.array("others", np.int64, 1)[-1] == 9
+
+
+def test_what_another_process_built_anew_is_seen(tmp_path: Path) -> None:
+    with Arena(tmp_path / "a", None) as arena:
+        fill(arena, 7)
+        arena.seal("one")
+
+    def build() -> None:
+        with Arena(tmp_path / "a", None) as arena:
+            fill(arena, 5)
+            arena.seal("two")
+
+    in_another_process(build)
+    with Arena(tmp_path / "a", "two") as arena:
+        assert numbers(arena) == [5] * 4
+
+
+def test_pages_of_an_arena_are_mapped_once_and_let_go_when_it_is_gone(tmp_path: Path) -> None:
+    mapped = lambda: Path("/proc/self/maps").read_text().count(str(tmp_path))  # noqa: E731
+    for nonce in (None, "one", "one"):
+        with Arena(tmp_path / "a", nonce) as arena:
+            fill(arena, 7)
+            arena.seal("one")
+        assert mapped() == 1
+    shutil.rmtree(tmp_path / "a")
+    with Arena(tmp_path / "b", None):
+        assert mapped() == 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import mmap
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,11 +68,19 @@ class HeapMemory(Memory):
 
 
 class MappedMemory(Memory):
-    """Arrays in files of one directory, one file each: what one process writes, the next attaches."""
+    """Arrays in files of one directory, one file each: what one process writes, the next attaches.
+
+    A file that this process attached before is not mapped anew: to touch a page for the first time costs more than to read
+    what is on it, and a batch touches as many pages as it has keys.
+    """
+
+    _mapped: ClassVar[dict[Path, tuple[tuple[int, ...], mmap.mmap]]] = {}
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
+        for path in [path for path in self._mapped if not path.exists()]:
+            del self._mapped[path]
 
     def array(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
         path = self._directory / name
@@ -89,10 +98,13 @@ class MappedMemory(Memory):
                 file.truncate(wanted)
         return self._map(path, dtype)
 
-    @staticmethod
-    def _map(path: Path, dtype: npt.DTypeLike) -> Array:
+    def _map(self, path: Path, dtype: npt.DTypeLike) -> Array:
         with path.open("r+b") as file:
-            return np.frombuffer(mmap.mmap(file.fileno(), 0), dtype)
+            found = os.fstat(file.fileno())
+            identity = (found.st_dev, found.st_ino, found.st_size)
+            if path not in self._mapped or self._mapped[path][0] != identity:
+                self._mapped[path] = identity, mmap.mmap(file.fileno(), 0)
+        return np.frombuffer(self._mapped[path][1], dtype)
 
     @property
     def nbytes(self) -> int:
