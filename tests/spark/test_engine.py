@@ -98,6 +98,9 @@ def test_settings_are_put_back_after_a_start(spark: SparkSession, tmp_path: Path
     write_batch(tmp_path / "in", 0, made_up_rows(1))
     try:
         running = file_engine(spark, tmp_path / "in").sql(SQL).start("noop", trigger="available_now")
+        assert not running.query.status["message"].startswith("Initializing"), (
+            "its sources were made under its settings"
+        )
         running.await_termination()
         assert spark.conf.get(partitions) == "7"
         progress = running.progress()

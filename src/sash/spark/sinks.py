@@ -30,6 +30,7 @@ Sink = str | Callable[[DataFrame, int], None]
 
 _POLL = 0.05
 _SOON = 0.005
+_PATIENCE = 10.0
 _REMEMBERED = 1_000
 _EXCEPTION = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 _RAISED = re.compile(r"sash\.errors\.(\w+): (.*)")
@@ -56,8 +57,12 @@ def start_query(
 
 
 def under_way(query: StreamingQuery) -> StreamingQuery:
-    """The query, once it has made its sources: these look at the session's settings then, not when it was started."""
-    while query.isActive and query.status["message"].startswith("Initializing"):
+    """The query, once it has made its sources: these look at the session's settings then, not when it was started.
+
+    A source that takes long, because its server does not answer, is not waited for.
+    """
+    until = time.monotonic() + _PATIENCE
+    while query.isActive and query.status["message"].startswith("Initializing") and time.monotonic() < until:
         time.sleep(_SOON)
     return query
 
