@@ -45,7 +45,7 @@ READING = """## Where it differs from the paper, and why
   known from its inputs, its results are not kept at all: when a row ends, the join probes once more and takes back what
   it gave. With few results, filtering and storing the input is most of the work, and that is the same for all (the table
   of where the time goes says how much: selections, and what is done around operators); `negative-tuple` does all of it
-  twice, selections included. Against `direct`, three runs of the selective protocol gave 1.49, 1.55 and 1.84 times.
+  twice, selections included.
 - **Query 2.** delta-star keeps one entry per value and looks at a value again only when the expiry that it waits for
   is over; `direct` and `negative-tuple` process the end of every input row. The gain grows with the rows per value.
   Hashing each row and looking up its value, which all three must, and what is done around operators are most of what is
