@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.operators.base import Edge, Operator
+from sash.operators.kernels.texts import places_of
 from sash.operators.scalar import evaluate
-from sash.plan.expressions import Expression
+from sash.plan.expressions import Call, Column, Expression, Literal
 from sash.state.changes import ChangeBatch
+from sash.state.hashing import byte_buffers
 from sash.state.memory import Ints, Memory
 
 
@@ -19,6 +23,7 @@ class Filter(Operator):
 
     def __init__(self, memory: Memory, inputs: tuple[Edge], predicate: Expression) -> None:
         self._predicate = predicate
+        self._wanted = _wanted_text(predicate)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
@@ -27,6 +32,21 @@ class Filter(Operator):
 
     def positions(self, batch: ChangeBatch) -> Ints:
         """Where the rows are that pass, in order."""
+        if self._wanted is not None:
+            index, text = self._wanted
+            if not batch.columns[index].null_count:
+                return places_of(text, *byte_buffers(batch.columns[index]))
         passed = evaluate(self._predicate, batch.columns, len(batch))
         positions: Ints = pc.indices_nonzero(passed).to_numpy().view(np.int64)
         return positions
+
+
+def _wanted_text(predicate: Expression) -> tuple[int, npt.NDArray[np.uint8]] | None:
+    """The column and the text, where the predicate is that they are equal."""
+    match predicate:
+        case (
+            Call(function="eq", arguments=(Column(index=index, dtype=dtype), Literal() as literal))
+            | Call(function="eq", arguments=(Literal() as literal, Column(index=index, dtype=dtype)))
+        ) if pa.types.is_string(dtype) and literal.dtype == dtype and literal.value is not None:
+            return index, np.frombuffer(literal.value.encode(), np.uint8)
+    return None
