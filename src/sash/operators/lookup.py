@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
+from sash.operators.lookup_index import index_of
 from sash.operators.matches import joined_rows
 from sash.plan.expressions import Expression
 from sash.plan.nodes import JoinKind
 from sash.state.changes import ChangeBatch
 from sash.state.columns import gather
-from sash.state.hashing import any_null, hash_rows
-from sash.state.interner import Interner
-from sash.state.memory import HeapMemory, Ints, Memory
+from sash.state.hashing import any_null
+from sash.state.memory import Ints, Memory
 
 
 class Lookup(Operator):
@@ -43,12 +43,12 @@ class Lookup(Operator):
         nulls = any_null(key_columns)
         if nulls is not None:
             rows = rows[~nulls]
-        low, high = hash_rows(key_columns, table.num_rows)
-        self._interner = Interner(HeapMemory())
-        codes, _ = self._interner.intern(low[rows], high[rows])
-        self._sorted = rows[np.argsort(codes, kind="stable")]
-        counts = np.bincount(codes, minlength=self._interner.capacity + 1)
+            key_columns = list(gather(key_columns, rows))
+        self._index = index_of(key_columns, len(rows))
+        self._sorted = rows[np.argsort(self._index.codes, kind="stable")]
+        counts = np.bincount(self._index.codes)
         self._starts = np.concatenate(([0], np.cumsum(counts)))
+        self._unique = len(counts) == len(rows)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
@@ -58,14 +58,11 @@ class Lookup(Operator):
 
     def _matches(self, batch: ChangeBatch) -> tuple[Ints, Ints]:
         """Pairs of (row of the batch, row of the relation) with equal keys, in the batch's order."""
-        columns = [batch.columns[left] for left, _ in self._keys]
-        codes = self._interner.find(*hash_rows(columns, len(batch)))
-        nulls = any_null(columns)
-        if nulls is not None:
-            codes[nulls] = -1
-        found = np.flatnonzero(codes >= 0)
-        starts = self._starts[codes[found]]
-        counts = self._starts[codes[found] + 1] - starts
+        found, codes = self._index.find([batch.columns[left] for left, _ in self._keys], len(batch))
+        if self._unique:
+            return found, self._sorted[codes]
+        starts = self._starts[codes]
+        counts = self._starts[codes + 1] - starts
         left = np.repeat(found, counts)
         within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
         return left, self._sorted[np.repeat(starts, counts) + within]

@@ -18,11 +18,10 @@ from sash.errors import BadRowError
 from sash.physical.shard import partition
 from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batches
 from sash.spark.notes import Note
-from sash.state.changes import FOREVER, ChangeBatch
-from sash.state.encoding import encode, pieces
+from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.encoding import encode, pieces, size_of
 
 if TYPE_CHECKING:
-    from sash.physical.legs import LegRunner
     from sash.spark.lookups import Lookups
 
 TIME, ACCEPTED, SIGN = "_ts", "_ok", "_sign"
@@ -60,7 +59,7 @@ class Scatter:
         runner = None if self.lookups is None else self.lookups.runner()
         note = Note()
         high: int | None = None
-        held: list[pa.RecordBatch] = []
+        held: list[ChangeBatch] = []
         size = 0
         for batch in batches:
             timely = self._timely(batch, note)
@@ -68,14 +67,14 @@ class Scatter:
                 continue
             top = pc.max(timely.column(TIME)).as_py()
             high = top if high is None else max(high, top)
-            refusing = timely.schema.names[1:2] == [ACCEPTED]
-            held.append(timely.filter(timely.column(ACCEPTED)) if refusing else timely)
-            size += held[-1].nbytes
+            rows = self._accepted(timely)
+            held.append(rows if runner is None else runner.run(rows))
+            size += size_of(held[-1])
             if size > 2 * BLOB_BYTES:
-                yield from self._split(held, runner, high - self.slack, sender, seq)
-                held, size, seq = [], 0, seq + 1
+                yield from self._split(concat(held), high - self.slack, sender, seq)
+                held, size, seq = [held[-1].slice(0, 0)], 0, seq + 1
         if high is not None:
-            yield from self._split(held, runner, high - self.slack, sender, seq)
+            yield from self._split(concat(held), high - self.slack, sender, seq)
         if self.counts and (note.rows_in or note.bad):
             yield Message(self.targets[0].labels[0], NOTE, note=note.to_json())
 
@@ -95,30 +94,23 @@ class Scatter:
         note.bad += bad
         return batch.filter(good)
 
-    def _split(
-        self, held: list[pa.RecordBatch], runner: LegRunner | None, clock: int, sender: int, seq: int
-    ) -> Iterator[Message]:
-        rows = self._together(held)
-        if runner is not None:
-            rows = runner.run(rows)
+    def _accepted(self, batch: pa.RecordBatch) -> ChangeBatch:
+        """The rows that are not there for their times alone."""
+        if batch.schema.names[1:2] == [ACCEPTED]:
+            batch = batch.filter(batch.column(ACCEPTED))
+        given = [batch.column(f"c{index}") for index in range(len(self.dtypes))]
+        columns = [c if c.type == dtype else c.cast(dtype) for c, dtype in zip(given, self.dtypes, strict=True)]
+        ts = batch.column(TIME).to_numpy(zero_copy_only=False)
+        sign = np.ones(len(ts), np.int8)
+        if self.signed:
+            sign = batch.column(SIGN).to_numpy(zero_copy_only=False).astype(np.int8)
+        return ChangeBatch(ts, np.full(len(ts), FOREVER), sign, tuple(columns))
+
+    def _split(self, rows: ChangeBatch, clock: int, sender: int, seq: int) -> Iterator[Message]:
         for target in self.targets:
             shards = partition(rows, target.keys, len(target.labels))
             for label, shard in zip(target.labels, shards, strict=True):
                 yield from pack_rows(shard, Message(label, target.stage, target.input, ROWS, sender, seq, clock))
-
-    def _together(self, held: list[pa.RecordBatch]) -> ChangeBatch:
-        if not held:
-            return ChangeBatch.empty(self.dtypes)
-        table = pa.Table.from_batches(held)
-        columns = []
-        for index, dtype in enumerate(self.dtypes):
-            chunks = table.column(f"c{index}").combine_chunks()
-            columns.append(chunks if chunks.type == dtype else chunks.cast(dtype))
-        ts = table.column(TIME).combine_chunks().to_numpy(zero_copy_only=False).copy()
-        sign = np.ones(len(ts), np.int8)
-        if self.signed:
-            sign = table.column(SIGN).combine_chunks().to_numpy(zero_copy_only=False).astype(np.int8)
-        return ChangeBatch(ts, np.full(len(ts), FOREVER), sign, tuple(columns))
 
 
 @dataclass(frozen=True)

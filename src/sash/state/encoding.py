@@ -57,11 +57,15 @@ def decode_all(blobs: Sequence[pa.Buffer | bytes], dtypes: Sequence[pa.DataType]
     return concat([decode(blob) for blob in blobs] or [ChangeBatch.empty(dtypes)])
 
 
+def size_of(batch: ChangeBatch) -> int:
+    """How many bytes the changes take, about."""
+    return 17 * len(batch) + sum(int(column.nbytes) for column in batch.columns)
+
+
 def pieces(batch: ChangeBatch, size: int) -> Iterator[ChangeBatch]:
     """The batch in pieces of about `size` bytes at most."""
     if not len(batch):
         return
-    total = 17 * len(batch) + sum(column.nbytes for column in batch.columns)
-    rows = max(1, len(batch) * size // max(total, 1))
+    rows = max(1, len(batch) * size // size_of(batch))
     for start in range(0, len(batch), rows):
         yield batch.slice(start, min(start + rows, len(batch)))
