@@ -18,6 +18,7 @@ from sash.errors import BadRowError
 from sash.physical.shard import partition
 from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batches
 from sash.spark.notes import Note
+from sash.spark.workers import spare_collections
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.encoding import encode, pieces, size_of
 
@@ -55,6 +56,7 @@ class Scatter:
         return to_record_batches(self._messages(batches))
 
     def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+        spare_collections()
         sender, seq = _partition_id(), 0
         runner = None if self.lookups is None else self.lookups.runner()
         note = Note()

@@ -37,6 +37,7 @@ from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_fr
 from sash.spark.notes import Note
 from sash.spark.output import Mode, reduce_changes
 from sash.spark.scatter import Target, pack_rows
+from sash.spark.workers import spare_collections
 from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode_all
@@ -105,6 +106,7 @@ class Round(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state: opaque bytes, in a format of our own, chunk by chunk."""
+        spare_collections()
         self._chunks = handle.getMapState("chunks", "number long", "data binary")
 
     def close(self) -> None:
