@@ -17,8 +17,9 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 
-from sash.plan.types import BIGINT, BOOLEAN, NULL, STRING, TIMESTAMP, TINYINT, Schema
-from sash.spark.notes import NOTES
+from sash.plan.types import BIGINT, BOOLEAN, NULL, TIMESTAMP, TINYINT, Schema
+from sash.spark.legs import micros
+from sash.spark.notes import NOTES, to_words
 from sash.sql.render import quoted
 from sash.state.changes import ChangeBatch
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 METRICS = "sash"
 """The name under which Spark reports what it observed, to its listeners too."""
 
-_NOTE, _SIGN, _TIME = "note", "sign", "ts"
+_SIGN, _TIME = "sign", "ts"
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ class Gather:
     @property
     def _columns(self) -> dict[str, pa.DataType]:
         columns = {f"c{index}": _carried(field.dtype) for index, field in enumerate(self.schema)}
-        return {_NOTE: STRING, _SIGN: TINYINT, _TIME: _carried(self.time), **columns}
+        return {_SIGN: TINYINT, _TIME: _carried(self.time), **columns}
 
     def rows(self, changes: ChangeBatch) -> pd.DataFrame:
         """Changes, as they leave the last round."""
         time = pa.array(changes.ts).view(_carried(self.time))
-        arrays = [pa.nulls(len(changes), STRING), pa.array(changes.sign), time]
+        arrays = [pa.array(changes.sign), time]
         for column in changes.columns:
             carried = _carried(column.type)
             arrays.append(column if column.type == carried else _relabelled(column, carried))
@@ -63,10 +64,9 @@ class Gather:
 
     def notes(self, notes: Sequence[str]) -> pd.DataFrame:
         """Notes, as they leave the last round."""
-        _, sign, time, *others = self._columns.values()
-        zeros = np.zeros(len(notes), np.int64)
-        marks = [pa.array(notes, STRING), pa.array(zeros, sign), pa.array(zeros, time)]
-        return self._frame([*marks, *(pa.nulls(len(notes), dtype) for dtype in others)])
+        _, time, *others = self._columns.values()
+        words = pa.array(to_words(notes)).view(time)
+        return self._frame([pa.array(np.zeros(len(words), np.int8)), words, *(pa.nulls(len(words), o) for o in others)])
 
     def _frame(self, arrays: Sequence[pa.Array]) -> pd.DataFrame:
         import pandas as pd
@@ -79,7 +79,8 @@ class Gather:
         named = [
             f"{_original(f'c{index}', field.dtype)} AS {quoted(field.name)}" for index, field in enumerate(self.schema)
         ]
-        observed = packed.observe(METRICS, sf.collect_list(_NOTE).alias(NOTES))
+        word = f"CASE WHEN {_SIGN} = 0 THEN {micros(_TIME, _carried(self.time))} END"
+        observed = packed.observe(METRICS, sf.expr(f"collect_list({word}) AS {NOTES}"))
         operation = f"CASE WHEN {_SIGN} > 0 THEN '+' ELSE '-' END AS _op"
         return observed.where(f"{_SIGN} <> 0").selectExpr(operation, f"{_original(_TIME, self.time)} AS _ts", *named)
 

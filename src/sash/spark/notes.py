@@ -13,9 +13,12 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from sash.spark.counts import EDGES, PARTS
+from sash.state.memory import Ints
 
 NOTES = "notes"
 """The name of the list, for Spark's listeners too."""
+
+_WORD = np.dtype("<u4")
 
 _SUMMED = (
     "rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
@@ -56,6 +59,18 @@ class Note:
         """In seconds; None where nothing left."""
         count = sum(self.delays)
         return round(self.delay_sum / 1000 / count, 6) if count else None
+
+
+def to_words(notes: Sequence[str]) -> Ints:
+    """The notes as small whole numbers, for they travel where changes have their times."""
+    text = "".join(f"{note}\n" for note in notes).encode()
+    return np.frombuffer(text + b" " * (-len(text) % _WORD.itemsize), _WORD).astype(np.int64)
+
+
+def from_words(words: Sequence[int]) -> list[str]:
+    """The notes again, of as many tasks as there were: the words of each are together, and in order."""
+    lines = np.array(words, _WORD).tobytes().decode().split("\n")
+    return [line for line in map(str.strip, lines) if line]
 
 
 def total(notes: Sequence[str], operators: Sequence[str] = ()) -> Note:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 
-_FIRST = 4
-_tasks = 0
+_FIRST_TASKS = iter(range(4))
 
 
 def spare_collections() -> None:
@@ -15,7 +14,5 @@ def spare_collections() -> None:
     among them, takes longer than many a task; a collection has just been done, so nothing that is there now is garbage.
     The first tasks say so, for modules and loops are loaded one by one; then there is nothing new to spare.
     """
-    global _tasks
-    if _tasks < _FIRST:
-        _tasks += 1
+    if next(_FIRST_TASKS, None) is not None:
         gc.freeze()

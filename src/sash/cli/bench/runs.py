@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from sash.cli.bench.data import SCHEMA
 from sash.cli.catalog import declared
 from sash.engine import Engine
@@ -48,11 +46,6 @@ def file_stream(spark: SparkSession, directory: Path) -> DataFrame:
     return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(directory))
 
 
-def identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What the limit does with the rows that reach Python: nothing."""
-    return batches
-
-
 def run_limit(spark: SparkSession, sql: str, streams: Mapping[str, Path], relations: Mapping[str, DataFrame]) -> Timing:
     """Spark's own scan, filters and joins with tables, the hand-over to Python and back, and nothing else."""
     for name, directory in streams.items():
@@ -60,7 +53,20 @@ def run_limit(spark: SparkSession, sql: str, streams: Mapping[str, Path], relati
     for name, frame in relations.items():
         frame.createOrReplaceTempView(name)
     frame = spark.sql(sql)
-    return run_frame(frame.mapInArrow(identity, frame.schema))
+    with _other_workers(spark):
+        through_python = frame.mapInArrow(lambda batches: batches, frame.schema)
+    return run_frame(through_python)
+
+
+@contextmanager
+def _other_workers(spark: SparkSession) -> Iterator[None]:
+    """Functions that are made here run in Python workers of their own, in which nothing of Sash is loaded or set."""
+    environment = spark.sparkContext.environment
+    environment["SASH_BENCH"] = "limit"
+    try:
+        yield
+    finally:
+        del environment["SASH_BENCH"]
 
 
 def run_frame(frame: DataFrame) -> Timing:
