@@ -44,12 +44,19 @@ class PeakMemory:
                 return
 
     def _now(self) -> int:
-        """The sum over all processes that are there; one may end while it is asked."""
+        """The sum over all processes that are there; one may end while it is asked.
+
+        One that has just been forked, and is about to run a command, still has all of its parent's memory.
+        """
         own = self._psutil.Process()
         total = 0
+        mapped: dict[int, int] = {}
         for process in (own, *own.children(recursive=True)):
             try:
-                total += process.memory_info().rss
+                memory, parent = process.memory_info(), process.ppid()
             except self._psutil.NoSuchProcess:
                 continue
+            mapped[process.pid] = memory.vms
+            if mapped.get(parent) != memory.vms:
+                total += memory.rss
         return total
