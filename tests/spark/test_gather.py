@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sash.plan.types import (
     BIGINT,
@@ -48,9 +48,8 @@ def _changes() -> ChangeBatch:
 def test_columns_travel_as_they_are_and_times_as_numbers() -> None:
     gather = Gather(_SCHEMA, TIMESTAMP)
     frame = gather.rows(_changes())
-    assert gather.ddl.startswith("note string, sign tinyint NOT NULL, ts bigint NOT NULL, c0 boolean, c1 tinyint")
+    assert gather.ddl.startswith("sign tinyint NOT NULL, ts bigint NOT NULL, c0 boolean, c1 tinyint")
     arrays = {name: pa.array(frame[name]) for name in frame.columns}
-    assert arrays["note"].null_count == 2
     for index, dtype in enumerate(_VALUES):
         expected = {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, dtype)
         assert arrays[f"c{index}"].type == expected, dtype
@@ -60,7 +59,42 @@ def test_notes_have_the_same_columns() -> None:
     gather = Gather(_SCHEMA, BIGINT)
     notes = gather.notes(["{}", '{"late": 1}'])
     assert list(notes.columns) == list(gather.rows(_changes()).columns)
-    assert notes["note"].tolist() == ["{}", '{"late": 1}']
+    assert set(notes["sign"]) == {0}
+    assert len(notes) == 4  # fourteen bytes and two ends of lines
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("time", [TIMESTAMP, TIMESTAMP_NTZ, BIGINT])
+def test_the_notes_of_all_tasks_are_observed_as_they_were(spark: SparkSession, time: pa.DataType) -> None:
+    gather = Gather(_SCHEMA, time)
+    first, second, third = '{"rows_out": 2}', '{"in_force": "ä, ö"}', "{}"
+
+    def made(frames: object) -> object:
+        for frame in frames:  # type: ignore[attr-defined]
+            yield gather.rows(_changes())
+            yield gather.notes([first, second] if frame["id"][0] else [third])
+            yield gather.notes([third])
+
+    packed = spark.range(0, 2, 1, 2).mapInPandas(made, gather.ddl)  # type: ignore[arg-type]
+    assert sorted(_observed(gather, packed)) == sorted([first, second, third, third, third])
+
+
+@pytest.mark.spark
+def test_without_notes_there_are_none(spark: SparkSession) -> None:
+    gather = Gather(_SCHEMA, BIGINT)
+
+    def made(_: object) -> object:
+        yield gather.rows(_changes())
+
+    assert _observed(gather, spark.range(1).coalesce(1).mapInPandas(made, gather.ddl)) == []  # type: ignore[arg-type]
+
+
+def _observed(gather: Gather, packed: DataFrame) -> list[str]:
+    """What Spark says it observed, once the rows have been read."""
+    typed = gather.typed(packed)
+    assert typed.collect()
+    metrics = typed._jdf.queryExecution().observedMetrics()  # type: ignore[attr-defined]
+    return list(metrics.apply("sash").getList(0))
 
 
 @pytest.mark.spark

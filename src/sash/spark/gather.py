@@ -1,9 +1,9 @@
 """Gather: the changes of the last stage leave as ordinary typed rows, `_op`, `_ts` and the query's columns.
 
 The last round of stages hands its changes to Spark as Arrow columns, part by part, so that Spark works on the first while
-more are made. Beside them go the batch's notes, in rows of their own, with sign 0; Spark observes and drops them. What a
-million changes cost here decides how fast a query is whose answer changes with every row: sign and time are never NULL,
-so that Spark need not look.
+more are made. Beside them go the batch's notes, in rows of their own, with sign 0, word by word where changes have their
+times; Spark observes and drops them. What a million changes cost here decides how fast a query is whose answer changes with
+every row: a column of notes, or one that may be NULL, would be looked at for each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from sash.plan.types import BIGINT, BOOLEAN, NULL, TIMESTAMP, TINYINT, Schema
 from sash.spark.legs import micros
-from sash.spark.notes import NOTES, to_words
+from sash.spark.notes import NOTES, from_words, to_words
 from sash.sql.render import quoted
 from sash.state.changes import ChangeBatch
 
@@ -80,7 +80,7 @@ class Gather:
             f"{_original(f'c{index}', field.dtype)} AS {quoted(field.name)}" for index, field in enumerate(self.schema)
         ]
         word = f"CASE WHEN {_SIGN} = 0 THEN {micros(_TIME, _carried(self.time))} END"
-        observed = packed.observe(METRICS, sf.expr(f"collect_list({word}) AS {NOTES}"))
+        observed = packed.observe(METRICS, sf.expr(from_words(word)).alias(NOTES))
         operation = f"CASE WHEN {_SIGN} > 0 THEN '+' ELSE '-' END AS _op"
         return observed.where(f"{_SIGN} <> 0").selectExpr(operation, f"{_original(_TIME, self.time)} AS _ts", *named)
 

@@ -18,7 +18,7 @@ from sash.state.memory import Ints
 NOTES = "notes"
 """The name of the list, for Spark's listeners too."""
 
-_WORD = np.dtype("<u4")
+_WORD = np.dtype(">u4")
 
 _SUMMED = (
     "rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
@@ -62,15 +62,16 @@ class Note:
 
 
 def to_words(notes: Sequence[str]) -> Ints:
-    """The notes as small whole numbers, for they travel where changes have their times."""
+    """The notes as whole numbers, four bytes each: they travel where changes have their times."""
     text = "".join(f"{note}\n" for note in notes).encode()
     return np.frombuffer(text + b" " * (-len(text) % _WORD.itemsize), _WORD).astype(np.int64)
 
 
-def from_words(words: Sequence[int]) -> list[str]:
-    """The notes again, of as many tasks as there were: the words of each are together, and in order."""
-    lines = np.array(words, _WORD).tobytes().decode().split("\n")
-    return [line for line in map(str.strip, lines) if line]
+def from_words(word: str) -> str:
+    """The list of notes again, in Spark SQL: of every task that there was the words are together, and in order."""
+    figures = f"transform(collect_list({word}), word -> lpad(hex(word), {2 * _WORD.itemsize}, '0'))"
+    lines = f"split(decode(unhex(array_join({figures}, '')), 'UTF-8'), '\\n')"
+    return f"filter(transform({lines}, line -> trim(line)), line -> line <> '')"
 
 
 def total(notes: Sequence[str], operators: Sequence[str] = ()) -> Note:

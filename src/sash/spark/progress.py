@@ -10,7 +10,7 @@ from sash.physical.in_force import in_force
 from sash.physical.shard import BEGINNING, Counts
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
-from sash.spark.notes import NOTES, from_words, total
+from sash.spark.notes import NOTES, total
 from sash.state.changes import FOREVER
 
 _SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
@@ -67,7 +67,7 @@ class Progress:
         return {name: [found.as_json for found in in_force(shards)] for name, shards in self._said.items()}
 
     def _count(self, entry: Any) -> None:
-        seen = total(from_words(entry["observedMetrics"][METRICS][NOTES] or ()), self._names)
+        seen = total(entry["observedMetrics"][METRICS][NOTES] or (), self._names)
         millis = entry["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)
