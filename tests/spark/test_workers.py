@@ -1,0 +1,31 @@
+"""What workers have loaded is spared from collections of garbage, what later tasks leave behind is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_SCRIPT = """
+import gc
+from sash.spark.workers import spare_collections
+
+frozen = []
+for task in range(6):
+    spare_collections()
+    frozen.append(gc.get_freeze_count())
+    left = [[] for _ in range(100)]
+    for one in left:
+        one.append(left)
+    del left, one
+    collected = gc.collect()
+assert collected >= 100, collected
+print(*frozen)
+"""
+
+
+def test_only_the_first_tasks_spare_what_is_there() -> None:
+    ran = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, timeout=60)
+    first, *others = map(int, ran.stdout.split())
+    assert first > 10_000
+    assert others[-1] == others[-2] == others[-3]
+    assert others[-1] < first + 100
