@@ -26,6 +26,6 @@ print(*frozen)
 def test_only_the_first_tasks_spare_what_is_there() -> None:
     ran = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, timeout=60)
     first, *others = map(int, ran.stdout.split())
-    assert first > 10_000
+    assert first > 1_000
     assert others[-1] == others[-2] == others[-3]
     assert others[-1] < first + 100
