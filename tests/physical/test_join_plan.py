@@ -142,6 +142,6 @@ def test_a_run_says_what_is_in_force_in_all_of_its_shards() -> None:
     sql = "SELECT a.v FROM s AS a, r AS b, q AS c WHERE a.k = b.k AND b.k = c.k WINDOW 5 SECONDS"
     for shards, where in ((1, "the only shard"), (3, "all 3 shards")):
         result = replay(sql, rows, unit="s", shards=shards)
-        (said,) = [seen.said for name, seen in result.counts.items() if name.endswith("MultiJoin")]
+        (said,) = [seen.in_force for name, seen in result.counts.items() if name.endswith("MultiJoin")]
         assert sorted(said) == list(range(shards))
         assert f"in force in {where}: {said[0][0]}, as planned" in result.explain()

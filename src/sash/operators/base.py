@@ -83,7 +83,7 @@ class Operator(ABC):
     """How many rows it has taken back before their time, at an instant at which none of the rows they come from ended."""
 
     @property
-    def remark(self) -> tuple[str, str] | None:
+    def in_force(self) -> tuple[str, str] | None:
         """What it does at present that it may do otherwise at another time, and why; None if there is no such thing."""
         return None
 

@@ -100,7 +100,7 @@ class Ending:
         return int(self._marks[_CHANGES])
 
     @property
-    def remark(self) -> tuple[str, str]:
+    def in_force(self) -> tuple[str, str]:
         """The way in force, and why."""
         way = f"ends by {'calendar' if self.calendar else 'negative tuples'}"
         if not self.changes:

@@ -84,8 +84,8 @@ class ExceptAll(Operator):
         return self._compared
 
     @property
-    def remark(self) -> tuple[str, str]:
-        return self._ending.remark
+    def in_force(self) -> tuple[str, str]:
+        return self._ending.in_force
 
     @property
     def state_rows(self) -> int:

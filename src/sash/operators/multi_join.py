@@ -222,7 +222,7 @@ class MultiJoin(Operator):
                 keys.forget(codes[uses == 0])
 
     @property
-    def remark(self) -> tuple[str, str]:
+    def in_force(self) -> tuple[str, str]:
         return self._remark
 
     @property

@@ -95,8 +95,8 @@ class SemiJoin(Operator):
         return self._right.apply(batch, codes, clock)
 
     @property
-    def remark(self) -> tuple[str, str] | None:
-        return None if self._ending is None else self._ending.remark
+    def in_force(self) -> tuple[str, str] | None:
+        return None if self._ending is None else self._ending.in_force
 
     @property
     def state_rows(self) -> int:

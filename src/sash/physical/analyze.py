@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sash.physical.explain import rounded
-from sash.physical.in_force import in_force
+from sash.physical.in_force import over_shards
 from sash.physical.nodes import Operation, PhysicalPlan, walk
 from sash.physical.shard import Counts
 
@@ -47,8 +47,8 @@ def remarks(plan: PhysicalPlan, actual: Actual) -> dict[int, list[str]]:
         operations = [node for node in walk(stage.root) if isinstance(node, Operation)]
         for place, node in enumerate(operations):
             name = f"{stage.index}.{place}.{node.operator}"
-            shards = actual.counts.get(name, Counts()).said
-            said[id(node)] = [_actual(name, actual), *_expected(node), *(found.text for found in in_force(shards))]
+            shards = actual.counts.get(name, Counts()).in_force
+            said[id(node)] = [_actual(name, actual), *_expected(node), *(found.text for found in over_shards(shards))]
     return said
 
 

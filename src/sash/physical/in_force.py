@@ -36,17 +36,17 @@ class InForce:
         return {"what": self.what, "why": self.why, "shards": list(self.shards)}
 
 
-def in_force(said: Mapping[int, tuple[str, str]]) -> list[InForce]:
+def over_shards(in_force: Mapping[int, tuple[str, str]]) -> list[InForce]:
     """What shards say, by shard, put together.
 
-    >>> [found.text for found in in_force({0: ("order a, b", "as planned"), 1: ("order a, b", "as planned")})]
+    >>> [found.text for found in over_shards({0: ("order a, b", "as planned"), 1: ("order a, b", "as planned")})]
     ['in force in all 2 shards: order a, b, as planned']
     """
     groups: dict[str, list[int]] = {}
-    for shard, (what, _) in sorted(said.items()):
+    for shard, (what, _) in sorted(in_force.items()):
         groups.setdefault(what, []).append(shard)
     return [
-        InForce(what, _reason([(shard, said[shard][1]) for shard in shards]), tuple(shards), len(groups) == 1)
+        InForce(what, _reason([(shard, in_force[shard][1]) for shard in shards]), tuple(shards), len(groups) == 1)
         for what, shards in groups.items()
     ]
 

@@ -54,7 +54,7 @@ class Counts:
     probes: int = 0
     premature: int = 0
     refused: int = 0
-    said: dict[int, tuple[str, str]] = field(default_factory=dict)
+    in_force: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
         """Count one call of the operator."""
@@ -76,7 +76,7 @@ class Counts:
         self.probes += other.probes
         self.premature += other.premature
         self.refused += other.refused
-        self.said.update(other.said)
+        self.in_force.update(other.in_force)
 
 
 @dataclass(frozen=True)
@@ -343,8 +343,8 @@ class Shard:
             counted.probes += operator.probes - probes
             counted.premature += operator.premature - premature
             counted.refused += operator.refused
-            if (remark := operator.remark) is not None:
-                counted.said[self._number] = remark
+            if operator.in_force is not None:
+                counted.in_force[self._number] = operator.in_force
         for operator in self._operators:
             operator.settle()
         return results[id(self._stage.root)]

@@ -75,12 +75,12 @@ def operator_counts(
     return found
 
 
-def remarks(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
+def in_force_of(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
     """What the operators of a shard do that they may do otherwise, and why: by operator and shard."""
     return {
-        f"{stage.index}.{name}": {str(shard): remark for shard, remark in seen.said.items()}
+        f"{stage.index}.{name}": {str(shard): what for shard, what in seen.in_force.items()}
         for name, seen in counts.items()
-        if seen.said
+        if seen.in_force
     }
 
 
@@ -89,8 +89,8 @@ def added(known: Mapping[str, int], seen: Mapping[str, int]) -> dict[str, int]:
     return {part: seen[part] if part in _NOW else known[part] + seen[part] for part in PARTS}
 
 
-def counts_of(seen: Mapping[str, int], said: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
-    """The counts of an operator, by their parts, with what its shards say."""
+def counts_of(seen: Mapping[str, int], in_force: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
+    """The counts of an operator, by their parts, with what is in force in its shards."""
     return Counts(
         taken=seen["rows_in"],
         taken_negative=seen["rows_in_negative"],
@@ -100,7 +100,7 @@ def counts_of(seen: Mapping[str, int], said: Mapping[int, tuple[str, str]] = Map
         expired=seen["expired"],
         probes=seen["probes"],
         premature=seen["premature"],
-        said=dict(said),
+        in_force=dict(in_force),
     )
 
 

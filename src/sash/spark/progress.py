@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sash.physical.analyze import Actual
-from sash.physical.in_force import in_force
+from sash.physical.in_force import over_shards
 from sash.physical.shard import BEGINNING, Counts
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
@@ -24,7 +24,7 @@ class Progress:
         self._names = list(operators)
         self._totals = dict.fromkeys(_SUMMED, 0)
         self._operators = {name: dict.fromkeys(PARTS, 0) for name in operators}
-        self._said: dict[str, dict[int, tuple[str, str]]] = {}
+        self._in_force: dict[str, dict[int, tuple[str, str]]] = {}
         self._counted = -1
         self._last: dict[str, Any] = {"batch": None}
         self._first: tuple[int, dict[str, Counts]] | None = None
@@ -55,16 +55,16 @@ class Progress:
 
     def actual(self) -> Actual:
         """What the operators did, for EXPLAIN ANALYZE."""
-        counts = {name: counts_of(seen, self._said.get(name, {})) for name, seen in self._operators.items()}
+        counts = {name: counts_of(seen, self._in_force.get(name, {})) for name, seen in self._operators.items()}
         rows = {name: seen["state_rows"] for name, seen in self._operators.items()}
         held, clock = self._last.get("state_bytes", 0), self._last.get("clock")
         if self._first is None or clock is None or clock <= self._first[0]:
             return Actual(counts, rows, held)
         return Actual(counts, rows, held, seconds=(clock - self._first[0]) / 1e6, before=self._first[1])
 
-    def _in_force(self) -> dict[str, list[dict[str, Any]]]:
+    def _over_shards(self) -> dict[str, list[dict[str, Any]]]:
         """What operators do that they may do otherwise: by operator, what, why, and in which shards."""
-        return {name: [found.as_json for found in in_force(shards)] for name, shards in self._said.items()}
+        return {name: [found.as_json for found in over_shards(shards)] for name, shards in self._in_force.items()}
 
     def _count(self, entry: Any) -> None:
         seen = total(entry["observedMetrics"][METRICS][NOTES] or (), self._names)
@@ -72,12 +72,14 @@ class Progress:
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)
         for name, shards in seen.in_force.items():
-            self._said.setdefault(name, {}).update({int(shard): (what, why) for shard, (what, why) in shards.items()})
+            self._in_force.setdefault(name, {}).update(
+                {int(shard): (what, why) for shard, (what, why) in shards.items()}
+            )
         self._last = {
             "batch": entry["batchId"],
             "batch_ms": millis,
             "clock": seen.clock,
-            **({"in_force": self._in_force()} if self._said else {}),
+            **({"in_force": self._over_shards()} if self._in_force else {}),
             **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
             "rows_per_second": _rate(seen.rows_in, millis),
         }

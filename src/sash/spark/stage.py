@@ -31,7 +31,7 @@ from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, Str
 from sash.physical.registry import Relations
 from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range, Rows
-from sash.spark.counts import Delays, operator_counts, remarks
+from sash.spark.counts import Delays, in_force_of, operator_counts
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.notes import Note
@@ -269,7 +269,7 @@ class _ShardRun:
             sizes = arena.memory.files
             held = shard.operator_bytes(sizes)
             note.operators = operator_counts(self._stage, taken.counts, shard.operator_rows, held)
-            note.in_force = remarks(self._stage, taken.counts)
+            note.in_force = in_force_of(self._stage, taken.counts)
             note.switches = shard.switches
             note.late, note.state_rows, note.state_bytes = taken.late, shard.state_rows, sum(sizes.values())
             note.bad = sum(counts.refused for counts in taken.counts.values())

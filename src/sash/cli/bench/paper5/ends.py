@@ -86,7 +86,7 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict
         "handed_over": handed,
         "changes": changes,
         "state_bytes": {name: sum(run.stage_bytes.values()) for name, run in runs.items()},
-        "in_force": ", ".join(negation.said[0]),
+        "in_force": ", ".join(negation.in_force[0]),
     }
 
 
