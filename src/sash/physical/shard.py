@@ -343,8 +343,8 @@ class Shard:
             counted.probes += operator.probes - probes
             counted.premature += operator.premature - premature
             counted.refused += operator.refused
-            if operator.in_force is not None:
-                counted.in_force[self._number] = operator.in_force
+            if (now := operator.in_force) is not None:
+                counted.in_force[self._number] = now
         for operator in self._operators:
             operator.settle()
         return results[id(self._stage.root)]
