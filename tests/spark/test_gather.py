@@ -60,7 +60,7 @@ def test_notes_have_the_same_columns() -> None:
     notes = gather.notes(["{}", '{"late": 1}'])
     assert list(notes.columns) == list(gather.rows(_changes()).columns)
     assert set(notes["sign"]) == {0}
-    assert len(notes) == 4  # fourteen bytes and two ends of lines
+    assert len(notes) == 4  # thirteen bytes and two ends of lines, in words of four
 
 
 @pytest.mark.spark

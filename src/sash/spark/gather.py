@@ -3,7 +3,7 @@
 The last round of stages hands its changes to Spark as Arrow columns, part by part, so that Spark works on the first while
 more are made. Beside them go the batch's notes, in rows of their own, with sign 0, word by word where changes have their
 times; Spark observes and drops them. What a million changes cost here decides how fast a query is whose answer changes with
-every row: a column of notes, or one that may be NULL, would be looked at for each.
+every row: sign and time are never NULL, and notes have no column of their own, for Spark would look at it in each row.
 """
 
 from __future__ import annotations
