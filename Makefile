@@ -34,22 +34,22 @@ test: setup $(TOOLS)  ## all tests, two at a time: first those without Spark, th
 	$(BIN)/python -m pytest -m "not spark" -n 2 && $(BIN)/python -m pytest -m spark -n 2; fi
 
 check: $(TOOLS)  ## format, lint, types, and who imports whom
-	$(BIN)/ruff format --check src tests examples scripts
-	$(BIN)/ruff check src tests examples scripts
+	$(BIN)/ruff format --check src bench tests examples scripts
+	$(BIN)/ruff check src bench tests examples scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 format: $(TOOLS)  ## put the code into its form
-	$(BIN)/ruff format src tests examples scripts
-	$(BIN)/ruff check --fix src tests examples scripts
+	$(BIN)/ruff format src bench tests examples scripts
+	$(BIN)/ruff check --fix src bench tests examples scripts
 
 docs: $(TOOLS)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 bench: setup $(TOOLS)  ## throughput and growth; takes a while (ARGS="--save": keep the figures in bench/results)
-	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash bench throughput $(ARGS) && $(BIN)/sash bench growth $(ARGS)
+	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/python -m bench throughput $(ARGS) && $(BIN)/python -m bench growth $(ARGS)
 
 clean:  ## remove the virtual environment, caches and what Spark left
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf spark-warehouse metastore_db derby.log artifacts
-	find src tests -name __pycache__ -type d -exec rm -rf {} +
+	find src bench tests -name __pycache__ -type d -exec rm -rf {} +

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 from sash.cli.job import check
 from sash.cli.main import app
-from sash.session import Session
-from sash.session.ground import How
-from sash.session.on_paper import OnPaper
-from sash.sql.script import read_script
-from sash.sql.statements import CreateStream, Select
+from sash.script.backend import How
+from sash.script.dry_run import OnPaper
+from sash.script.reader import read_script
+from sash.script.session import Session
+from sash.script.statements import CreateStream, Select
 
 HOME = Path(__file__).parents[1]
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]

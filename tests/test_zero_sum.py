@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from sash.local import LocalRun
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.planning import plan_query
 from sash.rows import parse_schema
+from sash.runtime.local import LocalRun
 from sash.state.changes import FOREVER, ChangeBatch, concat
 
 TRANSFERS, ACCOUNTS, SECOND = 1_000_000, 10, 1_000_000

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from sash.spark.reread import Table
     from sash.spark.sinks import Running
     from sash.spark.window_store import Keeping
-    from sash.transactions.recorder import Recorder
-    from sash.windows.periodic import Periodic
-    from sash.windows.queries import Asked, WindowQueries
-    from sash.windows.snapshot import Snapshot
+    from sash.window_store.periodic import Periodic
+    from sash.window_store.queries import Asked, WindowQueries
+    from sash.window_store.scheduling.recorder import Recorder
+    from sash.window_store.snapshot import Snapshot
 
 
 class Engine:
@@ -392,7 +392,7 @@ class Engine:
     def windows(self) -> WindowQueries:
         """The kept windows and the queries over them."""
         from sash.spark.window_store import spark_scan
-        from sash.windows.queries import WindowQueries
+        from sash.window_store.queries import WindowQueries
 
         spark = self.spark
         found = WindowQueries(parallel=self.shards, to_spark=spark.createDataFrame)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from sash.errors import CatalogError
 from sash.optimizer.optimizer import Optimized, optimize_in_steps
-from sash.physical.analyze import Actual, remarks
 from sash.physical.explain import explain
 from sash.physical.explicit import ENDS
 from sash.physical.nodes import PhysicalPlan
@@ -21,6 +20,7 @@ from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
 from sash.plan.relations import refuse_misused_relations
 from sash.plan.types import Schema
+from sash.runtime.analyze import Actual, remarks
 from sash.sql import parse
 
 

@@ -60,9 +60,7 @@ def test_unknown_names_keep_their_type() -> None:
     assert isinstance(result.exception, UnknownNameError)
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["demo"], ["explain"], ["bench"], ["bench", "throughput"], ["bench", "growth"]]
-)
+@pytest.mark.parametrize("command", [[], ["demo"], ["explain"]])
 def test_every_command_has_help(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0

@@ -19,7 +19,7 @@ import sash.cli.shell
 from sash.cli.main import app
 from sash.cli.shell import Shell
 from sash.engine import Engine
-from sash.session import Session
+from sash.script.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

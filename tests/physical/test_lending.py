@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sash.physical import shard
+from sash.runtime import shard
 from sash.testing import Result, replay
 
 DISTINCTS = (

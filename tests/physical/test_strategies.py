@@ -7,8 +7,6 @@ from collections import Counter
 import pytest
 
 from sash.errors import StrategyError
-from sash.local import LocalRun
-from sash.physical.legs import static_tables
 from sash.physical.nodes import Operation, walk
 from sash.physical.strategies.registry import STRATEGIES
 from sash.plan.catalog import Catalog, StreamEntry
@@ -16,6 +14,8 @@ from sash.plan.options import STRATEGIES as NAMES
 from sash.plan.options import Options
 from sash.planning import Planned, plan_query
 from sash.rows import parse_schema
+from sash.runtime.legs import static_tables
+from sash.runtime.local import LocalRun
 from sash.testing import Result, replay
 
 SCHEMA = parse_schema("ts BIGINT, k BIGINT, v BIGINT")
@@ -108,7 +108,7 @@ def test_input_triggered_releases_the_same_changes_later() -> None:
 
 def by_batch(sql: str, strategy: str, streams: dict[str, list[dict[str, int]]]) -> list[Counter[object]]:
     """The changes that each micro-batch of a local run releases."""
-    from sash.feeds import feed_of, micro_batches
+    from sash.testing.feeds import feed_of, micro_batches
 
     planned = plan_query(sql, CATALOG, options=Options(strategy), shards=2)
     feeds = {name: feed_of(name, given, SCHEMA, 1_000, 0) for name, given in streams.items()}

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from sash.physical.legs import LegRunner, static_tables
 from sash.physical.nodes import StreamLeg
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.expressions import Column, Native
 from sash.plan.nodes import Join, Project, Stream, walk
 from sash.plan.types import BIGINT, STRING, Field
 from sash.planning import plan_query
+from sash.runtime.legs import LegRunner, static_tables
 from sash.spark.legs import leg_frame
 from sash.spark.lookups import lookups_of
 from sash.state.changes import FOREVER, ChangeBatch

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from sash.engine import Engine
 from sash.errors import CatalogError, QueryFailedError
+from sash.script.reader import read_script
+from sash.script.statements import CreateRelation, CreateStream, Input
 from sash.spark.sources import static_frame, stream_frame
-from sash.sql.script import read_script
-from sash.sql.statements import CreateRelation, CreateStream, Input
 
 pytestmark = pytest.mark.spark
 

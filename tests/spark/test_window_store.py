@@ -20,12 +20,12 @@ from sash.errors import (
     UnsupportedSqlError,
 )
 from sash.testing import replay
-from sash.transactions.history import classify
-from sash.transactions.recorder import Recorder
-from sash.windows.core import Core
-from sash.windows.manifest import Slice
-from sash.windows.queries import WindowQueries
-from sash.windows.reading import Tables, scan_here
+from sash.testing.histories.history import classify
+from sash.window_store.core import Core
+from sash.window_store.manifest import Slice
+from sash.window_store.queries import WindowQueries
+from sash.window_store.reading import Tables, scan_here
+from sash.window_store.scheduling.recorder import Recorder
 from tests.spark.files import Rows, batches_of, file_engine, made_up_rows, write_batch
 
 pytestmark = pytest.mark.spark

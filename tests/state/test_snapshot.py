@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from sash.physical.nodes import PhysicalPlan, StreamLeg
-from sash.physical.shard import Shard
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.nodes import Range
 from sash.planning import plan_query
+from sash.runtime.shard import Shard
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.state.log import CHUNK_BYTES, InputLog
 from sash.state.memory import MappedMemory
 from sash.state.snapshot import LOG_BYTES, Snapshot
-from tests.physical.test_rebuild import SCHEMA, Chain, listed, rows
+from tests.runtime.test_rebuild import SCHEMA, Chain, listed, rows
 from tests.state.test_log import Store, numbers
 
 QUERIES = {

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from sash.cli.session import quiet_engine, stopped_by
 from sash.errors import CatalogError, SashError, SqlSyntaxError
-from sash.session import Asked, Listed, Said, Session
-from sash.session.on_paper import OnPaper
-from sash.sql.script import read_script
-from sash.sql.statements import CreateQuery, Select, Statement
+from sash.script.dry_run import OnPaper
+from sash.script.reader import read_script
+from sash.script.session import Asked, Listed, Said, Session
+from sash.script.statements import CreateQuery, Select, Statement
 
 if TYPE_CHECKING:
     from sash.engine import Engine

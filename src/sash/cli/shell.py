@@ -19,9 +19,9 @@ from sash.cli.prompt import prompt_session
 from sash.cli.session import quiet_engine, stopped_by
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.catalog import RelationEntry, StreamEntry
-from sash.session import Asked, Listed, Reply, Said, Session
-from sash.sql.script import read_script
-from sash.sql.statements import CreateQuery, Explain, Keep, Snapshot, Statement
+from sash.script.reader import read_script
+from sash.script.session import Asked, Listed, Reply, Said, Session
+from sash.script.statements import CreateQuery, Explain, Keep, Snapshot, Statement
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from sash.physical.nodes import Operation, PhysicalPlan, Stage, walk
-from sash.physical.shard import Counts
+from sash.runtime.shard import Counts
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 

@@ -19,10 +19,10 @@ from sash.spark.pools import STREAMS, in_pool
 from sash.spark.session import query_settings
 from sash.spark.sinks import Running, Sink, sash_errors, triggered, under_way
 from sash.spark.window_store import Keeping, TakeChanges, TakeRows, kept_frame
-from sash.transactions.recorder import Recorder
-from sash.windows.manifest import Kind, Layout
-from sash.windows.queries import WindowQueries
-from sash.windows.writer import WindowWriter
+from sash.window_store.manifest import Kind, Layout
+from sash.window_store.queries import WindowQueries
+from sash.window_store.scheduling.recorder import Recorder
+from sash.window_store.writer import WindowWriter
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sash.physical.legs import LegRunner
 from sash.physical.shapes import needs_spark
 from sash.plan.nodes import Join, Node
+from sash.runtime.legs import LegRunner
 from sash.spark.legs import relation_table
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from sash.physical.legs import stage_tables
 from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
-from sash.physical.registry import Relations
 from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
+from sash.runtime.build import Relations
+from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
 from sash.spark.labels import shard_labels
 from sash.spark.legs import leg_frame, relation_table

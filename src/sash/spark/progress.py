@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sash.physical.analyze import Actual
-from sash.physical.in_force import over_shards
-from sash.physical.shard import BEGINNING, Counts
+from sash.runtime.analyze import Actual
+from sash.runtime.in_force import over_shards
+from sash.runtime.shard import BEGINNING, Counts
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
 from sash.spark.notes import NOTES, total

@@ -20,15 +20,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import LongType, StructField, StructType
 
-from sash.feeds import Feed, MicroBatch
-from sash.physical.shard import Counts
 from sash.plan.catalog import OP
 from sash.planning import Planned
+from sash.runtime.shard import Counts
 from sash.spark.counts import counts_of, operator_names
 from sash.spark.plan import Inputs, Source, change_frame
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks import start_query
 from sash.state.changes import ChangeBatch, concat
+from sash.testing.feeds import Feed, MicroBatch
 
 CLOCK, OPS = "_clock", pa.array(["-", "+"])
 _EPOCH = 1_000_000_000

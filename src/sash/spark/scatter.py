@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import BadRowError
-from sash.physical.shard import partition
+from sash.runtime.shard import partition
 from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batches
 from sash.spark.notes import Note
 from sash.spark.workers import spare_collections

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructField, StructType
 
 from sash.errors import CatalogError
 from sash.plan.types import Schema
+from sash.script.sources import RELATIONS, STREAMS, option, relation_columns, stream_columns
+from sash.script.statements import Input, Value
 from sash.sql.source import did_you_mean
-from sash.sql.sources import RELATIONS, STREAMS, option, relation_columns, stream_columns
-from sash.sql.statements import Input, Value
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 

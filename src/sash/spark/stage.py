@@ -28,9 +28,9 @@ from sash.errors import CheckpointError
 from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
-from sash.physical.registry import Relations
-from sash.physical.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.plan.nodes import Range, Rows
+from sash.runtime.build import Relations
+from sash.runtime.shard import BEGINNING, Arrival, Shard, Taken, partition
 from sash.spark.counts import Delays, in_force_of, operator_counts
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames

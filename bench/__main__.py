@@ -1,0 +1,202 @@
+"""`python -m bench`: throughput, growth and the papers' experiments; run it from the repository."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sash.errors import SashError
+
+app = typer.Typer(
+    name="bench",
+    help="Measure this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Save = Annotated[
+    bool, typer.Option("--save", help="Keep the figures in bench/results, with the machine's description.")
+]
+
+
+@app.command()
+def throughput(
+    queries: Annotated[str, typer.Option(help="Which, comma-separated: q1, q2, q2-join-first, q3, q4, q5.")] = "all",
+    rows_per_batch: Annotated[
+        int, typer.Option(min=1_000, help="Rows per micro-batch, all streams together.")
+    ] = 1_000_000,
+    batches: Annotated[int, typer.Option(min=1, help="Batches that are measured, after the window has filled.")] = 12,
+    warm_up: Annotated[
+        int, typer.Option(min=2, help="Batches before them, at least: Java compiles for about ten, of both runs.")
+    ] = 10,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Also hand the rows one by one to transformWithStateInPandas.")
+    ] = False,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Events per second of paper 1's queries, beside the limit that scan, filters and hand-over to Python set."""
+    from bench.report import publish
+    from bench.throughput import measure, table
+
+    found = measure(queries, rows_per_batch, batches, warm_up, baseline=baseline)
+    publish("throughput", found, table, as_json=as_json, save=save)
+
+
+@app.command()
+def growth(
+    windows: Annotated[str, typer.Option(help="Rows in the window, comma-separated.")] = "100000,1000000,5000000",
+    operators: Annotated[str, typer.Option(help="Which, comma-separated: group-by, distinct, join.")] = "all",
+    rows_per_batch: Annotated[
+        int, typer.Option(min=1_000, help="Rows per micro-batch, all streams together.")
+    ] = 100_000,
+    batches: Annotated[int, typer.Option(min=1, help="Batches that are measured, after the window has filled.")] = 10,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """How the time of a batch of fixed size grows with the window."""
+    from bench.growth import measure, table
+    from bench.report import publish
+
+    publish("growth", measure(windows, operators, rows_per_batch, batches), table, as_json=as_json, save=save)
+
+
+@app.command()
+def paper1(
+    rate: Annotated[float, typer.Option(min=1, help="Sales per second and stream.")] = 10,
+    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 20,
+    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 60,
+    spark_seconds: Annotated[
+        int, typer.Option(min=0, help="Seconds measured per query and strategy on Spark; 0: not at all.")
+    ] = 15,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Output delay by strategy, rate, depth and selectivity, and throughput (paper 1, Figs 8-12)."""
+    from bench.paper1 import figures, measure, page, table
+    from bench.report import publish, write_page
+
+    found = measure(rate, window, length, spark_seconds)
+    publish("paper1", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("paper1", page(found), figures(found))
+
+
+@app.command()
+def paper3(
+    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 10,
+    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 30,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Rows through the pipeline and delays of negative tuples, time messages and piggybacking (paper 3)."""
+    from bench.paper3 import figures, measure, page, table
+    from bench.report import publish, write_page
+
+    found = measure(window, length)
+    publish("paper3", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("paper3", page(found), figures(found))
+
+
+@app.command()
+def paper4(
+    experiments: Annotated[
+        str, typer.Option(help="Which, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
+    ] = "all",
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower ones take fewer.")] = 200_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the fastest counts.")] = 5,
+    draw: Annotated[bool, typer.Option("--draw", help="Draw the figures into docs/experiments/figures.")] = False,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Multi-way joins: Table 8 and Figures 2, 3 and 4 of paper 4, and the rate of the whole engine."""
+    from bench.paper4.command import measure, table
+    from bench.report import publish
+
+    made, drawn = measure(experiments, rows, repeats)
+    publish("paper4", made, lambda figures: table(figures, drawn), as_json=as_json, save=save)
+    for figure in drawn if draw else ():
+        figure.draw()
+
+
+@app.command()
+def paper2(
+    sizes: Annotated[str, typer.Option(help="Sub-windows of the simulated windows, comma-separated.")] = (
+        "10,20,40,60,80,100"
+    ),
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point, in simulation and in real time.")] = 5,
+    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time; 'none' for none.")] = "20,100",
+    t: Annotated[float, typer.Option(min=0.01, help="Seconds between updates in real time.")] = 0.1,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each run in real time takes.")] = 4,
+    snapshots: Annotated[int, typer.Option(min=0, help="Snapshots of a window on Spark, per level; 0: none.")] = 10,
+    as_json: AsJson = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
+) -> None:
+    """Isolation of queries over sliding windows: aborts, freshness, throughput, response times (paper 2, Figs 8-14)."""
+    from bench.paper2.measure import measure, plots, table
+    from bench.paper2.page import write
+    from bench.report import publish
+
+    timed = [] if realtime == "none" else [int(n) for n in realtime.split(",")]
+    results = measure([int(n) for n in sizes.split(",")], repeats, timed, t, seconds, snapshots)
+    if not as_json:
+        for figure in plots(results):
+            Console().print(figure.table())
+    publish("paper2", results, table, as_json=as_json, save=save)
+    if save:
+        for figure in plots(results):
+            figure.draw()
+        write(results)
+
+
+@app.command()
+def paper5(
+    queries: Annotated[
+        str,
+        typer.Option(help="Which, comma-separated: q1-ftp, q1-telnet, q2-src, q2-pairs, q3, q4, q5-below, q5-above."),
+    ] = "all",
+    windows: Annotated[str, typer.Option(help="Rows per window of the generated trace, comma-separated.")] = (
+        "2000,6000,20000,60000,200000"
+    ),
+    rows: Annotated[
+        int, typer.Option(min=1_000, help="Rows per link that are measured once windows are full.")
+    ] = 400_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 5,
+    data: Annotated[Path | None, typer.Option(help="The folder of recorded traces; default: ../shared/data.")] = None,
+    state_rows: Annotated[int, typer.Option(min=1_000, help="Rows in the window of the group-by.")] = 1_000_000,
+    checkpoint: Annotated[bool, typer.Option(help="Measure what batches write to a checkpoint, on Spark.")] = True,
+    as_json: AsJson = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
+) -> None:
+    """Update patterns: Queries 1 to 5 of paper 5 under three strategies, time and state by window (Figs 9-17)."""
+    from bench.paper5.command import DATA, measure_all, plots, table
+    from bench.paper5.page import write
+    from bench.report import publish
+
+    sizes = sorted(int(size) for size in windows.split(","))
+    results = measure_all(queries, sizes, rows, repeats, data or DATA, state_rows, checkpoint)
+    publish("paper5", results, table, as_json=as_json, save=save)
+    if save:
+        for figure in plots(results):
+            figure.draw()
+        write(results)
+
+
+def main() -> None:
+    """The entry point: errors that a user can put right are one line."""
+    try:
+        app(prog_name="python -m bench")
+    except SashError as problem:
+        typer.echo(f"bench: {problem}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

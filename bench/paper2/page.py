@@ -1,0 +1,120 @@
+"""Writes docs/experiments/paper2.md from results, so that every number on the page is from a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.paper2.workload import COSTS, FIXED, GROUP, SCAN, SNAPSHOT, SNAPSHOTS_PER_UPDATE, UPDATES
+
+PAGE = Path("docs") / "experiments" / "paper2.md"
+
+INTRODUCTION = f"""# Paper 2: queries while the window slides
+
+Golab, Bijay and Özsu, *On concurrency control in sliding window queries over data streams* (2005), section 5.
+`sash bench paper2 --save` measures everything here and writes this page.
+
+A window of n sub-windows is updated every t. Groups of {GROUP} periodic queries (top-k lists and percentiles over the
+bandwidth of 1,000 addresses) scan all of it, again and again, at low priority: 40 queries at t = 1 s, 100 at t = 5 s.
+The number of packets in a sub-window varies up to ten times either way. Figures 12 to 14 add snapshot queries of high
+priority, {SNAPSHOTS_PER_UPDATE} per t at random times. One read runs at a time. The levels are `serial`,
+`window-serializable`, `latest-window-serializable` (Algorithm 1) and `ttu` (Algorithm 2).
+
+## In simulation
+
+Time is counted, the decisions are those of the scheduler that serves real windows. Each point is the average of
+{{repeats}} runs of {UPDATES} updates (the paper's runs are as long as the window). The costs are assumptions: a group takes {SCAN * 1000:g} ms for a sub-window of
+one second, {FIXED:.0%} of it whatever the packets, so that a full scan takes {SCAN * 100:g} t at t = 1 s and n = 100;
+from group to group {COSTS[0]:g} to {COSTS[1]:g} times as much; snapshot queries {SNAPSHOT:g} times, over a random
+length. Scheduling costs nothing in simulation; what it does cost, the runs in real time show.
+"""
+
+READING = """## How to read it
+
+- *Freshness* is the time from when the last update that an answer reflects fell due to when the answer was given (less
+  is better). The paper counts from the update itself; `serial` delays updates, and counting from the delayed one would
+  flatter it.
+- `serial` takes queries in the order in which they come, whatever their priority. Figure 12 also has a `serial` that
+  takes the most important one next, but still suspends nothing.
+- An aborted query starts again behind its equals. Aborts count among all attempts that ended.
+- `window-serializable` has the old copies that it needs; the others have none (`retain=0`).
+- What Algorithm 1 aborts hangs on the time of a full scan beside t, most of all where the two are about equal: a query
+  that starts again right after an update gets through before the next one if its scan takes less than t, and hardly ever
+  if it takes more. At t = 1 s, n = 100 it aborts, by the time of a scan: {scans}. Its curves are therefore not smooth
+  near n = 100, and its runs in real time, where a scan takes what the machine makes of it, differ the most. `ttu` does
+  not care: it aborts {ttu} there.
+"""
+
+
+def write(results: dict[str, Any]) -> Path:
+    """Write the page."""
+    parts = [INTRODUCTION.format(repeats=results["repeats"])]
+    parts += [
+        f"![{figure['title']}](figures/{figure['name']}.svg)\n\n{_series(figure)}" for figure in results["figures"]
+    ]
+    for title, key in (
+        ("## In real time", "real time"),
+        ("## In real time, with snapshot queries", "real time with snapshot queries"),
+    ):
+        if results[key]:
+            parts += [f"{title}\n", *(_run(run) for run in results[key])]
+    if results["on Spark"]:
+        parts += ["## On Spark, while a stream flows\n", *(_live(run) for run in results["on Spark"])]
+    held = "\n".join(f"| {claim['claim']} | {'yes' if claim['held'] else 'no'} |" for claim in results["claims"])
+    parts += [f"## What was to be shown\n\n| claim | held |\n|---|---|\n{held}\n", _reading(results)]
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    return PAGE
+
+
+def _reading(results: dict[str, Any]) -> str:
+    (found,) = (figure["series"] for figure in results["figures"] if figure["name"] == "paper2-scans")
+    scans = ", ".join(f"{y:.3g} % at {x:g} t" for x, y in found["latest-window-serializable"])
+    most = max(y for _, y in found["ttu"])
+    return READING.format(scans=scans, ttu="nothing" if most == 0 else f"{most:.3g} % at most")
+
+
+def _series(figure: dict[str, Any]) -> str:
+    columns = figure["series"]
+    by = "n" if figure["x"] == "sub-windows" else figure["x"]
+    lines = [
+        f"| {figure['title']} ({figure['y']}) by {by} | " + " | ".join(columns) + " |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    points = [dict(map(tuple, series)) for series in columns.values()]
+    lines += [f"| {x:g} | " + " | ".join(f"{line[x]:.3g}" for line in points) + " |" for x in points[0]]
+    return "\n".join(lines) + "\n"
+
+
+def _run(run: dict[str, Any]) -> str:
+    heading = (
+        f"n = {run['n']}, t = {run['t']:g} s, {run['packets']:,} packets in a usual sub-window (as many as make a scan of "
+        f"100 take {SCAN * 100:g} t on the machine), {run['seconds']:g} s per run, median of {run['repeats']}; times in "
+        "seconds.\n"
+    )
+    return _levels(heading, run)
+
+
+def _live(run: dict[str, Any]) -> str:
+    heading = (
+        f"{run['rate']:,} events/s flow into a window of 60 sub-windows of {run['every']} ms on a local session; 20 periodic "
+        f"queries scan all of it (WS, {run['reads']} reads) at priority 0, first for {run['seconds']:g} s alone (the "
+        "measures of Figures 8 to 11), then beside snapshot queries (those of Figures 12 to 14): "
+        f"{run['snapshots']} counts by key over all of it at priority 10, one after the other. Medians; times in seconds; "
+        "freshness counts from the update.\n"
+    )
+    return _levels(heading, run)
+
+
+def _levels(heading: str, run: dict[str, Any]) -> str:
+    measures = list(run["levels"]["ttu"])
+    lines = [
+        heading,
+        "| level | " + " | ".join(measures) + " |",
+        "|---" * (len(measures) + 1) + "|",
+    ]
+    lines += [
+        f"| {name} | " + " | ".join(f"{level[measure]:.3g}" for measure in measures) + " |"
+        for name, level in run["levels"].items()
+    ]
+    return "\n".join(lines) + "\n"

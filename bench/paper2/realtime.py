@@ -1,0 +1,169 @@
+"""Paper 2's workload in real time: threads scan packets in memory while another thread slides the window."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+
+from bench.paper2.packets import Packets, answer, packets, packets_per_scan, passes_of, scan
+from bench.paper2.workload import GROUP, SCAN, rates
+from sash.errors import CancelledError
+from sash.window_store.scheduling.isolation import Isolation
+from sash.window_store.scheduling.levels import LEVELS
+from sash.window_store.scheduling.reader import Read, Request
+from sash.window_store.scheduling.runner import Runner
+from sash.window_store.scheduling.running import Answer, Running
+from sash.window_store.scheduling.scheduler import Scheduler
+
+QUERIES = 40
+SNAPSHOTS_PER_UPDATE = 1
+
+
+@dataclass
+class Run:
+    """One run of a window at a level: its queries' ends, and when updates fell due."""
+
+    n: int
+    t: float
+    level: Isolation
+    windows: list[Packets]
+    snapshots: bool = False
+    runner: Runner = field(default_factory=lambda: Runner(parallel=1, capacity=10_000))
+    due: dict[int, float] = field(default_factory=dict)
+    periodic: list[Running] = field(default_factory=list)
+    asked: list[Running] = field(default_factory=list)
+    idle: list[int] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.scheduler = Scheduler(self.n, self.n - 1, isolation=self.level, retain=0 if self.level.follows else self.n)
+
+    def go(self, seconds: float, seed: int) -> dict[str, Any]:
+        """Slide the window for so long, then stop, and say what was measured."""
+        rng = random.Random(seed)
+        self.started = self.due[self.n - 1] = time.monotonic()
+        processor = time.process_time()
+        for group in range(QUERIES // GROUP):
+            self._submit(group)
+        clients = threading.Thread(target=self._ask, args=(rng, seconds))
+        if self.snapshots:
+            clients.start()
+        pause = threading.Event()
+        for number in range(self.n, self.n + int(seconds / self.t)):
+            self.due[number] = self.started + (number - self.n + 1) * self.t
+            pause.wait(max(0.0, self.due[number] - time.monotonic()))
+            self.scheduler.update()
+            self._resume()
+        if self.snapshots:
+            clients.join()
+        restarts = sum(reader.restarts for reader in self.scheduler.readers)
+        self.runner.close()
+        return self._measures(restarts, time.process_time() - processor)
+
+    def _read(self, passes: int) -> Callable[[Read], Any]:
+        return lambda read: scan(self.windows[read.version % len(self.windows)], passes)
+
+    def _submit(self, group: int) -> None:
+        def then(running: Running) -> None:
+            if running.answer is None:
+                return
+            answer(running.answer.partials)
+            with self.lock:
+                self.periodic.append(running)
+                fresh = self.scheduler.latest > running.answer.commit.as_of
+                if not fresh:
+                    self.idle.append(group)
+            if fresh:
+                self._submit(group)
+
+        try:
+            self.runner.submit(self.scheduler, Request(self.n), self._read(passes_of(group)), then=then)
+        except CancelledError:
+            return  # the run is over
+
+    def _resume(self) -> None:
+        with self.lock:
+            idle, self.idle = self.idle, []
+        for group in idle:
+            self._submit(group)
+
+    def _ask(self, rng: random.Random, seconds: float) -> None:
+        pause = threading.Event()
+        while time.monotonic() < self.started + seconds:
+            pause.wait(rng.expovariate(SNAPSHOTS_PER_UPDATE / self.t))
+            self.asked.append(
+                self.runner.submit(self.scheduler, Request(rng.randint(1, self.n)), self._read(1), priority=10)
+            )
+
+    def _measures(self, restarts: int, processor: float) -> dict[str, Any]:
+        answers = [running.answer for running in self.periodic if running.answer is not None]
+        snapshots = [running.answer for running in self.asked if running.answer is not None]
+        aborts = restarts + sum(given.restarts for given in (*answers, *snapshots))
+        last = max((given.committed for given in answers), default=self.started + 1.0)
+        measures = {
+            "aborted": aborts / max(1, aborts + len(answers) + len(snapshots)),
+            "throughput": len(answers) / (last - self.started),
+            "processor time": processor / max(1, len(answers) + len(snapshots)),
+            "freshness": fmean(self._ages(answers) or [inf]),
+            "freshness across an update": fmean(
+                self._ages([given for given in answers if self._crossed(given)]) or [inf]
+            ),
+        }
+        if snapshots:
+            measures["response"] = fmean(given.committed - given.submitted for given in snapshots)
+            measures["snapshot freshness"] = fmean(self._ages(snapshots))
+        return measures
+
+    def _crossed(self, given: Answer) -> bool:
+        """Whether an update fell due between a query's first read and its answer."""
+        began, committed = ((at - self.started) // self.t for at in (given.began, given.committed))
+        return committed > began
+
+    def _ages(self, answers: list[Answer]) -> list[float]:
+        return [given.committed - self.due[given.commit.as_of] for given in answers]
+
+
+def generated(n: int, count: int, seed: int) -> list[Packets]:
+    """Sub-windows for two windows; later versions take them again from the start."""
+    rng = np.random.default_rng(seed)
+    return [packets(rng, max(1, round(rate * count))) for rate in rates(random.Random(seed), 2 * n)]
+
+
+def calibrated(n: int, t: float) -> int:
+    """How many packets a sub-window must have for a hundred of them to take as long as the simulation says."""
+    wanted = SCAN * t
+    count = packets_per_scan(wanted)
+    for _ in range(2):
+        run = Run(n, t, LEVELS["serial"], generated(n, count, 0)).go(max(2.0, 10 * t), 0)
+        count = max(10, round(count * wanted * n * run["throughput"]))
+    return count
+
+
+def realtime(
+    n: int, t: float, seconds: float, repeats: int, *, snapshots: bool, progress: Callable[[str], None]
+) -> dict[str, Any]:
+    """The medians of each level, over runs that take turns; throughput also beside that of `serial`, run by run."""
+    count = calibrated(n, t)
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in LEVELS}
+    for repeat in range(repeats):
+        windows = generated(n, count, repeat)
+        for name, level in LEVELS.items():
+            progress(f"n = {n}, run {repeat + 1} of {repeats}: {name}{', with snapshot queries' if snapshots else ''}")
+            runs[name].append(Run(n, t, level, windows, snapshots).go(seconds, repeat))
+    levels: dict[str, dict[str, float]] = {}
+    for name, measured in runs.items():
+        levels[name] = {key: median(run[key] for run in measured) for key in measured[0]}
+        levels[name]["aborted at most"] = max(run["aborted"] for run in measured)
+        for key in ("throughput", "processor time"):
+            levels[name][f"{key} of serial"] = median(
+                run[key] / serial[key] for run, serial in zip(measured, runs["serial"], strict=True)
+            )
+    return {"n": n, "t": t, "seconds": seconds, "repeats": repeats, "packets": count, "levels": levels}

@@ -1,0 +1,103 @@
+"""Figures 8 to 14 of paper 2 in simulation: windows of 10 to 100 sub-windows, at every level of isolation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from bench.figures import Figure
+from bench.paper2.simulation import Measures, Periodic, Snapshot, simulate
+from bench.paper2.workload import workload
+from sash.window_store.scheduling.isolation import Isolation
+from sash.window_store.scheduling.levels import LEVELS
+from sash.window_store.scheduling.serial import Serial
+
+#: seconds between updates, and the number of periodic queries there
+SETTINGS = ((1.0, 40), (5.0, 100))
+MIXED = SETTINGS[1]
+ABORTING = ("latest-window-serializable", "ttu")
+LONGEST = 100
+SCANS = (0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.8)
+"""Times of a full scan, in units of t."""
+
+
+class SerialByPriority(Serial):
+    """Serial, but the most important of those that wait is next; still nothing is suspended."""
+
+    name = "serial, most important next"
+    suspends = True
+
+
+Runs = dict[tuple[str, float, int], list[Measures]]
+Measure = Callable[[Measures], float]
+
+
+def sweep(
+    sizes: Sequence[int],
+    settings: Sequence[tuple[float, int]],
+    levels: Sequence[Isolation],
+    repeats: int,
+    *,
+    snapshots: bool,
+    progress: Callable[[str], None],
+) -> Runs:
+    """All runs of a workload, by level, t and n; every level gets the same workloads."""
+    runs: Runs = {}
+    for t, queries in settings:
+        for n in sizes:
+            progress(f"simulating t = {t:g} s, n = {n}{', with snapshot queries' if snapshots else ''}")
+            for seed in range(repeats):
+                load = workload(n, t, queries, seed, snapshots=snapshots)
+                for level in levels:
+                    kept = 0 if level.follows else n
+                    runs.setdefault((level.name, t, n), []).append(simulate(load, level, retain=kept))
+    return runs
+
+
+def sensitivity(repeats: int, progress: Callable[[str], None]) -> Figure:
+    """Aborts at t = 1 s, n = 100 as a full scan takes longer or shorter than the time between two updates."""
+    t, queries = SETTINGS[0]
+    progress(f"simulating scans around t, n = {LONGEST}")
+    series: dict[str, list[tuple[float, float]]] = {}
+    for length in SCANS:
+        loads = [workload(LONGEST, t, queries, seed, scan=length * t / LONGEST) for seed in range(repeats)]
+        for name in ABORTING:
+            share = fmean(simulate(load, LEVELS[name]).aborted_share for load in loads)
+            series.setdefault(name, []).append((length, 100 * share))
+    return Figure("paper2-scans", "Aborted queries by the time of a full scan", "scan / t", "%", series)
+
+
+def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None]) -> list[Figure]:
+    """The figures, each point the average over the repeats."""
+    levels = list(LEVELS.values())
+    periodic = sweep(sizes, SETTINGS, levels, repeats, snapshots=False, progress=progress)
+    mixed = sweep(sizes, (MIXED,), [*levels, SerialByPriority()], repeats, snapshots=True, progress=progress)
+    names = [level.name for level in levels]
+    by_t = [t for t, _ in SETTINGS]
+    mixed_t = [MIXED[0]]
+
+    def figure(
+        number: int, title: str, unit: str, runs: Runs, shown: Sequence[str], ts: Sequence[float], measure: Measure
+    ) -> Figure:
+        series = {
+            f"{name}, t = {t:g} s" if len(ts) > 1 else name: [
+                (n, fmean(measure(run) for run in runs[name, t, n])) for n in sizes
+            ]
+            for t in ts
+            for name in shown
+        }
+        return Figure(f"paper2-fig{number}", title, "sub-windows", unit, series)
+
+    return [
+        figure(8, "Aborted queries", "%", periodic, ABORTING, by_t, lambda run: 100 * run.aborted_share),
+        figure(9, "Freshness", "seconds", periodic, names, by_t, lambda run: run.freshness(Periodic)),
+        figure(10, "Time between executions", "seconds", periodic, names, by_t, lambda run: run.inter_execution),
+        figure(11, "Throughput", "queries/s", periodic, names, by_t, lambda run: run.throughput),
+        figure(12, "Response time of snapshot queries", "seconds", mixed,
+               [*names, SerialByPriority.name], mixed_t, lambda run: run.response),
+        figure(13, "Freshness of snapshot queries", "seconds", mixed, names, mixed_t,
+               lambda run: run.freshness(Snapshot)),
+        figure(14, "Freshness of periodic queries beside snapshot queries", "seconds", mixed, names, mixed_t,
+               lambda run: run.freshness(Periodic)),
+        sensitivity(repeats, progress),
+    ]  # fmt: skip

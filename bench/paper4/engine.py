@@ -1,0 +1,131 @@
+"""How fast the whole engine is on Table 5's streams: SQL in, every change out, in one process and on Spark."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.paper4.experiments import BUCKETS, PAPER, form_and_tau
+from bench.paper4.operator import plans
+from bench.paper4.streams import TABLE_5
+from bench.runs import scratch, timing
+from sash.cli.catalog import declared
+from sash.engine import Engine
+from sash.physical.nodes import Operation, Physical, PhysicalPlan
+from sash.plan.options import Options
+from sash.planning import Planned, plan_query
+from sash.runtime.local import LocalRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "ts BIGINT, k BIGINT"
+_NAMES = ("s1", "s2", "s3", "s4")
+_FILLING = 2
+"""Batches that are not measured: the windows fill, and code is loaded."""
+
+
+def query() -> str:
+    """The join of Table 5's streams; a tick is a microsecond."""
+    windows = [f"{name} [RANGE {length} MICROSECONDS]" for name, length in zip(_NAMES, TABLE_5.lengths, strict=True)]
+    equal = " AND ".join(f"{one}.k = {other}.k" for one, other in itertools.pairwise(_NAMES))
+    return f"SELECT {', '.join(f'{name}.ts AS t{name[1:]}' for name in _NAMES)} FROM {', '.join(windows)} WHERE {equal}"
+
+
+def planned(name: str, which: str, shards: int) -> Planned:
+    """The query in a form of Table 8, its order pinned to the best or the worst."""
+    form, tau = form_and_tau(name)
+    order = plans(TABLE_5, tau)[0 if which == "best" else 1]
+    options = Options(join=form, tau=None if tau is None else round(tau * TABLE_5.unit))
+    made = plan_query(
+        query(), declared([f"{stream}({SCHEMA})" for stream in _NAMES], []), shards=shards, options=options
+    )
+    return replace(made, physical=_pinned(made.physical, tuple(number - 1 for number in order)))
+
+
+def _pinned(plan: PhysicalPlan, order: tuple[int, ...]) -> PhysicalPlan:
+    def pin(node: Physical) -> Physical:
+        if not isinstance(node, Operation):
+            return node
+        arguments = node.arguments
+        if node.operator == "MultiJoin":
+            arguments = {"plan": arguments["plan"].pinned_to(order, (BUCKETS,) * len(order))}
+        return replace(node, arguments=arguments, inputs=tuple(pin(child) for child in node.inputs))
+
+    return replace(plan, stages=tuple(replace(stage, root=pin(stage.root)) for stage in plan.stages))
+
+
+def local_rates(rows: int, batches: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Rows a second in one process, results made into rows and every change given."""
+    results = []
+    for name in PAPER:
+        entry: dict[str, Any] = {"form": name}
+        for which in ("best", "worst"):
+            tell(f"the engine in one process: {name}, {which} plan")
+            run = LocalRun(planned(name, which, 1).physical, {})
+            taken, seconds, changes = 0, 0.0, 0
+            sizes = [TABLE_5.filling, *[rows] * batches]
+            for clock, given in TABLE_5.batches(sizes, seed=1):
+                begun = time.perf_counter()
+                named = {
+                    stream: replace(part, columns=(pa.array(part.ts), *part.columns))
+                    for stream, part in zip(_NAMES, given, strict=True)
+                }
+                made = run.advance(named, dict.fromkeys(_NAMES, clock))
+                if clock > TABLE_5.filling:
+                    seconds += time.perf_counter() - begun
+                    taken += rows
+                    changes += len(made)
+            entry[f"{which}_per_s"] = round(taken / seconds)
+            entry["changes_per_row"] = round(changes / taken, 1)
+        results.append(entry)
+    return results
+
+
+def spark_rates(spark: SparkSession, rows: int, batches: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Rows a second on Spark, every change unpacked and handed to the noop sink."""
+    results = []
+    with scratch() as place:
+        tell("writing files for Spark")
+        _write(place, [max(rows, TABLE_5.filling), *[rows] * (_FILLING - 1 + batches)])
+        for name in PAPER:
+            entry: dict[str, Any] = {"form": name}
+            for which in ("best", "worst"):
+                tell(f"the engine on Spark: {name}, {which} plan")
+                entry[f"{which}_per_s"] = round(_on_spark(spark, place, name, which, rows))
+            results.append(entry)
+    return results
+
+
+def _on_spark(spark: SparkSession, place: Path, name: str, which: str, rows: int) -> float:
+    engine = Engine(spark)
+    for stream in _NAMES:
+        source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(place / stream))
+        engine.stream(stream, source)
+    form, tau = form_and_tau(name)
+    made = engine.sql(query(), join=form, tau=None if tau is None else f"{round(tau * TABLE_5.unit)} microseconds")
+    running = replace(made, planned=planned(name, which, engine.shards)).start("noop", mode="changes")
+    try:
+        running.process_all()
+        return rows / median(timing(running.query).steady(_FILLING))
+    finally:
+        running.stop()
+
+
+def _write(place: Path, sizes: list[int]) -> None:
+    """One file per batch and stream; Spark reads them in the order of their times."""
+    for number, (_, given) in enumerate(TABLE_5.batches(sizes, seed=1)):
+        for stream, part in zip(_NAMES, given, strict=True):
+            path = place / stream / f"{number:05d}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.table({"ts": pa.array(part.ts), "k": part.columns[0]}), path)
+            os.utime(path, (1_700_000_000 + number,) * 2)

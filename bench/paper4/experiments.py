@@ -1,0 +1,146 @@
+"""Paper 4's experiments on the operator: Table 8 and Figures 2, 3 and 4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bench.figures import Figure
+from bench.paper4.operator import Setting, Speed, first, measure, plans
+from bench.paper4.streams import TABLE_5, alike
+from sash.optimizer.cost import eager_cost, lazy_cost, naive_cost
+from sash.optimizer.join_order import choose_orders
+
+Tell = Callable[[str], None]
+
+PAPER: dict[str, tuple[int, int]] = {
+    "eager-nlj": (1614, 333),
+    "lazy-nlj 5": (1446, 296),
+    "lazy-nlj 10": (1332, 274),
+    "eager-hash": (11540, 2524),
+    "lazy-hash 5": (8420, 2041),
+    "lazy-hash 10": (7947, 1848),
+}
+"""Tuples a second of the best and of the worst plan in Table 8, by form and tau."""
+
+BUCKETS = 5
+_TAUS = (1, 2, 5, 10, 15, 20, 30, 40, 50)
+
+
+def form_and_tau(name: str) -> tuple[str, float | None]:
+    """What a row of Table 8 is of."""
+    form, *tau = name.split()
+    return form, float(tau[0]) if tau else None
+
+
+def table_8(rows: int, repeats: int, tell: Tell) -> list[dict[str, Any]]:
+    """The highest rates of the best and of the worst plan, with five buckets per hash table."""
+    results = []
+    for name, (paper_best, paper_worst) in PAPER.items():
+        form, tau = form_and_tau(name)
+        buckets = (BUCKETS if "hash" in form else 1,) * len(TABLE_5.rates)
+        speeds: list[Speed] = []
+        for which, order in zip(("best", "worst"), plans(TABLE_5, tau), strict=True):
+            tell(f"Table 8: {name}, {which} plan")
+            share = 1 if "hash" in form else BUCKETS
+            speeds.append(measure(TABLE_5, Setting(first(order, 4), buckets, tau), rows // share, repeats))
+        best, worst = speeds
+        results.append(
+            {
+                "form": name,
+                "best_per_s": round(best.rate),
+                "worst_per_s": round(worst.rate),
+                "ratio": round(best.rate / worst.rate, 2),
+                "best_probes": round(best.probes, 1),
+                "worst_probes": round(worst.probes, 1),
+                "results_per_row": round(best.results, 2),
+                "paper_best_per_s": paper_best,
+                "paper_worst_per_s": paper_worst,
+                "paper_ratio": round(paper_best / paper_worst, 2),
+            }
+        )
+    tell("Table 8: a list for every key")
+    exact = measure(TABLE_5, Setting(first(plans(TABLE_5, None)[0], 4), None), rows, repeats)
+    results.append(
+        {"form": "eager-hash, a list per key", "best_per_s": round(exact.rate), "best_probes": round(exact.probes, 1)}
+    )
+    return results
+
+
+def figure_2(rows: int, most: int, tell: Tell) -> Figure:
+    """Rows looked at per unit of time by the naive and by the eager join, by number of windows."""
+    lines: dict[str, list[tuple[float, float]]] = {
+        "multi-way": [],
+        "naive": [],
+        "multi-way, model": [],
+        "naive, model": [],
+    }
+    for count in range(2, most + 1):
+        tell(f"Fig 2: {count} windows")
+        streams = alike(count)
+        order = tuple(range(1, count + 1))
+        same = tuple(range(count))
+        for name, orders in (("multi-way", first(order, count)), ("naive", (same,) * count)):
+            speed = measure(streams, Setting(orders, (1,) * count), rows)
+            lines[name].append((count, round(speed.probes * streams.unit)))
+        lines["multi-way, model"].append((count, round(eager_cost(order, *streams.figures))))
+        lines["naive, model"].append((count, round(naive_cost(order, *streams.figures))))
+    return Figure(
+        "paper4-fig2", "Fig 2: scaling with the number of windows", "windows", "rows looked at per unit", lines
+    )
+
+
+def figure_3(rows: int, fast: int, tell: Tell) -> Figure:
+    """Rows looked at per unit of time by the lazy joins, each in its best orders, by tau."""
+    streams = alike(4, fast)
+    names = ("naive", "lazy", "general")
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in (*names, *(f"{name}, model" for name in names))}
+    for tau in _TAUS:
+        tell(f"Fig 3, last stream {fast} times as fast: tau {tau}")
+        fixed, shared = plans(streams, tau, naive=True)[0], plans(streams, tau)[0]
+        own = choose_orders(*streams.figures, tau=tau)
+        naive = tuple(number - 1 for number in fixed)
+        general = tuple(tuple(number - 1 for number in order) for order in own.orders)
+        lines["naive, model"].append((tau, round(naive_cost(fixed, *streams.figures, tau=tau))))
+        lines["lazy, model"].append((tau, round(lazy_cost(shared, *streams.figures, tau))))
+        lines["general, model"].append((tau, round(own.cost)))
+        for name, orders in (
+            ("naive", (naive,) * 4),
+            ("lazy", first(shared, 4)),
+            ("general", general),
+        ):
+            speed = measure(streams, Setting(orders, (1,) * 4, tau), rows)
+            lines[name].append((tau, round(speed.probes * streams.unit)))
+    part = "a" if fast == 1 else "b"
+    title = f"Fig 3({part}): naive, lazy and general joins"
+    return Figure(f"paper4-fig3{part}", title, "tau", "rows looked at per unit", lines)
+
+
+def figure_4a(rows: int, repeats: int, tell: Tell) -> Figure:
+    """The highest rate by tau and number of buckets."""
+    streams = alike(4)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for name, buckets in (("NLJ", 1), ("HASH2", 2), ("HASH10", 10), ("HASH30", 30)):
+        lines[name] = []
+        for tau in _TAUS:
+            tell(f"Fig 4(a): {name}, tau {tau}")
+            setting = Setting(first((1, 2, 3, 4), 4), (buckets,) * 4, tau)
+            lines[name].append((tau, round(measure(streams, setting, rows, repeats).rate)))
+    return Figure("paper4-fig4a", "Fig 4(a): re-execution interval and hash sizes", "tau", "tuples/s", lines)
+
+
+def figure_4b(rows: int, repeats: int, tell: Tell) -> Figure:
+    """The highest rate by how many buckets the three slow streams have of those there are; tau is 5."""
+    streams = alike(4, fast=50)
+    lines: dict[str, list[tuple[float, float]]] = {"equal": [], "1 to slow": [], "5 to slow": [], "10 to slow": []}
+    order = plans(streams, 5)[0]
+    for mean in (2, 4, 6, 8, 10, 12, 14):
+        for name, line in lines.items():
+            slow = mean if name == "equal" else int(name.split()[0])
+            fast = 4 * mean - 3 * slow
+            if fast < slow:
+                continue
+            tell(f"Fig 4(b): {name}, {mean} buckets on average")
+            setting = Setting(first(order, 4), (slow, slow, slow, fast), 5)
+            line.append((mean, round(measure(streams, setting, rows, repeats).rate)))
+    return Figure("paper4-fig4b", "Fig 4(b): buckets to slow and fast streams", "buckets per window", "tuples/s", lines)

@@ -1,0 +1,117 @@
+"""Calendar or negative tuples above a negation: both ways kept throughout, and the one that is chosen (paper 5, 5.3.2).
+
+A join above an anti join or an EXCEPT ALL (which the optimizer is kept from putting above it), whose right side matches few
+rows or many: the more it matches, the more rows end prematurely.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sash.physical.nodes import Operation, Physical, PhysicalPlan
+from sash.plan.catalog import Catalog, StreamEntry
+from sash.plan.options import Options
+from sash.planning import plan_query
+from sash.rows import parse_schema
+from sash.runtime.local import LocalRun
+from sash.state.changes import FOREVER, ChangeBatch
+
+NEGATIONS = {
+    "anti join": (
+        "SELECT t.src, t.dst, c.dst AS other FROM (SELECT a.src, a.dst FROM link1 [RANGE {w} MILLISECONDS] AS a "
+        "LEFT ANTI JOIN link2 [RANGE {m} MILLISECONDS] AS b ON a.src = b.src) AS t "
+        "JOIN link3 [RANGE {w} MILLISECONDS] AS c ON t.src = c.src"
+    ),
+    "EXCEPT ALL": (
+        "SELECT t.src, c.dst AS other FROM (SELECT src FROM link1 [RANGE {w} MILLISECONDS] "
+        "EXCEPT ALL SELECT src FROM link2 [RANGE {m} MILLISECONDS]) AS t "
+        "JOIN link3 [RANGE {w} MILLISECONDS] AS c ON t.src = c.src"
+    ),
+}
+MATCHES = {"anti join": (0.0, 0.02, 0.1, 0.5), "EXCEPT ALL": (0.0, 0.1, 0.5, 2.0)}
+"""Rows of the right side for each of the left: to an anti join one takes all rows of its source, to EXCEPT ALL one."""
+
+PARTITIONS = 1024
+_SCHEMA = parse_schema("ts BIGINT, src BIGINT, dst BIGINT")
+_ROWS_PER_SOURCE = 5
+_BATCH = 5_000
+
+Rows = dict[str, ChangeBatch]
+
+
+def measure_ends(window: int, rows: int, matches: Mapping[str, Sequence[float]] = MATCHES) -> list[dict[str, Any]]:
+    """Windows of so many rows, then so many rows more, measured: milliseconds per 1,000 rows both ways and by choice."""
+    catalog = Catalog({name: StreamEntry(name, _SCHEMA, "ts") for name in ("link1", "link2", "link3")})
+    measured = []
+    for name, shares in matches.items():
+        text = NEGATIONS[name].format(w=window, m=max(1, window // 200))
+        options = Options(partitions=PARTITIONS)
+        plan = plan_query(text, catalog, {"pull_up_negation"}, shards=1, options=options).physical
+        measured += [{"negation": name, **_measure(plan, window, rows, share)} for share in shares]
+    return measured
+
+
+def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict[str, Any]:
+    runs = {
+        "calendar": LocalRun(_kept(plan, 0.0), {}),
+        "negative tuples": LocalRun(_kept(plan, float(FOREVER)), {}),
+        "chosen": LocalRun(plan, {}),
+    }
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    changes = dict.fromkeys(runs, 0)
+    for turn, (given, clock) in enumerate(_batches(window, rows, matches)):
+        clocks = dict.fromkeys(given, clock)
+        names = list(runs)
+        for name in names[turn % 3 :] + names[: turn % 3]:
+            before = time.process_time()
+            changes[name] += len(runs[name].advance(given, clocks))
+            if clock > 1_000 * window:
+                times[name].append(time.process_time() - before)
+    (negation,) = [seen for name, seen in runs["chosen"].counts.items() if name.endswith(("SemiJoin", "ExceptAll"))]
+    handed = {
+        name: next(seen.taken for operator, seen in run.counts.items() if operator.endswith(".Join"))
+        for name, run in runs.items()
+    }
+    return {
+        "matches": matches,
+        "premature": round(negation.premature / max(1, negation.given - negation.given_negative), 4),
+        "ms_per_1000": {name: round(1e6 * median(taken) / _BATCH, 4) for name, taken in times.items()},
+        "handed_over": handed,
+        "changes": changes,
+        "state_bytes": {name: sum(run.stage_bytes.values()) for name, run in runs.items()},
+        "in_force": ", ".join(negation.in_force[0]),
+    }
+
+
+def _kept(plan: PhysicalPlan, share: float) -> PhysicalPlan:
+    """The plan with every negation's ends told one way throughout: as for this share of premature ones."""
+
+    def fixed(node: Physical) -> Physical:
+        if not isinstance(node, Operation):
+            return node
+        arguments = dict(node.arguments)
+        if "ends" in arguments:
+            arguments["ends"] = replace(arguments["ends"], share=share, fixed=True)
+        return replace(node, inputs=tuple(fixed(child) for child in node.inputs), arguments=arguments)
+
+    return replace(plan, stages=tuple(replace(stage, root=fixed(stage.root)) for stage in plan.stages))
+
+
+def _batches(window: int, rows: int, matches: float) -> Iterator[tuple[Rows, int]]:
+    """A row of link1 per millisecond, fewer of the others, and the clock after each batch."""
+    random = np.random.default_rng(5)
+    sources = max(1, window // _ROWS_PER_SOURCE)
+    for start in range(0, window + rows, _BATCH):
+        given = {}
+        for name, count in (("link1", _BATCH), ("link2", int(_BATCH * matches)), ("link3", _BATCH // 20)):
+            ts = np.sort(random.integers(1_000 * start, 1_000 * (start + _BATCH), count))
+            columns = (pa.array(ts), *(pa.array(random.integers(0, most, count)) for most in (sources, 1_000)))
+            given[name] = ChangeBatch.stamped(ts, np.full(count, FOREVER), columns)
+        yield given, 1_000 * (start + _BATCH)

@@ -1,0 +1,179 @@
+"""Paper 1's workload in simulation: its five queries over made-up sales, strategy by strategy, with measured service times.
+
+Inter-arrival times are exponential; items are so many that a sale of one stream finds its item in the other's window
+with the probability that the paper sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.options import Options
+from sash.planning import Planned, plan_query
+from sash.rows import parse_schema
+from sash.runtime.legs import static_tables
+from sash.runtime.local import LocalRun
+from sash.runtime.shard import Counts
+from sash.state.changes import FOREVER, ChangeBatch
+from sash.testing.simulation import Feed, Pace, Simulation
+
+SECOND = 1_000_000
+_SALES = parse_schema("ts BIGINT, store_id BIGINT, item_id BIGINT, price BIGINT")
+PRICES = 1000
+STORES = 100
+_JOIN_SELECTIVITY = 0.6
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A query of Table 1 under one load: `rate` sales per second and stream, `window` and `length` of the run in seconds."""
+
+    query: str
+    rate: float
+    window: int = 20
+    length: int = 60
+    selectivity: float = 0.25
+    streams: int = 2
+    seed: int = 0
+
+    @property
+    def items(self) -> int:
+        """So many that 0.6 of one stream's sales match the other's window (Q2), all equally likely."""
+        return max(10, round(self.rate * self.window / -log(1 - _JOIN_SELECTIVITY)))
+
+    @property
+    def sql(self) -> str:
+        """The query, its thresholds set for the selectivity."""
+        window = f"WINDOW {self.window} SECONDS"
+        price = round(PRICES * (1 - self.selectivity))
+        match self.query:
+            case "q1":
+                return f"SELECT SUM(s.price) AS total FROM sales1 AS s WHERE s.price >= {price} {window}"
+            case "q2":
+                names = [f"s{number}" for number in range(1, self.streams + 1)]
+                sources = ", ".join(f"sales{number} AS s{number}" for number in range(1, self.streams + 1))
+                equal = " AND ".join(f"s1.item_id = {name}.item_id" for name in names[1:])
+                return f"SELECT DISTINCT s1.item_id FROM {sources} WHERE {equal} AND s1.price >= {price} {window}"
+            case "q3":
+                return (
+                    "SELECT COUNT(DISTINCT s.store_id) AS n FROM sales1 AS s, favorite_items AS f "
+                    f"WHERE s.item_id = f.item_id {window}"
+                )
+            case "q4":
+                return (
+                    "SELECT s.item_id, SUM(s.price) AS total FROM favorite_items AS fi, sales1 AS s, favorite_stores AS fs "
+                    f"WHERE fi.item_id = s.item_id AND s.store_id = fs.store_id GROUP BY s.item_id {window}"
+                )
+            case _:
+                return (
+                    "SELECT s.item_id, SUM(s.price) AS total FROM favorite_items AS f, (SELECT item_id, price FROM sales1 "
+                    "MINUS SELECT item_id, price FROM sales2) AS s WHERE f.item_id = s.item_id GROUP BY s.item_id "
+                    f"{window}"
+                )
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [f"sales{number}" for number in range(1, self.streams + 1)]
+
+    def simulate(self, strategy: str, pace: Pace | None = None) -> Run:
+        """Run it, in simulated time; with the service times that a first run measures, unless others are given."""
+        planned = self._planned(strategy)
+        tables = static_tables(planned.physical, self.relations)
+        feeds = {name: Feed(self._rows(number)) for number, name in enumerate(self._names) if name in planned.streams}
+        until = self.length * SECOND
+        if pace is None:
+            measured = Simulation(planned.physical, tables, feeds).run(until)
+            pace = Pace(service=measured.service)
+        done = Simulation(planned.physical, tables, feeds, pace).run(until)
+        full = done.changes.ts >= self.window * SECOND
+        said = done.released < FOREVER
+        delays = (done.released - done.changes.ts)[full & said] / SECOND
+        return Run(delays, int((full & ~said).sum()), done.counts, done.switches)
+
+    def throughput(self, strategy: str) -> float:
+        """Changes per second of the local runtime, in micro-batches of a second."""
+        planned = self._planned(strategy)
+        feeds = {name: self._rows(number) for number, name in enumerate(self._names) if name in planned.streams}
+        run = LocalRun(planned.physical, static_tables(planned.physical, self.relations))
+        seconds, changes = 0.0, 0
+        for second in range(self.length):
+            start, end = second * SECOND, (second + 1) * SECOND
+            rows = {name: _between(batch, start, end) for name, batch in feeds.items()}
+            begun = perf_counter()
+            given = run.advance(rows, dict.fromkeys(feeds, end))
+            if second >= 2 * self.window:
+                seconds += perf_counter() - begun
+                changes += len(given)
+        return changes / seconds
+
+    def _planned(self, strategy: str) -> Planned:
+        """The paper's own pipelines: joins of two, and DISTINCT where it is written."""
+        catalog = Catalog(
+            {name: StreamEntry(name, _SALES, "ts") for name in self._names},
+            {
+                "favorite_items": RelationEntry("favorite_items", parse_schema("item_id BIGINT")),
+                "favorite_stores": RelationEntry("favorite_stores", parse_schema("store_id BIGINT")),
+            },
+        )
+        options = Options(strategy, join="binary")
+        disabled = {"push_distinct_below_join", "order_joins", "pull_up_negation", "push_down_negation"}
+        return plan_query(self.sql, catalog, disabled, shards=1, options=options)
+
+    @property
+    def relations(self) -> dict[str, pa.Table]:
+        """The favourites, of as many rows as the paper's selectivities ask for."""
+        share = 0.1**0.5 if self.query == "q4" else 0.1
+        return {
+            "favorite_items": pa.table({"item_id": range(max(1, round(share * self.items)))}),
+            "favorite_stores": pa.table({"store_id": range(round(share * STORES))}),
+        }
+
+    def _rows(self, stream: int) -> ChangeBatch:
+        random = np.random.default_rng([self.seed, stream])
+        count = int(1.2 * self.rate * self.length) + 50
+        ts = np.cumsum(random.exponential(SECOND / self.rate, count)).astype(np.int64)
+        ts = ts[ts <= self.length * SECOND]
+        count = len(ts)
+        columns = (
+            pa.array(ts),
+            pa.array(random.integers(0, STORES, count)),
+            pa.array(random.integers(0, self.items, count)),
+            pa.array(random.integers(0, PRICES, count)),
+        )
+        return ChangeBatch(ts, np.full(count, FOREVER), np.ones(count, np.int8), columns)
+
+
+def _between(batch: ChangeBatch, start: int, end: int) -> ChangeBatch:
+    first, last = (int(np.searchsorted(batch.ts, at, side="left")) for at in (start, end))
+    return batch.slice(first, last)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The output delays of the changes, in seconds, once the window is full; how many were never released; and counts."""
+
+    delays: np.ndarray[tuple[int], np.dtype[np.float64]]
+    unsaid: int
+    counts: Mapping[str, Counts]
+    switches: Mapping[str, int]
+
+    @property
+    def average(self) -> float:
+        return float(self.delays.mean()) if len(self.delays) else 0.0
+
+    @property
+    def longest(self) -> float:
+        return float(self.delays.max()) if len(self.delays) else 0.0
+
+    @property
+    def work(self) -> int:
+        """Rows and time messages that reached all operators together."""
+        return sum(seen.taken + seen.messages for name, seen in self.counts.items() if not name.startswith("leg"))

@@ -1,0 +1,118 @@
+"""Runs of streaming queries over files: Sash's, the limit's, and the row-by-row baseline's, timed by their batches."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.data import SCHEMA
+from sash.cli.catalog import declared
+from sash.engine import Engine
+from sash.planning import plan_query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The time of every batch, in seconds, from the first on."""
+
+    seconds: tuple[float, ...]
+
+    def steady(self, skipped: int) -> tuple[float, ...]:
+        """The batches after those that start up and fill the window."""
+        return self.seconds[skipped:]
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory that is gone afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="sash-bench-"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def file_stream(spark: SparkSession, directory: Path) -> DataFrame:
+    """The files of a directory as a stream, one per batch, oldest first."""
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(directory))
+
+
+def run_limit(spark: SparkSession, sql: str, streams: Mapping[str, Path], relations: Mapping[str, DataFrame]) -> Timing:
+    """Spark's own scan, filters and joins with tables, the hand-over to Python and back, and nothing else."""
+    for name, directory in streams.items():
+        file_stream(spark, directory).createOrReplaceTempView(name)
+    for name, frame in relations.items():
+        frame.createOrReplaceTempView(name)
+    frame = spark.sql(sql)
+    with _other_workers(spark):
+        through_python = frame.mapInArrow(lambda batches: batches, frame.schema)
+    return run_frame(through_python)
+
+
+@contextmanager
+def _other_workers(spark: SparkSession) -> Iterator[None]:
+    """Functions that are made here run in Python workers of their own, in which nothing of Sash is loaded or set."""
+    environment = spark.sparkContext.environment
+    environment["SASH_BENCH"] = "limit"
+    try:
+        yield
+    finally:
+        del environment["SASH_BENCH"]
+
+
+def run_frame(frame: DataFrame) -> Timing:
+    """Run a streaming DataFrame into the noop sink until its files are used up."""
+    from sash.spark.session import default_shards, query_settings
+
+    spark = frame.sparkSession
+    with scratch() as checkpoint, query_settings(spark, default_shards(spark), str(checkpoint)):
+        query = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
+        try:
+            query.processAllAvailable()
+            return timing(query)
+        finally:
+            query.stop()
+
+
+def timing(query: StreamingQuery) -> Timing:
+    """How long each batch of a query took, from its trigger to its commit."""
+    batches: dict[int, float] = {}
+    for progress in query.recentProgress:
+        told: Any = progress
+        if told["numInputRows"] > 0:
+            batches[told["batchId"]] = told["durationMs"]["triggerExecution"] / 1000
+    return Timing(tuple(batches[number] for number in sorted(batches)))
+
+
+def run_sash(
+    spark: SparkSession,
+    sql: str,
+    streams: Mapping[str, Path],
+    relations: Mapping[str, DataFrame],
+    disable: Collection[str] = (),
+) -> Timing:
+    """The query in Sash, every change unpacked and handed to the noop sink; `disable` names rules not to be used."""
+    engine = Engine(spark)
+    for name, directory in streams.items():
+        engine.stream(name, file_stream(spark, directory))
+    for name, frame in relations.items():
+        engine.relation(name, frame)
+    query = engine.sql(sql)
+    if disable:
+        catalog = declared([f"{name}({SCHEMA})" for name in streams], [])
+        query = replace(query, planned=plan_query(sql, catalog, disable, engine.shards))
+    running = query.start("noop", mode="changes")
+    try:
+        running.process_all()
+        return timing(running.query)
+    finally:
+        running.stop()

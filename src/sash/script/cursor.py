@@ -1,0 +1,168 @@
+"""A place in the words of a script, and what can be read from there: names, values, options, keywords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sash.errors import SqlSyntaxError
+from sash.script.lexer import Token, tokens_of
+from sash.script.statements import Place, Value
+from sash.sql.source import Source, did_you_mean
+
+
+class Cursor:
+    """Reads a script from left to right; what is not as expected is told with its place."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._tokens = tokens_of(source)
+        self._at = 0
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _skip(self, marks: tuple[str, ...], words: tuple[str, ...] = ()) -> int:
+        """Go to the next such mark or word that is not in parentheses; the offset at which what is before it ends."""
+        depth, end = 0, self._next.start
+        while self._next.kind != "end":
+            token = self._next
+            if depth == 0 and ((token.kind == "mark" and token.text in marks) or token.is_word(*words)):
+                break
+            depth += (token.text in "([") - (token.text in ")]") if token.kind == "mark" else 0
+            end = token.end
+            self._at += 1
+        return end
+
+    def _options(self) -> dict[str, Value]:
+        """(name value, name = value, ...): the options by name."""
+        self._need("(")
+        found: dict[str, Value] = {}
+        while not self._next.is_mark(")"):
+            token = self._next
+            name = self._dotted("the name of an option")
+            if name.lower() in {known.lower() for known in found}:
+                raise self._source.error(SqlSyntaxError, f"option {name} is given twice", token.start)
+            self._mark("=")
+            found[name] = self._value()
+            if not self._mark(","):
+                break
+        self._need(")")
+        return found
+
+    def _assignment(self) -> tuple[str, Value]:
+        name = self._dotted("the name of a setting")
+        self._need("=")
+        return name, self._value()
+
+    def _dotted(self, what: str) -> str:
+        """A name of words with dots, or a quoted one."""
+        if self._next.kind == "string":
+            return self._string(what)
+        name = self._name(what)
+        while self._mark("."):
+            name += f".{self._name(what)}"
+        return name
+
+    def _value(self) -> Value:
+        sign = "-" if self._mark("-") else ""
+        token = self._next
+        if token.kind == "number":
+            self._at += 1
+            return float(sign + token.text) if "." in token.text else int(sign + token.text)
+        if sign or token.kind not in ("string", "word", "name"):
+            raise self._expected("a value: a 'string', a number, TRUE or FALSE")
+        self._at += 1
+        if token.is_word("TRUE", "FALSE"):
+            return token.is_word("TRUE")
+        text = token.text
+        while token.kind == "word" and self._mark("-"):  # names of strategies: negative-tuple
+            text += f"-{self._name('the rest of the name')}"
+        return text
+
+    def _number(self) -> float:
+        token = self._next
+        value = self._value()
+        if isinstance(value, bool | str):
+            raise self._source.error(SqlSyntaxError, "expected a number", token.start)
+        return value
+
+    def _numbers(self) -> dict[str, float]:
+        """(column number, ...): a number for each."""
+        at = self._next
+        given = self._options()
+        found = {name: value for name, value in given.items() if not isinstance(value, bool | str)}
+        if not given or len(found) < len(given):
+            raise self._source.error(SqlSyntaxError, "expected columns with a number each, as in (item 50)", at.start)
+        return found
+
+    def _columns(self) -> tuple[str, ...]:
+        """(column, ...), perhaps none: the key of an answer of one row."""
+        self._need("(")
+        names: list[str] = []
+        while not self._next.is_mark(")"):
+            names.append(self._name("the name of a column"))
+            if not self._mark(","):
+                break
+        self._need(")")
+        return tuple(names)
+
+    def _clause(self, seen: dict[str, Any], *words: str) -> str:
+        token = self._next
+        word = self._word(*words)
+        if word and word in seen:
+            raise self._source.error(SqlSyntaxError, f"{word} is given twice", token.start)
+        if not word and self._next.kind == "word":
+            raise self._expected(f"{', '.join(word for word in words if word not in seen)} or ;", words)
+        return word
+
+    def _source_name(self, what: str) -> str:
+        token = self._next
+        return self._string(what) if token.kind == "string" else self._dotted(what).lower()
+
+    def _name(self, what: str) -> str:
+        if self._next.kind not in ("word", "name"):
+            raise self._expected(what)
+        self._at += 1
+        return self._tokens[self._at - 1].text
+
+    def _string(self, what: str) -> str:
+        if self._next.kind != "string":
+            raise self._expected(what)
+        self._at += 1
+        return self._tokens[self._at - 1].text
+
+    def _word(self, *words: str) -> str:
+        """The keyword, if the next token is one of them; else nothing."""
+        if not self._next.is_word(*words):
+            return ""
+        self._at += 1
+        return self._tokens[self._at - 1].text.upper()
+
+    def _one_of(self, *words: str) -> str:
+        word = self._word(*words)
+        if not word:
+            raise self._expected(" or ".join(words), words)
+        return word
+
+    def _mark(self, mark: str) -> bool:
+        if not self._next.is_mark(mark):
+            return False
+        self._at += 1
+        return True
+
+    def _need(self, mark: str) -> None:
+        if not self._mark(mark):
+            raise self._expected(mark)
+
+    def _place(self, token: Token) -> Place:
+        line, column = self._source.position(token.start)
+        assert line is not None
+        assert column is not None
+        return Place(line, column)
+
+    def _expected(self, what: str, words: tuple[str, ...] = ()) -> SqlSyntaxError:
+        token = self._next
+        found = "the text ends" if token.kind == "end" else f"found {self._source.text[token.start : token.end]}"
+        hint = did_you_mean(token.text, words) if token.kind == "word" else ""
+        return self._source.error(SqlSyntaxError, f"expected {what}; {found}{hint}", token.start)

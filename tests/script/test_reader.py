@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import pytest
+
+from sash.errors import SqlSyntaxError, UnknownNameError
+from sash.script.lexer import is_complete
+from sash.script.reader import read_script
+from sash.script.statements import (
+    Analyze,
+    Attach,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    Describe,
+    Drop,
+    Explain,
+    Keep,
+    Place,
+    Select,
+    SetOption,
+    Show,
+    Snapshot,
+)
+
+JOB = """
+-- sales, as they come; in files
+CREATE STREAM sales (ts TIMESTAMP, `item id` INT, price DECIMAL(10, 2))
+USING csv OPTIONS (path '/data/it''s; here/', header true, maxFilesPerTrigger = 5, "x.y" -1.5, a.b 'c')
+TIME ts SLACK '5 seconds' HEARTBEAT '1 second' BAD ROWS DROP RATE 200 DISTINCT (`item id` 50, price = 1000);
+
+CREATE QUERY totals AS
+  SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item
+INTO postgres (url "postgresql://localhost/db", table 'totals')
+MODE upsert KEY (item) TRIGGER '1 second' STRATEGY update-pattern-aware JOIN lazy-hash TAU '5 seconds';
+"""
+
+
+def test_a_job_is_read() -> None:
+    stream, query = read_script(JOB)
+    assert isinstance(stream, CreateStream)
+    assert stream.place == Place(3, 1)
+    assert [str(field) for field in stream.input.columns or ()] == [
+        "ts TIMESTAMP",
+        "item id INT",
+        "price DECIMAL(10,2)",
+    ]
+    assert dict(stream.input.options) == {
+        "path": "/data/it's; here/",
+        "header": True,
+        "maxFilesPerTrigger": 5,
+        "x.y": -1.5,
+        "a.b": "c",
+    }
+    assert (stream.time, stream.slack, stream.heartbeat, stream.bad_rows) == ("ts", "5 seconds", "1 second", "drop")
+    assert (stream.rate, stream.distinct) == (200, {"item id": 50, "price": 1000})
+    assert isinstance(query, CreateQuery)
+    assert query.query.sql == ("SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item")
+    assert query.query.place == Place(8, 3)
+    assert (query.sink, dict(query.options)) == (
+        "postgres",
+        {"url": "postgresql://localhost/db", "table": "totals"},
+    )
+    assert (query.mode, query.key, query.trigger) == ("upsert", ("item",), "1 second")
+    assert (query.strategy, query.join, query.tau) == ("update-pattern-aware", "lazy-hash", "5 seconds")
+
+
+def test_the_smaller_statements_are_read() -> None:
+    text = (
+        "show streams; SHOW relations; SHOW QUERIES; DESCRIBE s; DESC STREAM s; DROP QUERY IF EXISTS q; DROP STREAM s;"
+        "SET spark.a.b = 'c'; SET strategy = negative-tuple; SELECT 1 FROM s; EXPLAIN SELECT 1; EXPLAIN ALL SELECT 1;"
+        "EXPLAIN ANALYZE WITH a AS (SELECT 1) SELECT 1; SNAPSHOT SELECT 1; EXPLAIN ANALYZE q;"
+        "EXPLAIN SNAPSHOT SELECT 1; ATTACH w PATH 'kept'"
+    )
+    found = read_script(text)
+    assert [s.what for s in found if isinstance(s, Show)] == ["STREAM", "RELATION", "QUERY"]
+    assert [s.name for s in found if isinstance(s, Describe)] == ["s", "s"]
+    assert [(s.what, s.if_exists) for s in found if isinstance(s, Drop)] == [("QUERY", True), ("STREAM", False)]
+    settings = [(s.name, s.value) for s in found if isinstance(s, SetOption)]
+    assert settings == [("spark.a.b", "c"), ("strategy", "negative-tuple")]
+    assert [s.form for s in found if isinstance(s, Explain)] == ["plan", "all", "analyze", "snapshot"]
+    assert [s.query.sql for s in found if isinstance(s, Select)] == ["SELECT 1 FROM s"]
+    assert [s.query.sql for s in found if isinstance(s, Snapshot)] == ["SELECT 1"]
+    assert [s.name for s in found if isinstance(s, Analyze)] == ["q"]
+    assert [(s.name, s.path) for s in found if isinstance(s, Attach)] == [("w", "kept")]
+
+
+def test_windows_are_kept_by_time_or_by_rows() -> None:
+    by_time, by_rows = read_script(
+        "KEEP s WINDOW '1 minute' EVERY '1 second'; KEEP s WINDOW 10 EVERY 2 PATH 'p' RETAIN 3"
+    )
+    assert by_time == Keep(Place(1, 1), "s", "1 minute", "1 second")
+    assert by_rows == Keep(Place(1, 44), "s", 10, 2, "p", 3)
+
+
+def test_relations_say_how_they_change() -> None:
+    (plain, changing, again) = read_script(
+        "CREATE RELATION items (id INT) USING csv OPTIONS (path 'x') KEY (id) ROWS 50 DISTINCT (id 50);"
+        "CREATE RELATION prices (id INT) USING csv OPTIONS (path 'x') NON RETROACTIVE CHANGES TIME at HEARTBEAT '1 s' "
+        "BAD ROWS DROP;"
+        "CREATE RELATION items USING csv OPTIONS (path 'x') KEY (id) REFRESH '10 seconds'"
+    )
+    assert isinstance(plain, CreateRelation)
+    assert isinstance(changing, CreateRelation)
+    assert (plain.key, plain.retroactive, plain.changes) == (("id",), True, False)
+    assert isinstance(again, CreateRelation)
+    assert (changing.key, changing.retroactive, changing.changes) == (None, False, True)
+    assert (changing.time, changing.heartbeat, changing.bad_rows) == ("at", "1 s", "drop")
+    assert (plain.rows, plain.distinct, plain.refresh, again.refresh) == (50, {"id": 50}, None, "10 seconds")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line", "column"),
+    [
+        ("CREAT STREAM x", "did you mean create?", 1, 1),
+        ("SHOW STREAMS;\n CREATE TABLE x", "expected STREAM or RELATION or QUERY; found TABLE", 2, 9),
+        ("CREATE STREAM s (a MONEY) USING csv", "no type MONEY", 1, 20),
+        ("CREATE STREAM s (a INT, A INT) USING csv", "two columns are called A", 1, 25),
+        ("CREATE STREAM s USING csv OPTIONS (path 'x'", "expected ); the text ends", 1, 44),
+        ("CREATE STREAM s USING csv OPTIONS (a 1, A 2)", "option A is given twice", 1, 41),
+        ("CREATE STREAM s USING rate TIMES ts", "did you mean time?", 1, 28),
+        ("CREATE STREAM s USING rate SLACK 5", "a time such as '5 seconds'; found 5", 1, 34),
+        ("CREATE STREAM s USING rate TIME a TIME b", "TIME is given twice", 1, 35),
+        ("SELECT a,\n  'open FROM s", "this string has no end", 2, 3),
+        ("CREATE QUERY q AS SELECT 1 FROM s;", "INTO and a sink", 1, 34),
+        ("CREATE QUERY q AS SELECT 1 INTO console MODE all", "CHANGES or NET or UPSERT", 1, 46),
+        ("KEEP s WINDOW 1.5 EVERY 1", "or a number of rows", 1, 15),
+        ("KEEP s WINDOW 10", "expected EVERY; the text ends", 1, 17),
+        ("KEEP s WINDOW 10 EVERY 1 RETAIN '2'", "expected a number of sub-windows", 1, 33),
+        ("SET a 1", "expected =; found 1", 1, 7),
+        ("CREATE STREAM s USING rate RATE 'fast'", "expected a number", 1, 33),
+        ("CREATE STREAM s USING rate DISTINCT (value many)", "columns with a number each", 1, 37),
+        ("ATTACH w 'kept'", "expected PATH; found 'kept'", 1, 10),
+    ],
+)
+def test_mistakes_have_a_place(text: str, message: str, line: int, column: int) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        read_script(text)
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_places_in_a_query_become_places_in_the_script() -> None:
+    place = Place(3, 7)
+    with pytest.raises(UnknownNameError) as first, place.of_errors():
+        raise UnknownNameError("no x", 1, 2)
+    with pytest.raises(UnknownNameError) as second, place.of_errors():
+        raise UnknownNameError("no x", 2, 2)
+    assert (first.value.line, first.value.column) == (3, 8)
+    assert str(second.value) == "no x (line 4, column 2)"
+
+
+def test_the_place_is_marked_in_the_text() -> None:
+    text = "SELECT a,\n\tb FROM s"
+    assert UnknownNameError("no b", 2, 2).marked(text) == "no b\n  2 | \tb FROM s\n    | \t^"
+    assert UnknownNameError("no b").marked(text) == "no b"
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("SHOW STREAMS", False),
+        ("SHOW STREAMS;", True),
+        ("SHOW STREAMS; -- done", True),
+        ("SELECT ';", False),
+        ("SELECT ';' /* ;", False),
+        ("SELECT 1 -- ;", False),
+        ("", False),
+    ],
+)
+def test_a_statement_is_complete_at_its_semicolon(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete

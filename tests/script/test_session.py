@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sash.engine import Engine
+from sash.errors import CatalogError, SashError, StrategyError, UnknownNameError
+from sash.script.dry_run import OnPaper
+from sash.script.reader import read_script
+from sash.script.session import Listed, Said, Session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SALES = "CREATE STREAM sales (ts TIMESTAMP, item INT, price DOUBLE) USING csv OPTIONS (path 'x');"
+ITEMS = "CREATE RELATION items (item INT, name STRING) USING csv OPTIONS (path 'x') KEY (item);"
+TOTALS = "SELECT item, SUM(price) AS total FROM sales [RANGE 1 MINUTE] GROUP BY item"
+
+
+def unstarted() -> Any:
+    raise AssertionError("Spark is not needed for this")
+
+
+def session(text: str = "") -> Session:
+    made = Session(OnPaper(unstarted))
+    for statement in read_script(text):
+        made.execute(statement)
+    return made
+
+
+def reply(to: Session, text: str) -> Any:
+    (statement,) = read_script(text)
+    return to.execute(statement)
+
+
+def test_what_was_declared_is_shown() -> None:
+    on = session(SALES + ITEMS)
+    assert reply(on, "SHOW STREAMS").rows == [("sales", "ts", "ts TIMESTAMP, item INT, price DOUBLE")]
+    assert reply(on, "SHOW RELATIONS").rows == [("items", "item INT, name STRING")]
+    assert reply(on, "DESCRIBE Items") == Listed(("column", "type"), [("item", "INT"), ("name", "STRING")])
+    assert reply(on, "SHOW QUERIES").rows == []
+
+
+def test_a_relation_that_changes_has_no_column_of_what_its_updates_do() -> None:
+    declared = "(ts TIMESTAMP, _op STRING, item INT, list DOUBLE) USING json OPTIONS (path 'x') NON RETROACTIVE CHANGES"
+    on = session(f"{SALES} CREATE RELATION prices {declared};")
+    assert reply(on, "SHOW RELATIONS").rows == [("prices", "item INT, list DOUBLE")]
+    plan = reply(on, "EXPLAIN SELECT s.item, p.list FROM sales [RANGE 1 MINUTE] s JOIN prices p ON s.item = p.item")
+    assert "NrrJoin" in str(plan)
+    with pytest.raises(CatalogError, match="no column _op"):
+        reply(on, "CREATE RELATION r (ts TIMESTAMP, a INT) USING json OPTIONS (path 'x') CHANGES")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("KEY (item) CHANGES REFRESH '1 second'", "CHANGES is for a source of updates, REFRESH for a table"),
+        ("REFRESH '1 second'", "what differs is found by key: say KEY"),
+        ("KEY (item) REFRESH 'often'", "refresh must be a length of time"),
+        ("KEY (item) HEARTBEAT '1 second'", "HEARTBEAT is of updates: it goes with CHANGES"),
+        ("TIME item", "TIME is of updates"),
+        ("BAD ROWS DROP", "BAD ROWS is of updates"),
+        ("KEY (item) CHANGES TIME at", "has no column 'at'"),
+        ("ROWS -1", "rows must be a number of at least 0"),
+    ],
+)
+def test_what_is_said_of_a_relation_goes_together(clauses: str, message: str) -> None:
+    declared = "(ts TIMESTAMP, item INT, name STRING) USING csv OPTIONS (path 'x')"
+    with pytest.raises(SashError, match=message):
+        reply(session(), f"CREATE RELATION items {declared} {clauses}")
+
+
+def test_a_relation_may_be_read_again_or_have_updates_that_are_waited_for() -> None:
+    declared = "(ts TIMESTAMP, item INT, name STRING) USING csv OPTIONS (path 'x') KEY (item)"
+    on = session(
+        f"CREATE RELATION again {declared} REFRESH '10 seconds' ROWS 50 DISTINCT (item 50);"
+        f"CREATE RELATION waited {declared} CHANGES HEARTBEAT '1 second';"
+    )
+    again, waited = (on.ground.catalog.relations[name] for name in ("again", "waited"))
+    assert (again.changes, again.waits, again.timed, len(again.schema)) == (True, False, False, 3)
+    assert (again.statistics.rows, again.statistics.of_column("item")) == (50, 50)
+    assert (waited.changes, waited.waits, waited.timed, len(waited.schema)) == (True, True, True, 2)
+    reply(on, SALES)
+    query = "SELECT s.item, w.name FROM sales [RANGE 1 MINUTE] s JOIN waited w ON s.item = w.item"
+    with pytest.raises(CatalogError, match="has a heartbeat"):
+        reply(on, f"CREATE QUERY q AS {query} INTO console TRIGGER 'available_now'")
+
+
+def test_statistics_choose_plans() -> None:
+    slow, fast = (f"{SALES.rstrip(';')} RATE {rate} DISTINCT (item 10);" for rate in (1, 5000))
+    plans = [reply(session(declared), f"EXPLAIN {TOTALS}").text for declared in (slow, fast)]
+    assert plans[0] != plans[1], "the estimates follow what is declared"
+
+
+@pytest.mark.spark
+def test_what_a_statement_says_reaches_the_engine(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "items").mkdir()
+    (tmp_path / "items" / "a.csv").write_text("1,pen\n2,ink\n")
+    (tmp_path / "sales").mkdir()
+    (tmp_path / "sales" / "a.csv").write_text("1000000,1,2.5\n2000000,1,3.5\n9000000,2,9.0\n")
+    engine = Engine(spark)
+    on = Session.on(engine)
+    reply(
+        on,
+        f"CREATE STREAM sales (at BIGINT, item INT, price DOUBLE) USING csv OPTIONS (path '{tmp_path}/sales') "
+        "TIME at SLACK '1 second' BAD ROWS DROP RATE 7 DISTINCT (item 3)",
+    )
+    reply(
+        on,
+        f"CREATE RELATION items (item INT, name STRING) USING csv OPTIONS (path '{tmp_path}/items') KEY (item) "
+        "REFRESH '1 hour' ROWS 2",
+    )
+    sales, items = engine.catalog.streams["sales"], engine.catalog.relations["items"]
+    assert (sales.time, sales.statistics.rate, sales.statistics.of_column("item")) == ("at", 7, 3)
+    assert (items.changes, items.key, items.statistics.rows) == (True, (0,), 2)
+    query = "SELECT s.item, i.name FROM sales [RANGE 1 MINUTE] s JOIN items i ON s.item = i.item"
+    text = reply(on, f"EXPLAIN ANALYZE {query}").text
+    assert "actual: " in text
+    reply(on, f"CREATE QUERY named AS {query} INTO memory")
+    _, running = on.queries["named"]
+    assert running is not None
+    running.process_all()
+    assert {row["name"] for row in spark.table("named").collect()} == {"pen"}
+    (tmp_path / "items" / "b.csv").write_text("3,cap\n")
+    assert running.refresh() == 1, "the folder is listed anew"
+    assert "actual: " in reply(on, "EXPLAIN ANALYZE named").text
+    assert reply(on, "SHOW QUERIES").rows[0][:3] == ("named", "memory", "runs")
+    engine.close()
+
+
+def test_queries_are_kept_by_name_until_they_are_dropped() -> None:
+    on = session(f"{SALES} CREATE QUERY q AS {TOTALS} INTO console;")
+    assert [row[:3] for row in reply(on, "SHOW QUERIES").rows] == [("q", "console", "has ended")]
+    assert ("query", TOTALS) in reply(on, "DESCRIBE q").rows
+    with pytest.raises(CatalogError, match="query Q is already there"):
+        reply(on, f"CREATE QUERY Q AS {TOTALS} INTO console")
+    assert reply(on, "DROP QUERY q") == Said("query q is gone")
+    with pytest.raises(CatalogError, match="there is no query q"):
+        reply(on, "DROP QUERY q")
+    assert reply(on, "DROP QUERY IF EXISTS q") == Said("there was no query q")
+
+
+def test_a_name_means_one_thing_until_it_is_dropped() -> None:
+    on = session(SALES)
+    with pytest.raises(CatalogError, match="already a stream Sales"):
+        reply(on, "CREATE RELATION Sales (a INT) USING csv OPTIONS (path 'x')")
+    reply(on, "DROP STREAM sales")
+    reply(on, "CREATE RELATION Sales (a INT) USING csv OPTIONS (path 'x')")
+    with pytest.raises(CatalogError, match="no stream sales"):
+        reply(on, "DROP STREAM sales")
+
+
+def test_explain_needs_no_spark() -> None:
+    text = reply(session(SALES), f"EXPLAIN {TOTALS}").text
+    assert "Aggregate sum(price) BY item [fifo]" in text
+
+
+def test_explain_all_shows_what_was_rejected() -> None:
+    on = session(SALES + SALES.replace("sales", "returned"))
+    query = (
+        "SELECT DISTINCT s.item FROM sales [RANGE 1 MINUTE] AS s, returned [RANGE 1 MINUTE] AS r WHERE s.item = r.item"
+    )
+    assert "Alternatives that cost more" in reply(on, f"EXPLAIN ALL {query}").text
+    assert "Alternatives" not in reply(on, f"EXPLAIN {query}").text
+
+
+def test_a_window_is_kept_until_it_is_dropped() -> None:
+    on = session(SALES)
+    assert reply(on, "KEEP Sales WINDOW '60 seconds' EVERY '1 second'").text.startswith("the window of Sales is kept")
+    assert reply(on, "SHOW WINDOWS").rows == [("Sales", "60 seconds", "1 second", None, None, None, None)]
+    with pytest.raises(CatalogError, match="already kept: DROP WINDOW sales"):
+        reply(on, "KEEP sales WINDOW 100 EVERY 10")
+    assert reply(on, "DROP WINDOW sales") == Said("window sales is gone")
+    reply(on, "KEEP sales WINDOW 100 EVERY 10 RETAIN 2 PATH 'kept'")
+
+
+def test_snapshots_are_checked_without_a_window_to_ask() -> None:
+    on = session(f"{SALES} KEEP sales WINDOW '60 seconds' EVERY '1 second';")
+    asked = "SELECT item, SUM(price) AS total FROM sales [RANGE 60 SECONDS] GROUP BY item"
+    assert reply(on, f"SNAPSHOT {asked}") == Said("the snapshot can be asked")
+    reply(on, f"EXPLAIN SNAPSHOT {asked}")
+    with pytest.raises(UnknownNameError, match="no column prize") as caught:
+        reply(on, "SNAPSHOT SELECT prize FROM sales [RANGE 60 SECONDS]")
+    assert (caught.value.line, caught.value.column) == (1, 17)
+    with pytest.raises(SashError, match="keep a longer"):
+        reply(on, "SNAPSHOT SELECT COUNT(*) FROM sales [RANGE 1 HOUR]")
+    reply(on, "DROP WINDOW sales")
+    with pytest.raises(SashError, match="sales is not kept"):
+        reply(on, f"SNAPSHOT {asked}")
+
+
+@pytest.mark.spark
+def test_a_kept_window_answers_snapshots(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("1000000,1,2.5\n2000000,1,3.5\n3500000,2,9.0\n5000000,2,1.0\n")
+    engine = Engine(spark)
+    on = Session.on(engine)
+    reply(on, SALES.replace("TIMESTAMP", "BIGINT").replace("'x'", f"'{tmp_path / 'in'}'"))
+    reply(on, f"KEEP sales WINDOW '4 seconds' EVERY '1 second' PATH '{tmp_path / 'kept'}'")
+    _, keeping = on.windows["sales"]
+    assert keeping is not None
+    query = "SELECT item, SUM(price) AS total FROM sales [RANGE 4 SECONDS] GROUP BY item"
+    answer = reply(on, f"SNAPSHOT {query}")  # waits until there is something to ask
+    assert sorted(answer.rows) == [(1, 6.0), (2, 9.0)]
+    assert "access path" in reply(on, f"EXPLAIN SNAPSHOT {query}").text
+    other = Session.on(Engine(spark))
+    reply(other, f"ATTACH sold PATH '{tmp_path / 'kept'}'")
+    assert sorted(reply(other, f"SNAPSHOT {query.replace('sales', 'sold')}").rows) == [(1, 6.0), (2, 9.0)]
+    assert reply(other, "SHOW WINDOWS").rows == [("sold", None, None, str(tmp_path / "kept"), None, None, None)]
+    reply(other, "DROP WINDOW sold")
+    with pytest.raises(SashError, match="sold"):
+        reply(other, f"SNAPSHOT {query.replace('sales', 'sold')}")
+    assert reply(on, "SHOW WINDOWS").rows[0][4:] == (4, 3, 0)
+    engine.close()
+    assert not keeping.active
+
+
+def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
+    on = session(SALES)
+    with pytest.raises(UnknownNameError) as caught:
+        reply(on, "CREATE QUERY q AS\n  SELECT prize\n  FROM sales [NOW] INTO console")
+    assert (caught.value.line, caught.value.column) == (2, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE STREAM s USING csv OPTIONS (path 'x')", "stream s needs its columns"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING csv", "csv needs the option path"),
+        ("CREATE STREAM s (a INT) USING csv OPTIONS (path 'x')", "needs a time column"),
+        ("CREATE STREAM s (a INT, ts TIMESTAMP) USING csv OPTIONS (path 'x') TIME b", "has no column 'b'"),
+        ("CREATE STREAM s (ts STRING) USING csv OPTIONS (path 'x')", "is STRING: make it TIMESTAMP"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING rate", "has columns of its own: timestamp TIMESTAMP, value BIGINT"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING socket OPTIONS (host 'h', port 1)", "say how its columns are written"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'x') SLACK 'long'", "slack must be a length of time"),
+        ("CREATE RELATION r (a INT) USING csv OPTIONS (path 'x') KEY (b)", "no column 'b' to be its key"),
+        ("KEEP sale WINDOW '1 minute' EVERY '1 second'", "did you mean sales"),
+        ("KEEP sales WINDOW '1 minute' EVERY '7 seconds'", "whole multiple"),
+        ("KEEP sales WINDOW '1 minute' EVERY 7", "both lengths of time"),
+        ("EXPLAIN ANALYZE total", "there is no query total"),
+        ("ATTACH w PATH 'nowhere'", "no window store in nowhere"),
+        ("SNAPSHOT SELECT item FROM sales [NOW]", "sales is not kept"),
+        ("SET isolation = high", "there is no isolation level 'high'"),
+        ("SET join = lazy-hash", "needs the interval of its re-executions"),
+        ("CREATE STREAM s USING rate RATE -1", "rate must be a number of at least 0"),
+        ("CREATE STREAM s USING rate DISTINCT (item 5)", "s has no column 'item' to count"),
+        ("DESCRIBE sale", "did you mean sales"),
+        ("SET strategie = auto", "did you mean strategy"),
+        (f"CREATE QUERY q AS {TOTALS} INTO postgres (url 'x')", "needs the option table"),
+        (f"CREATE QUERY q AS {TOTALS} INTO console (mode upsert)", "write MODE after the options"),
+        (f"CREATE QUERY q AS {TOTALS} INTO kafka (kafka.bootstrap.servers 'x', topic 't') MODE net", "not net"),
+        (f"CREATE QUERY q AS {TOTALS} INTO console KEY (zzz)", "'zzz' is not in the answer"),
+        (f"CREATE QUERY q AS {TOTALS} INTO console TRIGGER 'soon'", "trigger must be"),
+        ("CREATE QUERY q AS SELECT item FROM sales [NOW] INTO console MODE upsert", "upsert needs rows with a key"),
+        ("CREATE QUERY q AS SELECT item FROM beating [NOW] INTO console TRIGGER 'once'", "has a heartbeat"),
+    ],
+)
+def test_what_cannot_be_is_told(text: str, message: str) -> None:
+    beating = "CREATE STREAM beating (ts TIMESTAMP, item INT) USING csv OPTIONS (path 'x') HEARTBEAT '1 second';"
+    with pytest.raises(SashError, match=message):
+        reply(session(SALES + beating), text)
+
+
+def test_settings_hold_for_what_follows() -> None:
+    on = session(SALES)
+    assert reply(on, "SET trigger = '1 second'") == Said("trigger is 1 second")
+    assert on.settings.trigger == "1 second"
+    reply(on, "SET trigger = none")
+    assert on.settings.trigger is None
+    with pytest.raises(StrategyError):
+        reply(on, "SET strategy = wild")
+    reply(on, "SET tau = '5 seconds'")
+    reply(on, "SET join = lazy-hash")
+    assert on.settings.how.options.tau == 5_000_000
+    with pytest.raises(StrategyError, match="needs the interval"):
+        reply(on, "SET tau = none")
+    reply(on, "SET isolation = serial")
+    assert on.settings.isolation == "serial"
+    reply(on, "SET spark.sql.ansi.enabled = true")
+
+
+@pytest.mark.parametrize(
+    ("source", "columns"),
+    [
+        ("rate", "timestamp TIMESTAMP, value BIGINT"),
+        ("generator", "ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE, quantity INT"),
+        ("socket OPTIONS (host 'h', port 1)", "ts TIMESTAMP, value STRING"),
+    ],
+)
+def test_sources_have_columns_of_their_own(source: str, columns: str) -> None:
+    on = session(f"CREATE STREAM s USING {source}")
+    assert reply(on, "SHOW STREAMS").rows[0][2] == columns

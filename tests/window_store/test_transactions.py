@@ -1,0 +1,114 @@
+"""Queries while the window moves: what they read is a true state of it, and the recorded history says so."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path as Directory
+
+import pytest
+
+from sash.testing.histories.history import classify
+from sash.window_store.core import Core
+from sash.window_store.manifest import Slice
+from sash.window_store.reading import Scan, Tables, scan_here
+from sash.window_store.scheduling.levels import LEVELS
+from sash.window_store.scheduling.recorder import Recorder
+from tests.window_store.feeding import Fed, counted, layout
+
+SQL = "SELECT k, COUNT(*) AS n, SUM(x) AS t FROM s [RANGE 50 MICROSECONDS] GROUP BY k"
+
+
+def interrupted(at: dict[int, Callable[[], object]]) -> Scan:
+    """A scan that does something else before its n-th sub-window: the window moves while the query is at work."""
+    reads = iter(range(1000))
+
+    def scan(root: Directory, parts: Sequence[Slice], core: Core) -> Tables:
+        found = scan_here(root, parts, core)
+        at.get(next(reads), lambda: None)()
+        return found
+
+    return scan
+
+
+def moving(tmp_path: Directory, retain: int, isolation: str, moves: dict[int, int]) -> tuple[Fed, Recorder, int, int]:
+    """A snapshot over five sub-windows during which the window moves, after these reads by so many updates."""
+    recorder = Recorder()
+    fed = Fed(tmp_path, layout(10, 5, retain=retain), recorder)
+    fed.feed(50, 40)
+
+    def move(by: int) -> Callable[[], object]:
+        return lambda: fed.feed(fed.clock + 10 * by)
+
+    fed.queries.scans["local"] = lambda _: interrupted({read: move(by) for read, by in moves.items()})
+    (answer,) = fed.queries.snapshot(SQL, isolation=isolation, access="WS")
+    assert counted(answer.to_pylist()) == fed.truth(SQL, answer.as_of)
+    levels = classify(recorder.history, 5, recorder.lengths)
+    assert LEVELS[answer.isolation].reaches in levels
+    latest = fed.writer.manifest.live[-1].number
+    assert answer.update == latest or answer.isolation == "window-serializable"
+    fed.close()
+    return fed, recorder, answer.restarts, answer.rescans
+
+
+def test_ttu_reads_last_what_is_replaced_next(tmp_path: Directory) -> None:
+    _, recorder, restarts, rescans = moving(tmp_path, 0, "latest", {0: 1, 3: 1})
+    assert (restarts, rescans) == (0, 0)
+    reads = [part for part in recorder.history.split() if part[0] in "rw"]
+    assert reads[5:] == ["w5[0]", "rQ1[4:4]", "rQ1[0:5]", "rQ1[3:5]", "w6[1]", "rQ1[2:5]", "rQ1[1:6]"]
+
+
+def test_without_old_copies_a_query_that_read_a_replaced_sub_window_starts_again(tmp_path: Directory) -> None:
+    _, recorder, restarts, rescans = moving(tmp_path, 0, "latest-window-serializable", {2: 1})
+    assert (restarts, rescans) == (1, 0)
+    assert "aQ1" in recorder.history.split()
+
+
+def test_with_old_copies_it_takes_back_that_read_alone(tmp_path: Directory) -> None:
+    _, recorder, restarts, rescans = moving(tmp_path, 1, "latest-window-serializable", {2: 1})
+    assert (restarts, rescans) == (0, 1)
+    assert "uQ1[0]" in recorder.history.split()
+
+
+@pytest.mark.parametrize("retain", [0, 2])
+@pytest.mark.parametrize("isolation", ["latest", "latest-window-serializable", "window-serializable"])
+@pytest.mark.parametrize("moves", [{1: 1}, {0: 2, 3: 1}, {4: 1}, {2: 5}, {1: 1, 2: 1, 3: 1, 5: 2}, {3: 9}])
+def test_every_answer_is_of_a_true_state(
+    tmp_path: Directory, isolation: str, retain: int, moves: dict[int, int]
+) -> None:
+    moving(tmp_path, retain, isolation, moves)
+
+
+@pytest.mark.parametrize("isolation", list(LEVELS))
+def test_threads_that_ask_while_another_writes(tmp_path: Directory, isolation: str) -> None:
+    recorder = Recorder()
+    fed = Fed(tmp_path, layout(10, 5), recorder, parallel=2)
+    fed.queries.runner.restarts = 100_000  # the writer never rests: queries are to be right, however late
+    fed.feed(50, 40)
+    answers = []
+    problems: list[BaseException] = []
+
+    def ask(length: int) -> None:
+        sql = f"SELECT k, COUNT(*) AS n, SUM(x) AS t FROM s [RANGE {length} MICROSECONDS] GROUP BY k"
+        try:
+            answers.extend((sql, fed.queries.snapshot(sql, isolation=isolation)[0]) for _ in range(6))
+        except BaseException as problem:  # noqa: BLE001  (the test's thread looks at it)
+            problems.append(problem)
+
+    threads = [threading.Thread(target=ask, args=(length,)) for length in (50, 50, 35, 10)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads) and fed.clock < 2_000:
+        fed.feed(fed.clock + 10, 5)
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert len(answers) == 24
+    truths: dict[tuple[str, int], object] = {}
+    for sql, answer in answers:
+        if (sql, answer.as_of) not in truths:
+            truths[sql, answer.as_of] = fed.truth(sql, answer.as_of)
+        assert counted(answer.to_pylist()) == truths[sql, answer.as_of]
+    assert LEVELS[isolation].reaches in classify(recorder.history, 5, recorder.lengths)
+    fed.close()
+    assert not list((tmp_path / "leases").iterdir())
