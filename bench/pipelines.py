@@ -19,9 +19,9 @@ from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options
 from sash.planning import Planned, plan_query
 from sash.rows import parse_schema
+from sash.runtime.counts import Counts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
-from sash.runtime.shard import Counts
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.testing.simulation import Feed, Pace, Simulation
 

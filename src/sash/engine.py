@@ -309,8 +309,8 @@ class Engine:
             return self._keeping[-1]
         if name is None:
             raise CatalogError("the answer of a query needs a name to be asked by: engine.keep(query, ..., name=...)")
-        query = replace(what, planned=what.planned.telling_ends(self.shards))
-        ends = query.planned.tells_ends
+        query = replace(what, planned=what.planned.with_expiration(self.shards))
+        ends = query.planned.has_expiration
         layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
         place = Place.of(path, self.checkpoint, name)
         kept = keep_answer(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sash.runtime.analyze import Actual
-from sash.runtime.in_force import over_shards
-from sash.runtime.shard import BEGINNING, Counts
+from sash.runtime.counts import Counts
+from sash.runtime.current_choice import over_shards
+from sash.runtime.shard import BEGINNING
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
 from sash.spark.notes import NOTES, total

@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from sash.plan.catalog import OP
 from sash.planning import Planned
-from sash.runtime.shard import Counts
+from sash.runtime.counts import Counts
 from sash.spark.counts import counts_of, operator_names
 from sash.spark.plan import Inputs, Source, change_frame
 from sash.spark.session import embedded_session, query_settings

@@ -27,10 +27,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from sash.errors import CheckpointError
 from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
-from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
+from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.plan.nodes import Range, Rows
 from sash.runtime.build import Relations
-from sash.runtime.shard import BEGINNING, Arrival, Shard, Taken, partition
+from sash.runtime.shard import BEGINNING, Arrival, Intake, Shard, partition
 from sash.spark.counts import Delays, in_force_of, operator_counts
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
@@ -164,7 +164,7 @@ class Round(StatefulProcessor):
         return header
 
     def outgoing(
-        self, stage: Stage, number: int, shard: Shard, taken: Taken, note: Note
+        self, stage: Stage, number: int, shard: Shard, taken: Intake, note: Note
     ) -> Iterator[Message | ChangeBatch]:
         """The changes as messages for the stages that read them, or as the output, part by part as they come."""
         parts = shard.release(taken)
@@ -206,7 +206,7 @@ class Round(StatefulProcessor):
         These are rows that never expire, updates of relations, and whatever meets a non-retroactive relation: what rows
         got from it depends on versions of it that are gone. A count window's log keeps its last rows alone.
         """
-        if any(isinstance(node, Operation) and node.operator == "NrrJoin" for node in walk(stage.root)):
+        if any(isinstance(node, NrrJoin) for node in walk(stage.root)):
             return True
         for leaf in (given.leaf for given in stage.inputs):
             leg = None if leaf.leg is None else self._plan.legs[leaf.leg]
@@ -298,7 +298,7 @@ class _ShardRun:
         ends = [m.clock for m in given if m.kind == CONTROL]
         return max([*(rows or beats), *ends])
 
-    def _write(self, shard: Shard, taken: Taken, arena: Arena) -> None:
+    def _write(self, shard: Shard, taken: Intake, arena: Arena) -> None:
         """Put what must survive in the state store, under a new nonce."""
         for log, accepted in zip(self._logs, taken.accepted, strict=True):
             log.append(accepted, shard.floor, self._next)

@@ -31,9 +31,10 @@ from sash.plan.types import Field, Schema
 from sash.planning import Planned, plan_query
 from sash.rows import Row, key_columns, parse_schema, refuse_duplicates, to_dicts
 from sash.runtime.analyze import Actual
+from sash.runtime.counts import Counts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
-from sash.runtime.shard import Counts, released_by
+from sash.runtime.shard import released_by
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.hashing import hash_rows
 from sash.testing.feeds import TIME, Feed, MicroBatch, feed_of, micro_batches, relation_of

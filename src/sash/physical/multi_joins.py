@@ -17,7 +17,7 @@ from sash.operators.reordering import Figures
 from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
 from sash.physical.join_plan import JoinPlan
-from sash.physical.nodes import Operation, OutputExpiry, Physical
+from sash.physical.nodes import Filter, MultiJoin, Operation, OutputExpiry, Physical, Project
 from sash.plan.expense import in_turn
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node, Stream
@@ -188,11 +188,23 @@ class _Gathering:
     ) -> Physical:
         moved = {column: place for place, column in enumerate(kept)}
         for condition in filters:
-            arguments = {"predicate": remap(condition, moved)}
-            made = Operation("Filter", arguments, (made,), made.schema, made.expiry, made.pattern, made.horizon)
+            made = Filter(
+                predicate=remap(condition, moved),
+                inputs=(made,),
+                schema=made.schema,
+                expiry=made.expiry,
+                pattern=made.pattern,
+                horizon=made.horizon,
+            )
         if outputs:
-            computed = {"expressions": tuple(remap(output, moved) for output in outputs)}
-            made = Operation("Project", computed, (made,), node.schema, made.expiry, pattern(node), made.horizon)
+            made = Project(
+                expressions=tuple(remap(output, moved) for output in outputs),
+                inputs=(made,),
+                schema=node.schema,
+                expiry=made.expiry,
+                pattern=pattern(node),
+                horizon=made.horizon,
+            )
         return made
 
     def _estimate(self, figures: Figures, graph: Graph, kept: Sequence[int], counts: Sequence[float]) -> Estimate:
@@ -235,4 +247,4 @@ def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, 
         expiry = "mono"
     horizon = min((given.horizon for given in inputs if given.horizon), default=0) if stamped else 0
     update = {"mono": Pattern.MONO, "calendar": Pattern.WK}.get(expiry, Pattern.STR)
-    return Operation("MultiJoin", {"plan": plan}, tuple(inputs), schema, expiry, update, horizon)
+    return MultiJoin(plan=plan, inputs=tuple(inputs), schema=schema, expiry=expiry, pattern=update, horizon=horizon)

@@ -1,6 +1,6 @@
-"""What an operator does at present that it may do otherwise at another time, and why, over all of its shards.
+"""The adaptive choices now in use by an operator, with their reasons, grouped over its shards.
 
-Each shard follows what it sees itself, so shards may differ: what they do is told once, with the shards that do it.
+Each shard adapts to its own rows, so shards may differ.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class InForce:
-    """What some of the shards do, and why; where they have different reasons, the first shard's stands for them."""
+class CurrentChoice:
+    """A choice that some shards use, and why; where their reasons differ, the first shard's is shown."""
 
     what: str
     why: str
@@ -21,8 +21,8 @@ class InForce:
 
     @property
     def text(self) -> str:
-        """As EXPLAIN writes it."""
-        return f"in force in {self._where}: {self.what}, {self.why}"
+        """The form that EXPLAIN prints."""
+        return f"now in {self._where}: {self.what}, {self.why}"
 
     @property
     def _where(self) -> str:
@@ -32,21 +32,21 @@ class InForce:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """As progress gives it."""
+        """The form that `progress()` reports."""
         return {"what": self.what, "why": self.why, "shards": list(self.shards)}
 
 
-def over_shards(in_force: Mapping[int, tuple[str, str]]) -> list[InForce]:
-    """What shards say, by shard, put together.
+def over_shards(choices: Mapping[int, tuple[str, str]]) -> list[CurrentChoice]:
+    """The choices of shards, by shard, grouped by choice.
 
     >>> [found.text for found in over_shards({0: ("order a, b", "as planned"), 1: ("order a, b", "as planned")})]
-    ['in force in all 2 shards: order a, b, as planned']
+    ['now in all 2 shards: order a, b, as planned']
     """
     groups: dict[str, list[int]] = {}
-    for shard, (what, _) in sorted(in_force.items()):
+    for shard, (what, _) in sorted(choices.items()):
         groups.setdefault(what, []).append(shard)
     return [
-        InForce(what, _reason([(shard, in_force[shard][1]) for shard in shards]), tuple(shards), len(groups) == 1)
+        CurrentChoice(what, _reason([(shard, choices[shard][1]) for shard in shards]), tuple(shards), len(groups) == 1)
         for what, shards in groups.items()
     ]
 

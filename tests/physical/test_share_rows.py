@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sash.runtime import shard
+from sash.physical import planner
+from sash.physical.passes.share_rows import share_rows
 from sash.testing import Result, replay
 
 DISTINCTS = (
@@ -33,10 +34,10 @@ def rows(count: int, gap: int, keys: int) -> list[dict[str, Any]]:
     ]
 
 
-def run(sql: str, batch: int | None, *, lending: bool, monkeypatch: pytest.MonkeyPatch) -> Result:
+def run(sql: str, batch: int | None, *, shared: bool, monkeypatch: pytest.MonkeyPatch) -> Result:
     with monkeypatch.context() as patch:
-        if not lending:
-            patch.setattr(shard, "lends", lambda *_: False)
+        if not shared:
+            patch.setattr(planner, "PASSES", tuple(run for run in planner.PASSES if run is not share_rows))
         streams = {"s": rows(900, 9, 40), "r": rows(700, 11, 60)}
         return replay(sql, streams, unit="ms", batch=batch, shards=1)
 
@@ -50,16 +51,16 @@ def bag(result: Result) -> Counter[tuple[Any, ...]]:
 def test_differential_changes_are_those_of_a_join_with_copies(
     name: str, batch: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lent, copied = (run(QUERIES[name], batch, lending=given, monkeypatch=monkeypatch) for given in (True, False))
-    assert bag(lent) == bag(copied)
-    assert lent.state_rows == copied.state_rows == 0
+    shared, copied = (run(QUERIES[name], batch, shared=given, monkeypatch=monkeypatch) for given in (True, False))
+    assert bag(shared) == bag(copied)
+    assert shared.state_rows == copied.state_rows == 0
 
 
-def test_the_join_keeps_none_of_the_rows_and_explain_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    lent, copied = (run(DISTINCTS, 100, lending=given, monkeypatch=monkeypatch) for given in (True, False))
-    assert lent.actual is not None
+def test_the_join_keeps_none_of_the_rows_and_explain_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, copied = (run(DISTINCTS, 100, shared=given, monkeypatch=monkeypatch) for given in (True, False))
+    assert shared.actual is not None
     assert copied.actual is not None
-    (join,) = [name for name in lent.counts if name.endswith(".Join")]
-    assert lent.actual.rows[join] == 0 < copied.actual.rows[join]
-    assert lent.actual.bytes < 0.65 * copied.actual.bytes
-    assert "[DISTINCT's, DISTINCT's]" in lent.explain()
+    (join,) = [name for name in shared.counts if name.endswith(".Join")]
+    assert shared.actual.rows[join] == 0 < copied.actual.rows[join]
+    assert shared.actual.bytes < 0.65 * copied.actual.bytes
+    assert "[rows of DISTINCT, rows of DISTINCT]" in shared.explain()

@@ -1,10 +1,10 @@
-"""Which joins say the ends of their results to what is above them."""
+"""Joins that retract their results for the operators above them."""
 
 from __future__ import annotations
 
 import pytest
 
-from sash.physical.nodes import Operation, walk
+from sash.physical.nodes import Join, operations
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.options import Options
 from sash.plan.types import BIGINT, Field
@@ -18,8 +18,7 @@ JOIN = "FROM s [RANGE 5 SECONDS] JOIN r [RANGE 9 SECONDS] ON s.k = r.k"
 def ends(sql: str, **options: object) -> list[str]:
     unpushed = frozenset({"push_distinct_below_join"})
     plan = plan_query(sql, CATALOG, disable=unpushed, options=Options(**options)).physical  # type: ignore[arg-type]
-    nodes = [node for stage in plan.stages for node in walk(stage.root)]
-    return [node.expiry for node in nodes if isinstance(node, Operation) and node.operator == "Join"]
+    return [node.expiry for stage in plan.stages for node in operations(stage.root) if isinstance(node, Join)]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def ends(sql: str, **options: object) -> list[str]:
         f"SELECT k FROM t [RANGE 5 SECONDS] INTERSECT SELECT s.k {JOIN}",
     ],
 )
-def test_counts_and_sums_have_every_end_said(sql: str) -> None:
+def test_counts_and_sums_get_retractions(sql: str) -> None:
     assert ends(sql) == ["explicit"]
     assert ends(sql, strategy="direct") == ["calendar"]
 
@@ -39,18 +38,21 @@ def test_counts_and_sums_have_every_end_said(sql: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "sql"),
     [
-        ("MAX finds a row by its place", f"SELECT s.k, COUNT(*) AS n, MAX(r.v) AS top {JOIN} GROUP BY s.k"),
+        ("MAX finds a row by its position", f"SELECT s.k, COUNT(*) AS n, MAX(r.v) AS top {JOIN} GROUP BY s.k"),
         ("delta-star reads stamps", f"SELECT DISTINCT s.k, r.v {JOIN}"),
         ("another stage reads it", f"SELECT r.v, COUNT(*) AS n {JOIN} GROUP BY r.v"),
         ("partial aggregates are read by another stage", f"SELECT COUNT(*) AS n {JOIN}"),
-        ("what fails the condition is not known again", f"SELECT s.k, COUNT(*) AS n {JOIN} AND s.v < r.v GROUP BY s.k"),
+        (
+            "pairs that fail the condition are not found again",
+            f"SELECT s.k, COUNT(*) AS n {JOIN} AND s.v < r.v GROUP BY s.k",
+        ),
     ],
 )
-def test_others_have_rows_with_their_ends(reason: str, sql: str) -> None:
+def test_others_get_stamped_rows(reason: str, sql: str) -> None:
     assert ends(sql) == ["calendar"], reason
 
 
-def test_a_join_that_purges_lazily_cannot_say_what_ends() -> None:
+def test_a_join_with_lazy_expiration_does_not_retract() -> None:
     sql = f"SELECT s.k, COUNT(*) AS n {JOIN} GROUP BY s.k"
     assert ends(sql, purge=1_000_000) == ["calendar"]
     assert ends(sql, purge=0) == ["explicit"]

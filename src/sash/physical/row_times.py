@@ -1,8 +1,8 @@
-"""Rows that bring their time along, for what goes by time above rows whose ends are said.
+"""Rows that carry their time as a column, for operators that go by time above rows that end by retractions.
 
-Where rows expire by themselves, the time of a row is the `ts` of its one change. Elsewhere, as with a count window, rows
-end by `-` rows, whose `ts` is that of the end, and two equal rows may be of different times: so there the time becomes a
-column.
+Where rows expire by themselves, the time of a row is the `ts` of its one change. Elsewhere, as with a count window, a row
+ends by a retraction, whose `ts` is that of the end, and two equal rows may have different times: so there the time becomes
+a column.
 """
 
 from __future__ import annotations

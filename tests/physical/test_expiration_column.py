@@ -1,4 +1,4 @@
-"""Answers whose rows say from the beginning when they will end: what a kept answer is spread over its window by."""
+"""Answers with the expiration times of their rows, by which a kept answer is spread over its window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JOIN = "SELECT s.k, s.v, r.v AS w FROM s [RANGE 5 SECONDS] JOIN r [RANGE 3 SECON
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "known"),
     [
         (JOIN, True),
         ("SELECT k FROM s [RANGE 5 SECONDS] WHERE v > 1 UNION ALL SELECT k FROM r [RANGE 3 SECONDS]", True),
@@ -24,12 +24,12 @@ JOIN = "SELECT s.k, s.v, r.v AS w FROM s [RANGE 5 SECONDS] JOIN r [RANGE 3 SECON
         ("SELECT k FROM s [RANGE UNBOUNDED]", False),
     ],
 )
-def test_ends_are_told_where_they_are_known_for_certain(sql: str, told: bool) -> None:
+def test_expiration_times_are_there_where_they_are_certain(sql: str, known: bool) -> None:
     plain = plan_query(sql, CATALOG, shards=2)
-    planned = plain.telling_ends(2)
-    assert planned.tells_ends is told
-    assert not plain.tells_ends
+    planned = plain.with_expiration(2)
+    assert planned.has_expiration is known
+    assert not plain.has_expiration
     assert [field.name for field in planned.output] == [
         *(field.name for field in plain.schema),
-        *(["_ends"] if told else []),
+        *(["_ends"] if known else []),
     ]

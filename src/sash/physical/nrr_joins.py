@@ -1,10 +1,14 @@
-"""How rows meet a non-retroactive relation (paper 5, 4.1): at their own times, and told apart until they have met it."""
+"""Lowering of joins with non-retroactive relations (paper 5, 4.1).
+
+Rows join the relation at their own times, and keep columns that identify them until they have joined it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from sash.physical.nodes import Operation, Physical
+from sash.physical.nodes import Project as PhysicalProject
 from sash.physical.shapes import has_times
 from sash.plan.expressions import Column, Expression, remap
 from sash.plan.keys import keys
@@ -13,7 +17,7 @@ from sash.plan.patterns import is_nonretroactive, is_table
 
 
 def only_stream(node: Node) -> Stream | None:
-    """The stream whose rows come out of the node one by one, as they came; None where rows are put together."""
+    """The stream whose rows the node outputs one by one; None where rows are combined."""
     while not isinstance(node, Stream):
         looks_up = isinstance(node, Join) and (is_table(node.right) or is_nonretroactive(node.right))
         if not isinstance(node, Filter | Project) and not looks_up:
@@ -22,8 +26,8 @@ def only_stream(node: Node) -> Stream | None:
     return node
 
 
-def told_apart(node: Node) -> Node | None:
-    """The node with more columns after its own, which tell rows of a GROUP BY or DISTINCT apart; None where it needs none."""
+def with_row_identity(node: Node) -> Node | None:
+    """The node with added columns that identify the rows of a GROUP BY or DISTINCT; None where it needs none."""
     base = node
     while isinstance(base, Filter | Project):
         base = base.child
@@ -50,8 +54,8 @@ def _widened(node: Node) -> Node:
             return node
 
 
-def shifted(node: Join, border: int) -> Expression | None:
-    """The condition of the join where its left input has got more columns, up to the border."""
+def shifted_condition(node: Join, border: int) -> Expression | None:
+    """The condition of the join once its left input has added columns, up to the border."""
     width = len(node.left.schema)
     if node.condition is None:
         return None
@@ -66,22 +70,31 @@ def with_stream(node: Node, stream: Stream) -> Node:
     return with_children(node, (with_stream(node.children[0], stream), *node.children[1:]))
 
 
-def narrowed(joined: Physical, node: Join, border: int) -> Operation:
-    """The columns of a join whose left input has got more, up to the border."""
+def without_added_columns(joined: Physical, node: Join, border: int) -> Operation:
+    """The columns of a join whose left input has added columns, up to the border."""
     width = len(node.left.schema)
     expressions = tuple(
         Column(index if index < width else index - width + border, field.name, field.dtype)
         for index, field in enumerate(node.schema)
     )
-    arguments = {"expressions": expressions}
-    return Operation("Project", arguments, (joined,), node.schema, joined.expiry, joined.pattern, joined.horizon)
+    return _projected(joined, node, expressions)
 
 
-def exchanged(joined: Physical, node: Join) -> Operation:
-    """The columns of a mirrored join in the order of the join as it was."""
+def without_mirroring(joined: Physical, node: Join) -> Operation:
+    """The columns of a mirrored join in the order of the original join."""
     split = len(node.right.schema)
     expressions = tuple(
         Column((index + split) % len(node.schema), field.name, field.dtype) for index, field in enumerate(node.schema)
     )
-    arguments = {"expressions": expressions}
-    return Operation("Project", arguments, (joined,), node.schema, joined.expiry, joined.pattern, joined.horizon)
+    return _projected(joined, node, expressions)
+
+
+def _projected(joined: Physical, node: Join, expressions: tuple[Expression, ...]) -> Operation:
+    return PhysicalProject(
+        expressions=expressions,
+        inputs=(joined,),
+        schema=node.schema,
+        expiry=joined.expiry,
+        pattern=joined.pattern,
+        horizon=joined.horizon,
+    )
