@@ -217,8 +217,8 @@ class Engine:
         streams are executed: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds",
         changes are released only at its multiples. `partitions` is the number of partitions of calendar buffers; the
         default is the engine's, or else the planner chooses it by the number of rows that it expects. `purge` is the interval
-        at which joins that support it remove expired rows from their state; by default the optimizer chooses, and "0 seconds"
-        removes them at once. `buckets` is the total number of hash buckets of a multi-way join's windows; by default there is
+        at which joins that support lazy expiration remove expired rows from their state; by default they are removed at once.
+        `buckets` is the total number of hash buckets of a multi-way join's windows; by default there is
         a list for every key.
         """
         from sash.spark.plan import Inputs

@@ -66,9 +66,9 @@ class Options:
     joins three or more in one operator and two in another, `binary` joins two at a time, and the other words name a form
     of the multi-way join. `tau` is the interval, in microseconds, at whose multiples the answer is updated; None updates
     it at every instant. `partitions` is the number of partitions of every calendar buffer; None lets the planner choose it
-    by the number of rows that it expects. `purge` is the interval, in microseconds, at which joins that support it remove
-    expired rows from their state; None lets the optimizer choose, and 0 removes them at once. `buckets` is the total number
-    of hash buckets of a multi-way join's windows; None keeps a list for every key.
+    by the number of rows that it expects. `purge` is the interval, in microseconds, at which joins that support lazy
+    expiration remove expired rows from their state; None and 0 remove them at once. `buckets` is the total number of hash
+    buckets of a multi-way join's windows; None keeps a list for every key.
     """
 
     strategy: ReplayStrategy = "auto"
