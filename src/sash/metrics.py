@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
 
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -22,7 +22,7 @@ _TOTALS = {
 _GAUGES = {
     "batch": "The number of the last batch.",
     "batch_ms": "How long the last batch took, in milliseconds.",
-    "clock": "The instant up to which the answer is known, in microseconds.",
+    "watermark": "The instant up to which the answer is final, in microseconds.",
     "rows_per_second": "Rows read per second in the last batch.",
     "state_rows": "Rows in state.",
     "state_bytes": "Bytes of working state.",
@@ -39,17 +39,17 @@ _QUANTILES = {"p50": "0.5", "p95": "0.95", "p99": "0.99", "max": "1"}
 
 
 def batch_metrics(told: Any) -> dict[str, Any] | None:
-    """What a batch did, as `Running.progress` has it, from what Spark tells its listeners: the `progress` of an event.
+    """What a batch did, as `RunningQuery.progress` has it, from what Spark tells its listeners: the `progress` of an event.
 
     None if it was no batch of Sash's.
     """
     from sash.spark.progress import Progress
 
-    fresh = Progress(()).take([told])
+    fresh = Progress(()).add([told])
     return fresh[0] if fresh else None
 
 
-def exposition(running: Mapping[str, Running]) -> str:
+def exposition(running: Mapping[str, RunningQuery]) -> str:
     """The metrics of the queries, in Prometheus' text format."""
     progress = {name: query.progress() for name, query in running.items()}
     operators = {name: query.operators() for name, query in running.items()}
@@ -104,7 +104,7 @@ def _percentiles(progress: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return _family("batch_delay_seconds", "gauge", told, values)
 
 
-def _delays(running: Mapping[str, Running]) -> list[str]:
+def _delays(running: Mapping[str, RunningQuery]) -> list[str]:
     from sash.spark.counts import EDGES
 
     name = "sash_output_delay_seconds"

@@ -19,13 +19,14 @@ from sash.cli.plot import plot
 from sash.cli.session import quiet_engine
 from sash.cli.shop import SCHEMA, Shop
 from sash.cli.stories import ITEMS, RELATIONS, STORIES, Story
+from sash.plan.options import Strategy
 from sash.plan.types import Schema
 from sash.testing import replay
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
 
 _PAUSE = (0.4, 0.75)
 """The part of the time in which nothing is sold: longer than the window, so that it runs empty."""
@@ -59,7 +60,9 @@ class Board(AnswerBoard):
 class Show:
     """The timetable: it begins with the first answer; the shops pause in the middle. And what is known of the query."""
 
-    def __init__(self, story: Story, board: Board, shops: Sequence[Shop], running: Running, seconds: float) -> None:
+    def __init__(
+        self, story: Story, board: Board, shops: Sequence[Shop], running: RunningQuery, seconds: float
+    ) -> None:
         self.story = story
         self.board = board
         self.seconds = seconds
@@ -83,7 +86,7 @@ class Show:
 
     def count(self) -> None:
         """Take in the batches that ended."""
-        for progress in self._running.news():
+        for progress in self._running.drain_progress():
             self.progress = progress
             self.expired += progress.get("expired", 0)
 
@@ -110,7 +113,7 @@ class Show:
         )
 
 
-def run_demo(name: str, strategy: str, seconds: int, rate: int, *, plain: bool) -> None:
+def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: bool) -> None:
     """Tell a story for so many seconds."""
     console, story = Console(), STORIES[name]
     console.print(Text(story.title, style="bold"))
@@ -142,7 +145,7 @@ def run_demo(name: str, strategy: str, seconds: int, rate: int, *, plain: bool) 
     )
 
 
-def _query(engine: Engine, story: Story, strategy: str, home: Path) -> Query:
+def _query(engine: Engine, story: Story, strategy: Strategy, home: Path) -> Query:
     for stream, _ in story.streams:
         frame = engine.spark.readStream.schema(SCHEMA).parquet(str(home / stream))
         engine.stream(stream, frame, slack="1 second", heartbeat="1 second")
@@ -158,7 +161,7 @@ def physical_plan(explained: str) -> str:
     return next(part for part in parts if part.startswith("Physical plan")).rstrip()
 
 
-def _compile(story: Story, strategy: str) -> None:
+def _compile(story: Story, strategy: Strategy) -> None:
     """Compile the query's loops before the clock runs: the first run on a machine has to, later ones find them."""
     columns = SCHEMA.replace("TIMESTAMP", "BIGINT")
     schemas = {stream: columns for stream, _ in story.streams} | {name: RELATIONS[name][0] for name in story.relations}

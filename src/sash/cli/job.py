@@ -26,7 +26,7 @@ from sash.script.statements import CreateQuery, Select, Statement
 
 if TYPE_CHECKING:
     from sash.engine import Engine
-    from sash.spark.sinks import Running
+    from sash.spark.handle import StreamingHandle
 
 ENDED, WRONG, FAILED = 0, 1, 3
 _POLL = 0.25
@@ -169,7 +169,9 @@ def run_job(
 def _wait(session: Session, log: Log, stop: threading.Event) -> int:
     """Until all queries have ended, one has failed, or the signal to stop."""
     names = {name: statement.name for name, (statement, _) in session.queries.items()}
-    running = {names[name]: query for name, (_, query) in session.queries.items() if query is not None}
+    running: dict[str, StreamingHandle] = {
+        names[name]: query for name, (_, query) in session.queries.items() if query is not None
+    }
     kept = {f"window {keep.name}": keeping for keep, keeping in session.windows.values() if keeping is not None}
     running |= kept
     while running and not stop.wait(_POLL):
@@ -197,8 +199,8 @@ def _wait(session: Session, log: Log, stop: threading.Event) -> int:
     return ENDED
 
 
-def _news(log: Log, name: str, query: Running, *, last: bool = False) -> None:
-    for progress in query.news():
+def _news(log: Log, name: str, query: StreamingHandle, *, last: bool = False) -> None:
+    for progress in query.drain_progress():
         log.progress(name, progress)
     log.tell(name, at_once=last)
 

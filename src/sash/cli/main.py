@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from sash.errors import SashError
-from sash.plan.options import STRATEGIES, Options
+from sash.plan.options import ENGINE_STRATEGIES, Options, check_strategy
 
 app = typer.Typer(
     name="sash",
@@ -25,7 +25,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 @app.command()
 def demo(
     query: Annotated[Literal["q1", "q2", "q3", "q4", "q5"], typer.Option(help="Which of paper 1's queries.")] = "q4",
-    strategy: Annotated[str, typer.Option(help=f"How operators learn of expiry: {', '.join(STRATEGIES)}.")] = "auto",
+    strategy: Annotated[
+        str, typer.Option(help=f"How operators learn of expiry: {', '.join(ENGINE_STRATEGIES)}.")
+    ] = "auto",
     seconds: Annotated[int, typer.Option(min=15, help="How long to show it.")] = 45,
     rate: Annotated[int, typer.Option(min=1, max=20_000, help="Sales per second.")] = 200,
     plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a live table.")] = False,
@@ -33,7 +35,7 @@ def demo(
     """Run a continuous query over a stream of made-up sales and show its answer changing."""
     from sash.cli.demo import run_demo
 
-    run_demo(query, Options(strategy).strategy, seconds, rate, plain=plain or not sys.stdout.isatty())
+    run_demo(query, check_strategy(strategy), seconds, rate, plain=plain or not sys.stdout.isatty())
 
 
 @app.command()
@@ -45,7 +47,9 @@ def explain(
     relation: Annotated[
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
-    strategy: Annotated[str, typer.Option(help=f"How operators learn of expiry: {', '.join(STRATEGIES)}.")] = "auto",
+    strategy: Annotated[
+        str, typer.Option(help=f"How operators learn of expiry: {', '.join(ENGINE_STRATEGIES)}.")
+    ] = "auto",
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Partitions of calendar buffers; default: as the planner sets them.")
     ] = None,
@@ -55,7 +59,7 @@ def explain(
     from sash.cli.catalog import declared
     from sash.planning import plan_query
 
-    options = Options(strategy, partitions=partitions)
+    options = Options(check_strategy(strategy), partitions=partitions)
     planned = plan_query(_text(query), declared(stream, relation), options=options)
     typer.echo(planned.explain(all=every), nl=False)
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from sash.durations import microseconds
 from sash.errors import CatalogError
 from sash.plan.catalog import Catalog
-from sash.plan.options import Options
+from sash.plan.options import JoinForm, Options, Strategy
 from sash.planning import Planned
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, Value
 
 if TYPE_CHECKING:
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
     from sash.window_store.snapshot import Snapshot as Answer
 
 _POLL = 0.1
@@ -24,8 +25,8 @@ _POLL = 0.1
 class How:
     """How a query is to be executed, as it is written."""
 
-    strategy: str = "auto"
-    join: str = "auto"
+    strategy: Strategy = "auto"
+    join: JoinForm = "auto"
     tau: str | None = None
 
     def __post_init__(self) -> None:
@@ -34,7 +35,8 @@ class How:
     @property
     def options(self) -> Options:
         """As the planner takes it."""
-        return Options(self.strategy, self.join, None if self.tau is None else microseconds(self.tau, "tau"))
+        tau = None if self.tau is None else microseconds(self.tau, "tau")
+        return Options(self.strategy, self.join, tau).for_engine()
 
 
 class Ground(Protocol):
@@ -62,10 +64,10 @@ class Ground(Protocol):
     def analyze(self, sql: str, how: How) -> str:
         """The plan of a query with what it does over what is in its sources now."""
 
-    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> Running | None:
+    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> RunningQuery | None:
         """Start a standing query."""
 
-    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
         """Keep the window of a stream."""
 
     def attach(self, statement: Attach) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sash.durations import microseconds
 from sash.errors import CatalogError
 from sash.plan.catalog import OP, Catalog, RelationEntry, missing_op, stream_entry, time_column, time_field
+from sash.plan.options import Trigger
 from sash.plan.statistics import declared
 from sash.plan.types import Schema
 from sash.planning import Planned, plan_query
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
     from sash.window_store.snapshot import Snapshot as Answer
 
 
@@ -121,33 +123,31 @@ class OnPaper:
     def analyze(self, sql: str, how: How) -> str:
         return self.plan(sql, how).explain()
 
-    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> Running | None:
-        from sash.spark.sinks import check_trigger
-        from sash.spark.stores import STORES
+    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> RunningQuery | None:
+        from sash.spark.sinks import SINKS
 
         planned = self.plan(statement.query.sql, how)
         check_options(statement)
         key = planned.key(statement.key, needed=statement.key is not None)
         mode: Any = statement.mode
-        if statement.sink in STORES:
-            mode = STORES[statement.sink](statement.options).mode(mode, keyed=key is not None)
+        if statement.sink in SINKS:
+            mode = SINKS[statement.sink](statement.options).mode(mode, keyed=key is not None)
         if mode == "upsert":
             planned.key(statement.key, needed=True)
-        check_trigger(
-            trigger, [name for name in (*planned.streams, *planned.changing) if name.lower() in self._beating]
+        Trigger.parse(trigger).check_heartbeats(
+            [name for name in (*planned.streams, *planned.changing) if name.lower() in self._beating]
         )
         return None
 
-    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
         from sash.spark.keeping import layout_of
-        from sash.spark.sinks import check_trigger
 
         entry = self._catalog.streams[statement.name.lower()]
         window: Any = statement.window
         every: Any = statement.every
         layout = layout_of(entry.name, entry.schema, entry.time, window, every, statement.retain)
         self._layouts[entry.name.lower()] = layout
-        check_trigger(trigger, [entry.name] if entry.name.lower() in self._beating else [])
+        Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._beating else [])
         return None
 
     def attach(self, statement: Attach) -> None:

@@ -14,7 +14,8 @@ from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateSt
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
     from sash.spark.window_store import Keeping
     from sash.window_store.snapshot import Snapshot as Answer
 
@@ -88,7 +89,7 @@ class OnEngine:
     def analyze(self, sql: str, how: How) -> str:
         return self.query(sql, how).explain(analyze=True)
 
-    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> Running | None:
+    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> RunningQuery | None:
         query = self.query(statement.query.sql, how)
         options: dict[str, Any] = check_options(statement)
         mode: Any = statement.mode
@@ -96,7 +97,7 @@ class OnEngine:
             statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **options
         )
 
-    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
         window: Any = statement.window
         every: Any = statement.every
         kept = self.engine.keep(

@@ -33,7 +33,8 @@ from sash.window_store.scheduling.levels import level
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Session:
     """Executes statements on its ground; `queries` and `windows` are those that were started, by name."""
 
     ground: Ground
-    queries: dict[str, tuple[CreateQuery, Running | None]] = field(default_factory=dict)
-    windows: dict[str, tuple[Keep | Attach, Running | None]] = field(default_factory=dict)
+    queries: dict[str, tuple[CreateQuery, RunningQuery | None]] = field(default_factory=dict)
+    windows: dict[str, tuple[Keep | Attach, StreamingHandle | None]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
 
     @classmethod
@@ -248,7 +249,8 @@ class Session:
         given = None if str(value).lower() in ("none", "") else str(value)
         match name:
             case "strategy" | "join":
-                self.settings.how = replace(self.settings.how, **{name: given or "auto"})
+                changed: dict[str, Any] = {name: given or "auto"}
+                self.settings.how = replace(self.settings.how, **changed)
             case "tau":
                 self.settings.how = replace(self.settings.how, tau=given)
             case "trigger":
@@ -281,14 +283,14 @@ def _columns(schema: Any) -> str:
     return ", ".join(map(str, schema))
 
 
-def _standing(statement: CreateQuery, running: Running | None) -> tuple[Any, ...]:
+def _standing(statement: CreateQuery, running: RunningQuery | None) -> tuple[Any, ...]:
     progress: dict[str, Any] = {} if running is None else running.progress()
     state = "runs" if running is not None and running.active else "has ended"
     counts = [progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late")]
     return statement.name, statement.sink, state, progress.get("batch"), *counts
 
 
-def _kept(statement: Keep | Attach, running: Running | None) -> tuple[Any, ...]:
+def _kept(statement: Keep | Attach, running: StreamingHandle | None) -> tuple[Any, ...]:
     if isinstance(statement, Attach):
         return statement.name, None, None, statement.path, None, None, None
     progress: dict[str, Any] = {} if running is None else running.progress()

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from sash.durations import microseconds
 from sash.errors import CatalogError
 from sash.plan.catalog import OP, RelationEntry, missing_op, time_field
+from sash.plan.options import BAD_ROWS, check_word
 from sash.plan.statistics import Statistics
 from sash.plan.types import Schema
 from sash.rows import key_columns
@@ -61,9 +62,7 @@ def read_relation(
 
 def drops(bad_rows: str) -> bool:
     """Whether rows without a time are dropped, or fail the query."""
-    if bad_rows not in ("fail", "drop"):
-        raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
-    return bad_rows == "drop"
+    return check_word("bad_rows", bad_rows, BAD_ROWS) == "drop"
 
 
 def _fixed(name: str, df: DataFrame, key: Key, retroactive: bool, known: Known) -> Registered:

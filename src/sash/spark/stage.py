@@ -29,13 +29,14 @@ from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
 from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.plan.nodes import Range, Rows
+from sash.plan.options import Mode
 from sash.runtime.build import Relations
 from sash.runtime.shard import BEGINNING, Arrival, Intake, Shard, partition
 from sash.spark.counts import Delays, in_force_of, operator_counts
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.notes import Note
-from sash.spark.output import Mode, reduce_changes
+from sash.spark.output import reduce_changes
 from sash.spark.scatter import Target, pack_rows
 from sash.spark.workers import spare_collections
 from sash.state.arena import Arena

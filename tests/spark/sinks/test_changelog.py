@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from sash.errors import CatalogError
 from sash.plan.types import BIGINT
-from sash.spark.stores.base import Answer
-from sash.spark.stores.change_log import ChangeLog
+from sash.spark.sinks.base import OutputSpec
+from sash.spark.sinks.changelog import ChangeLog
 from tests.spark.files import SQL, batches_of, expected, file_engine, made_up_rows, write_batch
 
 pytestmark = pytest.mark.spark
@@ -35,13 +35,13 @@ def test_the_log_is_the_change_stream_however_often_batches_come(spark: SparkSes
     assert sorted(by_pandas["batch"].unique().tolist()) == [0, 1, 2]
 
     again = query.start("changelog", trigger="available_now", path=str(log))
-    with pytest.raises(CatalogError, match="change log of another query"):
+    with pytest.raises(CatalogError, match="changelog of another query"):
         again.await_termination()
 
 
 def test_a_batch_that_is_written_again_replaces_itself(spark: SparkSession, tmp_path: Path) -> None:
-    answer = Answer(file_engine(spark, tmp_path / "in").sql(SQL).schema, BIGINT, "changes", None, "one")
-    write = ChangeLog({"path": str(tmp_path / "log")}).open(answer)
+    output = OutputSpec(file_engine(spark, tmp_path / "in").sql(SQL).schema, BIGINT, "changes", None, "one")
+    write = ChangeLog({"path": str(tmp_path / "log")}).open(output)
     frame = spark.createDataFrame([("+", 1, "a", 1, 1)], "_op string, _ts long, k string, n long, total long")
     write(frame, 0)
     (tmp_path / "log" / ".batch-1").mkdir()  # a writer that was killed

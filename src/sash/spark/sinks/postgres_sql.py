@@ -1,4 +1,4 @@
-"""The SQL by which a PostgreSQL table follows an answer, from a batch that is staged as (_op, _ts, c0 ... cn)."""
+"""SQL statements that apply a batch, staged as (_op, _ts, c0 ... cn), to a PostgreSQL table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.plan.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, is_integer
-from sash.spark.stores.base import Answer
+from sash.spark.sinks.base import OutputSpec
 
 _INTEGERS = {8: "smallint", 16: "smallint", 32: "integer", 64: "bigint"}
 _TYPES = {
@@ -24,12 +24,12 @@ _TYPES = {
 
 
 def quoted(name: str) -> str:
-    """A name as PostgreSQL reads it, whatever is in it."""
+    """Quote a name for PostgreSQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def pg_type(dtype: pa.DataType) -> str:
-    """PostgreSQL's type for a column."""
+    """Return PostgreSQL's type for a column."""
     if is_integer(dtype):
         return _INTEGERS[dtype.bit_width]
     if pa.types.is_decimal(dtype):
@@ -39,54 +39,54 @@ def pg_type(dtype: pa.DataType) -> str:
 
 @dataclass(frozen=True)
 class Statements:
-    """For one table (its name quoted) and one answer."""
+    """The statements for one table, whose name is quoted, and the output of one query."""
 
     table: str
-    answer: Answer
+    output: OutputSpec
 
     @property
     def _columns(self) -> list[str]:
-        return [quoted(name) for name in self.answer.names]
+        return [quoted(name) for name in self.output.names]
 
     @property
     def _staged(self) -> list[str]:
-        return [f"c{position}" for position in range(len(self.answer.schema))]
+        return [f"c{position}" for position in range(len(self.output.schema))]
 
     @property
     def own_columns(self) -> dict[str, str]:
-        """What the table has besides the answer's columns, with types."""
-        match self.answer.mode:
+        """The columns that the table has besides the query's, with their types."""
+        match self.output.mode:
             case "upsert":
                 return {}
             case "net":
                 return {"_hash": "uuid NOT NULL"}
             case "changes":
-                return {"_batch": "bigint", "_op": "text", "_ts": pg_type(self.answer.time)}
+                return {"_batch": "bigint", "_op": "text", "_ts": pg_type(self.output.time)}
 
     def create(self, *, nulls_not_distinct: bool) -> list[str]:
-        """Make the table, with an index to find the rows by that a batch changes."""
+        """Create the table, with an index on the columns by which a batch finds the rows to change."""
         typed = [
             *(f"{name} {kind}" for name, kind in self.own_columns.items()),
-            *(f"{name} {pg_type(field.dtype)}" for name, field in zip(self._columns, self.answer.schema, strict=True)),
+            *(f"{name} {pg_type(field.dtype)}" for name, field in zip(self._columns, self.output.schema, strict=True)),
         ]
         made = [f"CREATE TABLE {self.table} ({', '.join(typed)})"]
-        if self.answer.mode == "net":
+        if self.output.mode == "net":
             made.append(f"CREATE INDEX ON {self.table} (_hash)")
-        elif self.answer.mode == "upsert" and self.answer.key:
+        elif self.output.mode == "upsert" and self.output.key:
             nulls = "NULLS NOT DISTINCT" if nulls_not_distinct else ""
-            key = ", ".join(self._columns[column] for column in self.answer.key)
+            key = ", ".join(self._columns[column] for column in self.output.key)
             made.append(f"ALTER TABLE {self.table} ADD UNIQUE {nulls} ({key})")
         return made
 
     def stage(self) -> str:
-        """A place for the batch."""
-        types = [pg_type(field.dtype) for field in self.answer.schema]
+        """Create the temporary table that takes the batch."""
+        types = [pg_type(field.dtype) for field in self.output.schema]
         columns = ", ".join(f"{name} {kind}" for name, kind in zip(self._staged, types, strict=True))
-        return f"CREATE TEMP TABLE staged (_op text, _ts {pg_type(self.answer.time)}, {columns}) ON COMMIT DROP"
+        return f"CREATE TEMP TABLE staged (_op text, _ts {pg_type(self.output.time)}, {columns}) ON COMMIT DROP"
 
-    def follow(self, batch: pa.Table, number: int) -> list[str]:
-        """Bring the table up to date with the staged batch."""
-        match self.answer.mode:
+    def apply(self, batch: pa.Table, number: int) -> list[str]:
+        """Apply the staged batch to the table."""
+        match self.output.mode:
             case "upsert":
                 return self._upsert(batch)
             case "net":
@@ -97,13 +97,16 @@ class Statements:
                 return [f"INSERT INTO {into} {rows}"]
 
     def _upsert(self, batch: pa.Table) -> list[str]:
-        """Of every key the last word: shards may both have one, and what comes is after what goes at the same instant."""
-        key = [self._staged[column] for column in self.answer.key or ()]
+        """Apply the last change of every key.
+
+        Two shards may change the same key; at the same instant, a row is added after its predecessor is retracted.
+        """
+        key = [self._staged[column] for column in self.output.key or ()]
         order = ", ".join([*key, "_ts DESC", "(_op = '+') DESC"])
         chosen = f"DISTINCT ON ({', '.join(key)})" if key else ""
         last = f"SELECT {chosen} * FROM staged ORDER BY {order} {'' if key else 'LIMIT 1'}"
         matches = self._matches(batch)
-        others = [column for column in range(len(self._columns)) if column not in (self.answer.key or ())]
+        others = [column for column in range(len(self._columns)) if column not in (self.output.key or ())]
         made = [f"CREATE TEMP TABLE latest ON COMMIT DROP AS {last}", "ANALYZE latest"]
         made += [f"DELETE FROM {self.table} AS t USING latest AS l WHERE l._op = '-' AND {match}" for match in matches]
         if others:
@@ -123,11 +126,11 @@ class Statements:
         return made
 
     def _matches(self, batch: pa.Table) -> list[str]:
-        """When a row of the table has the key of a staged row: one condition for each way in which keys have NULLs.
+        """Return conditions under which a row of the table has the key of a staged row, one for each set of NULL columns.
 
         Each can use an index on the key, which IS NOT DISTINCT FROM could not.
         """
-        key = self.answer.key or ()
+        key = self.output.key or ()
         missing = np.zeros(batch.num_rows, np.int64)
         for place, column in enumerate(key):
             missing |= batch.column(column + 2).is_null().to_numpy().astype(np.int64) << place
@@ -143,9 +146,9 @@ class Statements:
         return " AND ".join(conditions) or "TRUE"
 
     def _fold(self) -> list[str]:
-        """Add and remove copies of rows, as many as the batch does in all; 128 bits of a row's text stand for it."""
-        floats = [pa.types.is_floating(field.dtype) for field in self.answer.schema]
-        # Adding 0 makes both zeros of a float one.
+        """Add or remove the net number of copies of every row; a row is identified by a 128-bit hash of its text."""
+        floats = [pa.types.is_floating(field.dtype) for field in self.output.schema]
+        # Adding 0 turns -0.0 into 0.0, so that equal rows have the same hash.
         values = [f"{name} + 0" if is_float else name for name, is_float in zip(self._staged, floats, strict=True)]
         hashed = f"SELECT *, md5(ROW({', '.join(values)})::text)::uuid AS h FROM staged"
         summed = f"SELECT *, sum(CASE _op WHEN '+' THEN 1 ELSE -1 END) OVER (PARTITION BY h) AS n FROM ({hashed}) AS a"

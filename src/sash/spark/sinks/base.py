@@ -1,4 +1,4 @@
-"""What every store is: made from its options before anything runs, then opened for an answer, then given its batches."""
+"""The interface of a sink: made from its options before the query starts, opened once, then called with every batch."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from sash.errors import CatalogError
+from sash.errors import OptionError
+from sash.plan.options import MODES, Mode
 from sash.plan.types import Schema
-from sash.spark.output import MODES, Mode
 from sash.sql.source import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Write = Callable[["DataFrame", int], None]
+WriteBatch = Callable[["DataFrame", int], None]
+"""Writes a batch of changes, given its number."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What is written: the answer's columns and the type of `_ts`, its key, how much of its changes, and whose it is.
+class OutputSpec:
+    """The output of a query: its columns, the type of `_ts`, the output mode and the key.
 
-    `identity` is the checkpoint's: the same after a restart, another one for a query that starts anew.
+    `identity` identifies the checkpoint: it is the same after a restart and differs for a query that starts anew.
     """
 
     schema: Schema
@@ -35,17 +36,17 @@ class Answer:
 
     @property
     def names(self) -> list[str]:
-        """The answer's columns."""
+        """The names of the columns."""
         return [field.name for field in self.schema]
 
     @property
     def key_names(self) -> list[str]:
-        """The key's columns."""
+        """The names of the key's columns."""
         return [self.schema[column].name for column in self.key or ()]
 
 
-class Store(ABC):
-    """A store with its options, checked. A batch may come again under its number: it must then count once."""
+class Sink(ABC):
+    """A sink with checked options. Spark may repeat a batch under the same number: a sink must not count it twice."""
 
     name: ClassVar[str]
     needed: ClassVar[tuple[str, ...]]
@@ -57,31 +58,31 @@ class Store(ABC):
         self.options: dict[str, Any] = {}
         for name, value in options.items():
             if name.lower() not in known and not self.accepts(name):
-                raise CatalogError(
+                raise OptionError(
                     f"{self.name} has no option {name}; it has {', '.join(known)}{did_you_mean(name, known)}"
                 )
             self.options[known.get(name.lower(), name)] = value
         for name in self.needed:
             if not self.options.get(name):
-                raise CatalogError(f"{self.name} needs the option {name}")
+                raise OptionError(f"{self.name} needs the option {name}")
 
     def accepts(self, option: str) -> bool:
-        """Whether an option that is not listed may be given."""
+        """Whether an option that is not listed is allowed."""
         return False
 
     def flag(self, name: str, default: bool) -> bool:
-        """An option that is true or false."""
+        """Return the value of a boolean option."""
         return str(self.options.get(name, default)).lower() in ("true", "1", "yes")
 
-    def mode(self, asked: str | None, keyed: bool) -> Mode:
-        """The output mode: the one asked for, or the best that the answer allows."""
-        if asked is None:
+    def mode(self, chosen: str | None, keyed: bool) -> Mode:
+        """Return the output mode that was chosen; without one, `upsert` if the output has a key and the sink supports it."""
+        if chosen is None:
             return "upsert" if keyed and "upsert" in self.modes else next(m for m in self.modes if m != "upsert")
-        found = next((mode for mode in self.modes if mode == asked), None)
+        found = next((mode for mode in self.modes if mode == chosen), None)
         if found is None:
-            raise CatalogError(f"{self.name} is written in mode {' or '.join(self.modes)}, not {asked}")
+            raise OptionError(f"{self.name} is written in mode {' or '.join(self.modes)}, not {chosen}")
         return found
 
     @abstractmethod
-    def open(self, answer: Answer) -> Write:
-        """Make ready for the answer, and say what is to be done with each of its batches."""
+    def open(self, output: OutputSpec) -> WriteBatch:
+        """Prepare the sink for the output, and return the function that writes its batches."""

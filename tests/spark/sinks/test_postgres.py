@@ -12,7 +12,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from sash.errors import CatalogError, SinkError
+from sash.errors import CatalogError, OptionError, SinkError
 from sash.plan.types import (
     BIGINT,
     BINARY,
@@ -29,8 +29,8 @@ from sash.plan.types import (
     Field,
     Schema,
 )
-from sash.spark.stores.base import Answer
-from sash.spark.stores.postgres import PostgresTable
+from sash.spark.sinks.base import OutputSpec
+from sash.spark.sinks.postgres import PostgresTable
 from tests.postgres import server
 
 Row = tuple[Any, ...]
@@ -38,7 +38,7 @@ GROUPS: Schema = (Field("k", STRING), Field("j", INT), Field("n", BIGINT))
 
 
 class Batch:
-    """What a store is given, without Spark."""
+    """A batch of changes as a sink reads it, without Spark."""
 
     def __init__(self, rows: list[Row], schema: Schema) -> None:
         types = [pa.string(), pa.int64(), *(field.dtype for field in schema)]
@@ -67,17 +67,17 @@ def rows_of(url: str, table: str, columns: str = "*") -> list[Row]:
         return connection.execute(f'SELECT {columns} FROM "{table}"').fetchall()  # type: ignore[call-overload, no-any-return]
 
 
-def opened(url: str, table: str, answer: Answer, **options: Any) -> Any:
-    write = PostgresTable({"url": url, "table": table, **options}).open(answer)
-    return lambda rows, number: write(Batch(rows, answer.schema), number)  # type: ignore[arg-type]
+def opened(url: str, table: str, output: OutputSpec, **options: Any) -> Any:
+    write = PostgresTable({"url": url, "table": table, **options}).open(output)
+    return lambda rows, number: write(Batch(rows, output.schema), number)  # type: ignore[arg-type]
 
 
-def upsert(key: tuple[int, ...] = (0, 1), schema: Schema = GROUPS, identity: str = "one") -> Answer:
-    return Answer(schema, BIGINT, "upsert", key, identity)
+def upsert(key: tuple[int, ...] = (0, 1), schema: Schema = GROUPS, identity: str = "one") -> OutputSpec:
+    return OutputSpec(schema, BIGINT, "upsert", key, identity)
 
 
-def net(schema: Schema = GROUPS) -> Answer:
-    return Answer(schema, BIGINT, "net", None, "one")
+def net(schema: Schema = GROUPS) -> OutputSpec:
+    return OutputSpec(schema, BIGINT, "net", None, "one")
 
 
 def test_a_keyed_answer_is_upserted_and_deleted(url: str, table: str) -> None:
@@ -89,7 +89,7 @@ def test_a_keyed_answer_is_upserted_and_deleted(url: str, table: str) -> None:
     assert rows_of(url, table) == [("a", 1, 2)]
 
 
-def test_the_last_word_on_a_key_counts_whichever_shard_it_is_from(url: str, table: str) -> None:
+def test_the_last_change_of_a_key_counts_whichever_shard_it_is_from(url: str, table: str) -> None:
     write = opened(url, table, upsert((0,), (Field("k", STRING), Field("n", INT))))
     write(
         [("+", 3, "a", 3), ("-", 3, "a", 1), ("-", 5, "b", 2), ("+", 4, "b", 2), ("+", 5, "c", 1), ("-", 4, "c", 9)], 0
@@ -160,8 +160,8 @@ def test_every_type_and_null_comes_back_as_it_went(url: str, mode: Any) -> None:
     }  # fmt: skip
     schema = (Field("id", INT), *(Field(name, dtype) for name, (dtype, _) in values.items()))
     full, empty = (1, *(value for _, value in values.values())), (2, *([None] * len(values)))
-    answer = Answer(schema, BIGINT, mode, (0,) if mode == "upsert" else None, "one")
-    write = opened(url, f"types_{mode}", answer)
+    output = OutputSpec(schema, BIGINT, mode, (0,) if mode == "upsert" else None, "one")
+    write = opened(url, f"types_{mode}", output)
     write([("+", 1, *full), ("+", 1, *empty)], 0)
     names = ", ".join('"' + field.name.replace('"', '""') + '"' for field in schema)
     assert sorted(rows_of(url, f"types_{mode}", names), key=lambda row: row[0]) == [full, empty]
@@ -173,7 +173,7 @@ def test_every_type_and_null_comes_back_as_it_went(url: str, mode: Any) -> None:
 
 
 class TestWhoseTable:
-    def test_rows_of_others_are_not_touched_unless_told(self, url: str, table: str) -> None:
+    def test_foreign_rows_are_deleted_only_with_replace(self, url: str, table: str) -> None:
         with psycopg.connect(url) as connection:
             connection.execute(f"CREATE TABLE {table} (k text, j int, n bigint)")  # type: ignore[call-overload]
             connection.execute(f"INSERT INTO {table} VALUES ('mine', 1, 1)")  # type: ignore[call-overload]
@@ -194,14 +194,14 @@ class TestWhoseTable:
         second([("+", 1, "c", 1, 1)], 0)
         assert rows_of(url, table) == [("c", 1, 1)]
 
-    def test_a_table_made_anew_is_refused(self, url: str, table: str) -> None:
+    def test_a_table_that_was_created_again_is_refused(self, url: str, table: str) -> None:
         opened(url, table, upsert())([("+", 1, "a", 1, 1)], 0)
         with psycopg.connect(url) as connection:
             connection.execute(f"DROP TABLE {table}")  # type: ignore[call-overload]
-        with pytest.raises(CatalogError, match="made anew"):
+        with pytest.raises(CatalogError, match="created again"):
             opened(url, table, upsert())
 
-    def test_what_is_missing_is_said(self, url: str, table: str) -> None:
+    def test_errors_name_the_missing_part(self, url: str, table: str) -> None:
         with pytest.raises(CatalogError, match="there is no table"):
             opened(url, table, upsert(), create="false")
         with psycopg.connect(url) as connection:
@@ -210,7 +210,7 @@ class TestWhoseTable:
             opened(url, table, upsert())
         with pytest.raises(SinkError, match="PostgreSQL, table t"):
             opened("postgresql://nobody@/x?host=/nowhere", "t", upsert())
-        with pytest.raises(CatalogError, match="no name of a table"):
+        with pytest.raises(OptionError, match="not the name of a table"):
             opened(url, "a.b.c", upsert())
 
 
@@ -219,13 +219,13 @@ class TestWhoseTable:
     [({"url": "x"}, "needs the option table"), ({"url": "x", "table": "t", "tabel": 1}, "did you mean table")],
 )
 def test_options_are_checked_when_the_query_is_made(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(CatalogError, match=message):
+    with pytest.raises(OptionError, match=message):
         PostgresTable(options)
 
 
 def test_the_mode_follows_the_answer() -> None:
-    store = PostgresTable({"url": "x", "table": "t"})
-    assert [store.mode(None, keyed=True), store.mode(None, keyed=False), store.mode("changes", keyed=True)] == [
+    sink = PostgresTable({"url": "x", "table": "t"})
+    assert [sink.mode(None, keyed=True), sink.mode(None, keyed=False), sink.mode("changes", keyed=True)] == [
         "upsert",
         "net",
         "changes",

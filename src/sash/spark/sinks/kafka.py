@@ -1,6 +1,6 @@
-"""A Kafka topic: in mode upsert every message is a key's latest row, or a tombstone when it is gone; else every change.
+"""A Kafka topic: in mode upsert a message is the latest row of a key, or a tombstone; in mode changes it is a change.
 
-A batch that is written again repeats its messages: per key the last one is the same, so an upsert topic stays right.
+A repeated batch repeats its messages. The last message of every key is the same, so an upsert topic stays correct.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from sash.errors import CatalogError
-from sash.spark.output import Mode
-from sash.spark.stores.base import Answer, Store, Write
+from sash.plan.options import Mode
+from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
 from sash.sql.render import quoted
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _SERVERS = "kafka.bootstrap.servers"
 
 
-class KafkaTopic(Store):
-    """`kafka.bootstrap.servers`, `topic`, and any other `kafka.` option of Spark's."""
+class KafkaTopic(Sink):
+    """Writes to `topic` at `kafka.bootstrap.servers`; takes any other `kafka.` option of Spark's."""
 
     name = "kafka"
     needed = (_SERVERS, "topic")
@@ -28,7 +28,7 @@ class KafkaTopic(Store):
     def accepts(self, option: str) -> bool:
         return option.startswith("kafka.")
 
-    def open(self, answer: Answer) -> Write:
+    def open(self, output: OutputSpec) -> WriteBatch:
         options = {name: str(value) for name, value in self.options.items()}
 
         def write(batch: DataFrame, number: int) -> None:
@@ -36,25 +36,25 @@ class KafkaTopic(Store):
             from pyspark.errors import PySparkException
 
             try:
-                messages(batch, answer).write.format("kafka").options(**options).save()
+                messages(batch, output).write.format("kafka").options(**options).save()
             except (PySparkException, Py4JJavaError) as problem:
                 if "Failed to find" in str(problem) or "DATA_SOURCE_NOT_FOUND" in str(problem):
                     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{batch.sparkSession.version}"
                     raise CatalogError(
-                        f"Spark's Kafka package is not there: start with --conf spark.jars.packages={package}"
+                        f"Spark's Kafka package is missing: start with --conf spark.jars.packages={package}"
                     ) from problem
                 raise
 
         return write
 
 
-def messages(batch: DataFrame, answer: Answer) -> DataFrame:
-    """`key` and `value` as JSON: the key's columns (all, if there is no key), and the row; NULL for a row that is gone."""
-    row = ", ".join(quoted(name) for name in answer.names)
-    key = f"to_json(named_struct({_named(answer.key_names if answer.key is not None else answer.names)}))"
-    if answer.mode != "upsert":
+def messages(batch: DataFrame, output: OutputSpec) -> DataFrame:
+    """Return `key` and `value` as JSON: the key's columns (all columns without a key), and the row, or NULL for a tombstone."""
+    row = ", ".join(quoted(name) for name in output.names)
+    key = f"to_json(named_struct({_named(output.key_names if output.key is not None else output.names)}))"
+    if output.mode != "upsert":
         return batch.selectExpr(f"{key} AS key", f"to_json(struct(_op, _ts, {row})) AS value")
-    # Shards may both have a word on a key; a row that comes is after the one that goes at the same instant.
+    # Two shards may change the same key; at the same instant, a row is added after its predecessor is retracted.
     last = f"max_by(named_struct('gone', _op = '-', 'row', struct({row})), struct(_ts, _op = '+'))"
     latest = batch.selectExpr("*", f"{key} AS _key").groupBy("_key")
     from pyspark.sql.functions import expr
