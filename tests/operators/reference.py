@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sash.operators.base import Edge, Operator
 from sash.operators.ends import Ends
 from sash.operators.expire import Expire
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory, Memory
+from sash.time import FOREVER
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]

@@ -18,9 +18,10 @@ from sash.operators import ends
 from sash.operators.ends import Ending, Ends
 from sash.operators.semi_join import SemiJoin
 from sash.planning import plan_query
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory
 from sash.testing import Result, replay
+from sash.time import FOREVER
 from tests.operators.reference import check, clocks, drive_strict, lives
 from tests.operators.test_semi_join import answer
 from tests.oracle.cases import BY_NAME

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sash.operators import except_all
 from sash.operators.ends import Ends
 from sash.operators.except_all import ExceptAll
-from sash.state.changes import FOREVER
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 from tests.operators.reference import KINDS, Life, check, clocks, drive_strict, edge, lives, stamped
 from tests.operators.test_set_operation import answer
 

@@ -17,8 +17,9 @@ from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.runtime.legs import LegRunner
 from sash.runtime.shard import Arrival, Shard
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 
 SCHEMA = parse_schema("ts BIGINT, k BIGINT, x DOUBLE, g STRING")
 QUERIES = {

@@ -18,7 +18,8 @@ from sash.planning import plan_query
 from sash.runtime.legs import LegRunner, static_tables
 from sash.spark.legs import leg_frame
 from sash.spark.lookups import lookups_of
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
+from sash.time import FOREVER
 
 ROWS = [(10, "a", 1), (20, "b", 2), (30, None, 3), (40, "a", None), (50, "c", 5), (60, "b", 0)]
 ITEMS = [("a", 1, "first"), ("a", 2, "second"), ("b", 2, "third"), (None, 3, "nothing")]

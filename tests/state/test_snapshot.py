@@ -12,10 +12,11 @@ from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.nodes import Range
 from sash.planning import plan_query
 from sash.runtime.shard import Shard
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.log import CHUNK_BYTES, InputLog
 from sash.state.memory import MappedMemory
 from sash.state.snapshot import LOG_BYTES, Snapshot
+from sash.time import FOREVER
 from tests.runtime.test_rebuild import SCHEMA, Chain, listed, rows
 from tests.state.test_log import Store, numbers
 

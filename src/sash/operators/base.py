@@ -18,6 +18,7 @@ from sash.state.jit import kernel
 from sash.state.memory import Ints, Memory
 from sash.state.rows import RowStore
 from sash.state.strict import StrictCalendar
+from sash.time import SECOND
 
 Expiry = Literal["fifo", "calendar", "strict", "explicit"]
 
@@ -34,7 +35,7 @@ class Edge:
     dtypes: tuple[pa.DataType, ...]
     expiry: Expiry
     partitions: int = 1024
-    width: int = 1_000_000
+    width: int = SECOND
 
     @property
     def stamped(self) -> bool:

@@ -26,8 +26,7 @@ from sash.state.interner import Interner
 from sash.state.jit import kernel
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.rows import RowStore
-
-_NEVER = -(2**62)
+from sash.time import BEGINNING
 
 
 class Distinct(Operator):
@@ -50,7 +49,7 @@ class Distinct(Operator):
         self._expiry.reserve(self._values.capacity)
         reported, latest = self._expiry["reported"], self._expiry["latest"]
         new = codes[fresh]
-        reported[new] = latest[new] = _NEVER
+        reported[new] = latest[new] = BEGINNING
         if len(new):
             self._rows.put(new, gather(batch.columns, fresh))
         expired, _ = self._calendar.drain(clock)
@@ -135,7 +134,7 @@ def _tell(
         if exp[index] <= now:
             continue
         if latest[code] < now:
-            if latest[code] > _NEVER:
+            if latest[code] > BEGINNING:
                 out_codes[count], out_ts[count], out_sign[count] = code, latest[code], -1
                 count += 1
             out_codes[count], out_ts[count], out_sign[count] = code, now, 1
@@ -144,7 +143,7 @@ def _tell(
     for index in range(len(expired)):
         code = expired[index]
         reported[code] = latest[code]
-        if _NEVER < latest[code] < clock:
+        if BEGINNING < latest[code] < clock:
             out_codes[count], out_ts[count], out_sign[count] = code, latest[code], -1
             count += 1
     return out_codes[:count].copy(), out_ts[:count].copy(), out_sign[:count].copy()

@@ -17,8 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints, Memory
+from sash.time import FOREVER
 
 WORTH: Final = 1.2
 """How many times as much the way in force must cost before it is left."""

@@ -24,13 +24,14 @@ from sash.operators.live_rows import Events, LiveRows, own, rows_at
 from sash.operators.netting import net
 from sash.operators.reordering import Chooser, Figures, Orders, Reordering
 from sash.operators.scalar import evaluate
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Array, Ints, Memory
 from sash.state.ordering import ordered_bits
 from sash.state.regions import Regions
 from sash.state.rows import RowStore
+from sash.time import FOREVER
 
 MOST_INPUTS: Final = 10
 _ROOM: Final = 1024

@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.hashing import Hashes, hash_rows, mix
 from sash.state.jit import kernel
 from sash.state.memory import Ints
+from sash.time import FOREVER
 
 
 def net(batch: ChangeBatch) -> ChangeBatch:

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from sash.state.memory import Memory
+from sash.time import SECOND
 
 Orders = tuple[tuple[int, ...], ...]
 
@@ -28,7 +29,6 @@ WORTH: Final = 1.2
 PATIENCE: Final = 4096
 """So many rows at least, and as many as there are in the windows, are counted before figures are believed."""
 
-_SECOND = 1_000_000
 
 _SET, _SINCE, _OLD_COST, _COST, _CONSIDERED, _CHANGES, _MOVER, _FACTOR = range(8)
 
@@ -146,7 +146,7 @@ class Reordering:
             return None
         self._arrived[:-1] += arrived
         span = clock - int(self._arrived[-1])
-        return span / _SECOND if span > 0 and self._arrived[:-1].sum() >= max(PATIENCE, live) else None
+        return span / SECOND if span > 0 and self._arrived[:-1].sum() >= max(PATIENCE, live) else None
 
     def rates(self, seconds: float) -> tuple[float, ...]:
         """Rows a second of every input in the time that has been counted."""

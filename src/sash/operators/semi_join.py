@@ -18,11 +18,12 @@ from sash.operators.kernels import semi_join as loop
 from sash.operators.kernels.lists import EXPIRY, WORDS, fill
 from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
 from sash.operators.netting import net
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Arrays, Memory
 from sash.state.rows import RowStore
+from sash.time import FOREVER
 
 
 class SemiJoin(Operator):

@@ -10,9 +10,6 @@ from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import Field, Schema
 
-FOREVER = 2**63 - 1
-"""The expiration time of a row that does not expire by itself."""
-
 
 @dataclass(frozen=True)
 class Range:

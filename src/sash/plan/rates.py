@@ -37,12 +37,13 @@ from sash.plan.nodes import (
 from sash.plan.patterns import is_nonretroactive
 from sash.plan.selectivity import pinned, selectivity
 from sash.plan.types import BOOLEAN
+from sash.time import DAY, SECOND
 
 DEFAULT_RATE = 1_000.0
 DEFAULT_UPDATES = 1.0
 DEFAULT_ROWS = 1_000.0
 DEFAULT_DISTINCT = 1_000.0
-UNBOUNDED_SECONDS = 86_400.0
+UNBOUNDED_SECONDS = DAY / SECOND
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _of_stream(node: Stream) -> Estimate:
     counts = [_declared(node, place) for place in range(len(node.schema))]
     match node.window:
         case Range():
-            rows, premature = rate * node.window.length / 1e6, 0.0
+            rows, premature = rate * node.window.length / SECOND, 0.0
         case Unbounded():
             rows, premature = rate * UNBOUNDED_SECONDS, 0.0
         case Rows():

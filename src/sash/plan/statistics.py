@@ -10,6 +10,7 @@ from typing import Any
 
 from sash.errors import StatisticsError
 from sash.plan.frequencies import NONE, Shares
+from sash.time import SECOND
 
 FREQUENT = 100
 """How many of a column's values are counted one by one, at most."""
@@ -92,7 +93,7 @@ def observed(
         column.lower(): {value: count / max(arrivals, 1) for value, count in commonest(rows).items()}
         for column, rows in (frequent or {}).items()
     }
-    return Statistics(arrivals * 1_000_000 / microseconds, None, counts, shares).over(known)
+    return Statistics(arrivals * SECOND / microseconds, None, counts, shares).over(known)
 
 
 def commonest(counts: Mapping[Any, int]) -> dict[Any, int]:

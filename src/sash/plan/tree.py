@@ -26,10 +26,11 @@ from sash.plan.nodes import (
     Window,
 )
 from sash.plan.types import Schema
+from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
 _UNITS = (
-    *((86_400_000_000, "DAY"), (3_600_000_000, "HOUR"), (60_000_000, "MINUTE"), (1_000_000, "SECOND")),
-    *((1_000, "MILLISECOND"), (1, "MICROSECOND")),
+    *((DAY, "DAY"), (HOUR, "HOUR"), (MINUTE, "MINUTE"), (SECOND, "SECOND")),
+    *((MILLISECOND, "MILLISECOND"), (MICROSECOND, "MICROSECOND")),
 )
 
 

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from sash.physical.nodes import Operation
-from sash.physical.strategies.base import NEVER, Settings, Strategy, must_expire
+from sash.physical.strategies.base import Settings, Strategy, must_expire
 from sash.physical.strategies.piggyback import Carried
 from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import Memory
 from sash.state.spool import Spool
+from sash.time import BEGINNING
 
 
 class Pacing:
@@ -27,7 +28,7 @@ class Pacing:
         self._begun = memory.array("begun", np.int64, 1)
         if not self._begun[0]:
             self._begun[0] = 1
-            self._reached[:] = NEVER
+            self._reached[:] = BEGINNING
         self._ears = [
             [strategy.ear(memory.scope(f"{number}.ear{index}"), Settings()) for index in range(len(node.inputs))]
             for number, node in enumerate(operations)
@@ -64,7 +65,7 @@ class Pacing:
         """What an operator may work on now, and up to which clock; `everything` lets it go as far as its inputs are."""
         node = self._operations[number]
         progress = min(self._progress[id(child)] for child in node.inputs)
-        heard = NEVER
+        heard = BEGINNING
         for child, ear, batch in zip(node.inputs, self._ears[number], inputs, strict=True):
             ear.rows(batch, child.expiry != "explicit", progress)
             ear.tick(progress, progress - 1)

@@ -26,16 +26,14 @@ from sash.plan.nodes import Window
 from sash.runtime.build import Relations, build
 from sash.runtime.pacing import Listening, Pacing
 from sash.state.buffer import Buffer
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
 from sash.state.spool import Spool
+from sash.time import BEGINNING, FOREVER
 
 SLICE = 1 << 15
 """About how many rows of its busiest input a shard works on at a time."""
-
-BEGINNING = -(2**62)
-"""The clock of an input that has said nothing yet."""
 
 
 @dataclass

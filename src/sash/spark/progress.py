@@ -7,11 +7,11 @@ from typing import Any
 
 from sash.runtime.analyze import Actual
 from sash.runtime.in_force import over_shards
-from sash.runtime.shard import BEGINNING, Counts
+from sash.runtime.shard import Counts
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
 from sash.spark.notes import NOTES, total
-from sash.state.changes import FOREVER
+from sash.time import BEGINNING, FOREVER
 
 _SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

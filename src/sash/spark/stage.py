@@ -30,7 +30,7 @@ from sash.operators.netting import net_all
 from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.plan.nodes import Range, Rows
 from sash.runtime.build import Relations
-from sash.runtime.shard import BEGINNING, Arrival, Shard, Taken, partition
+from sash.runtime.shard import Arrival, Shard, Taken, partition
 from sash.spark.counts import Delays, in_force_of, operator_counts
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
@@ -43,6 +43,7 @@ from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode_all
 from sash.state.log import InputLog
 from sash.state.snapshot import LOG_BYTES, Snapshot
+from sash.time import BEGINNING
 
 if TYPE_CHECKING:
     import pandas as pd

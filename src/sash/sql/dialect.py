@@ -20,15 +20,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError
 from sash.sql.source import Source, did_you_mean
+from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-    "WEEK": 604_800_000_000,
+    "MICROSECOND": MICROSECOND,
+    "MILLISECOND": MILLISECOND,
+    "SECOND": SECOND,
+    "MINUTE": MINUTE,
+    "HOUR": HOUR,
+    "DAY": DAY,
+    "WEEK": WEEK,
 }
 """Microseconds per unit of time; the plural is accepted too."""
 

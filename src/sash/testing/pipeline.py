@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from sash.physical.nodes import Operation, Physical
-from sash.physical.strategies.base import NEVER, Ear, must_expire
+from sash.physical.strategies.base import Ear, must_expire
 from sash.physical.strategies.piggyback import Carried
 from sash.plan.nodes import Node
 from sash.runtime.build import build
 from sash.runtime.shard import Counts
 from sash.state.buffer import Buffer
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory, Ints
+from sash.time import BEGINNING, FOREVER
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class _Parcel:
 
     due: int
     rows: ChangeBatch | None
-    time: int = NEVER
+    time: int = BEGINNING
 
 
 class Edge:
@@ -126,7 +127,7 @@ class Source(Server):
         self.rows = rows
         self.slack = slack
         self.counts = Counts(arrivals, 0, len(rows), 0)
-        self.progress = NEVER
+        self.progress = BEGINNING
         self._given = 0
         self._ends = np.unique(rows.exp[rows.exp < FOREVER])
         self._told = 0
@@ -169,10 +170,10 @@ class Step(Server):
         self.name = name
         self.inputs: list[Edge] = []
         self.counts = Counts()
-        self.progress = NEVER
-        self.clock = NEVER
+        self.progress = BEGINNING
+        self.clock = BEGINNING
         self._operator = build(node, HeapMemory(), tables, partitions)
-        self._told = NEVER
+        self._told = BEGINNING
         self._seconds = 0.0
         self._worked = 0
 
@@ -216,7 +217,7 @@ class Step(Server):
             self._worked += work
         due = self.give(output, work, now)
         if messages and self.node.expiry in ("fifo", "calendar") and clock - 1 > self._told:
-            last = int(output.ts[-1]) if len(output) else NEVER
+            last = int(output.ts[-1]) if len(output) else BEGINNING
             self._told = clock - 1
             if last < clock - 1:
                 due = self.tell(clock - 1, now)

@@ -19,16 +19,17 @@ import pyarrow as pa
 from sash.errors import StrategyError
 from sash.operators.window import assign
 from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg, walk
-from sash.physical.strategies.base import NEVER, Settings
+from sash.physical.strategies.base import Settings
 from sash.physical.strategies.piggyback import Carried
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Node
 from sash.runtime.legs import LegRunner
 from sash.runtime.pacing import patience
 from sash.runtime.shard import Counts, relation_rows
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory, Ints
 from sash.testing.pipeline import Edge, Source, Step
+from sash.time import BEGINNING, FOREVER
 
 ALIASES = {"select": "filter", "group by": "aggregate", "minus": "setoperation", "except": "setoperation"}
 
@@ -103,7 +104,7 @@ class Simulation:
         changes: list[ChangeBatch] = []
         released: list[Ints] = []
         servers: list[Source | Step] = [*self._sources, *self._steps]
-        seen = NEVER
+        seen = BEGINNING
         while agenda:
             now = heappop(agenda)
             if now <= seen or now > until:

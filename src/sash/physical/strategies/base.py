@@ -18,9 +18,6 @@ from sash.physical.nodes import Operation
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Memory
 
-NEVER = -(2**62)
-"""Before any time."""
-
 _MUST = frozenset({"Aggregate", "Distinct", "ExceptAll", "Expire", "Sample", "SemiJoin", "SetOperation", "TopK"})
 
 
