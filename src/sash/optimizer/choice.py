@@ -23,11 +23,6 @@ class ByCost:
         return min((plan, *self.alternatives(plan)), key=plan_cost)
 
 
-@dataclass(frozen=True)
-class Tuning(ByCost):
-    """A rule about how an operator is run: it is tried once the plan is found, and moves nothing."""
-
-
 def is_cheaper(cost: float, other: float) -> bool:
     """Whether the one cost is less than the other, by more than rounding."""
     return cost < other * (1 - _MARGIN)

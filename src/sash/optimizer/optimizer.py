@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from sash.optimizer.choice import ByCost, Tuning, is_cheaper
+from sash.optimizer.choice import ByCost, is_cheaper
 from sash.optimizer.plan_cost import plan_cost
 from sash.optimizer.rewriting import named, unnamed
 from sash.optimizer.rules.drop_distinct import drop_distinct
@@ -18,7 +18,6 @@ from sash.optimizer.rules.merge_projections import merge_projections
 from sash.optimizer.rules.order_joins import order_joins
 from sash.optimizer.rules.order_static_joins import order_static_joins
 from sash.optimizer.rules.pull_up_negation import pull_up_negation
-from sash.optimizer.rules.purge_lazily import purge_lazily
 from sash.optimizer.rules.push_distinct_below_join import push_distinct_below_join
 from sash.optimizer.rules.push_down_negation import push_down_negation
 from sash.optimizer.rules.push_down_projection import push_down_projection
@@ -46,7 +45,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("pull_up_negation", ByCost(pull_up_negation)),
     ("push_down_negation", ByCost(push_down_negation)),
     ("order_joins", ByCost(order_joins)),
-    ("purge_lazily", Tuning(purge_lazily)),
 )
 """The rules in the order they are tried."""
 
@@ -103,11 +101,8 @@ def optimize_in_steps(
     rewriting = [(name, rule) for name, rule in usable if not isinstance(rule, ByCost)]
     plan, steps = _rewritten(node, rewriting)
     rejected: dict[Node, Rejected] = {}
-    for tuning in (False, True):
-        choosing = [
-            (name, rule) for name, rule in usable if isinstance(rule, ByCost) and isinstance(rule, Tuning) == tuning
-        ]
-        plan = _chosen(plan, choosing, () if tuning else rewriting, steps, rejected)
+    choosing = [(name, rule) for name, rule in usable if isinstance(rule, ByCost)]
+    plan = _chosen(plan, choosing, rewriting, steps, rejected)
     kept = unnamed(plan)
     final = named(plan, node.schema)
     return Optimized(final, tuple(steps), tuple(one for key, one in rejected.items() if key != kept), plan_cost(final))

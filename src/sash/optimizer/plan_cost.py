@@ -16,8 +16,6 @@ table, where a row's end is said, and it must be found. A negation keeps numbers
 These steps are what the kernels were seen to take (`sash bench paper5`, Queries 1, 3 and 5), a step being a probe. Rows
 whose ends must be said come twice, as `+` and as `-`; that doubles everything but group-by, negation and top-k, which see
 every row come and go in any case. A lookup in a table, or in a non-retroactive relation, keeps nothing.
-A join that purges its state every so often, and not as rows end, saves a part of what it takes to take rows out; each
-time costs something, and on the average half an interval's rows are there that have ended, and are found in vain.
 """
 
 from __future__ import annotations
@@ -47,12 +45,6 @@ from sash.plan.rates import Estimate, Estimates, equal_share
 
 _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
 """Steps to put a row into a buffer and to take it out."""
-
-SAVED = 0.0
-"""Steps that a row saves if it is purged with others. In paper 5 every arrival looks whether a row has ended; here a buffer
-hands over all that have ended in a batch at once, however often, and nothing could be measured to be saved."""
-_PURGING = 500.0
-"""Steps that it takes to purge at all."""
 
 _RAREST = 1e-12
 """Of all pairs of rows, at least this share is taken to match."""
@@ -125,9 +117,7 @@ class PlanCosts:
                 return self.estimates(node).rows if isinstance(node.window, Rows) else 0.0
             case Join():
                 looked_up = _looked_up(node)
-                return (
-                    sum(self._held(node, self.estimates(side)) for side in node.children) if looked_up is None else 0.0
-                )
+                return 0.0 if looked_up is not None else sum(self.estimates(side).rows for side in node.children)
             case Distinct():
                 output = self.estimates(node).rows
                 return 2 * output if self._ends_are_known(node.child) else output + self.estimates(node.child).rows
@@ -203,10 +193,7 @@ class PlanCosts:
             probe = max(1.0, (left, right)[asked].rows * found)
             return flows[asking] * probe + self.estimates(looked_up).rate
         rates = [left.rate, right.rate]
-        held = self._held(node, left), self._held(node, right)
-        pairs = join_cost(_pair(flows), held, (1 / found, 1 / found)) + self._kept(node.children)
-        if node.purge is not None:
-            pairs += _PURGING * 1e6 / node.purge - SAVED * sum(rates)
+        pairs = join_cost(_pair(flows), (left.rows, right.rows), (1 / found, 1 / found)) + self._kept(node.children)
         output = self.estimates(node)
         match node.kind:
             case "inner":
@@ -218,11 +205,6 @@ class PlanCosts:
                 sides = 2 if node.kind == "full" else 1
                 alone = self._negation([left, right], rates, columns, output.premature / sides)
                 return pairs + sides * (alone + self._kept(node.children)) + 2 * output.rate
-
-    @staticmethod
-    def _held(node: Join, side: Estimate) -> float:
-        """The rows of a side that the join keeps, ended ones that were not purged yet among them."""
-        return side.rows if node.purge is None else side.rows + side.rate * node.purge / 2e6
 
     def _negation(
         self,

@@ -335,7 +335,7 @@ class Lowering:
         schema = left.schema + right.schema
         update = pattern(Join(node.left, node.right, "inner", node.keys))
         arguments: dict[str, Any] = {"keys": node.keys}
-        purge = node.purge if self._options.purge is None else self._options.purge
+        purge = self._options.purge
         if purge and expiry == "calendar":
             arguments["purge"] = purge
         joined = Operation("Join", arguments, (left, right), schema, expiry, update, horizon)

@@ -116,16 +116,14 @@ JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
 
 @dataclass(frozen=True)
 class Join:
-    """A join; `keys` are pairs of equal-typed columns (left position, right position), `condition` is what else
-    must hold, over the left columns followed by the right ones. A cross join has neither. `purge` is how often, in
-    microseconds, rows that have ended are taken out of its state; None is at once."""
+    """A join. `keys` are pairs of columns of one type that must be equal (left position, right position); `condition` is
+    a further predicate over the left columns followed by the right ones. A cross join has neither."""
 
     left: Node
     right: Node
     kind: JoinKind
     keys: tuple[tuple[int, int], ...] = ()
     condition: Expression | None = None
-    purge: int | None = None
 
     @property
     def schema(self) -> Schema:

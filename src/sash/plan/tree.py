@@ -97,8 +97,7 @@ def _join_label(node: Join) -> str:
     on = f" ON {' AND '.join(pairs)}" if pairs else ""
     both = node.left.schema + node.right.schema
     condition = "" if node.condition is None else f" WHERE {_text(node.condition, both)}"
-    lazily = "" if node.purge is None else f" PURGED EVERY {duration_text(node.purge)}"
-    return f"Join {node.kind}{on}{condition}{lazily}"
+    return f"Join {node.kind}{on}{condition}"
 
 
 def _named(name: str, expression: Expression, schema: Schema) -> str:

@@ -116,7 +116,6 @@ def _prune_join(node: Join, needed: frozenset[int]) -> tuple[Node, Places]:
         node.kind,
         tuple((left_at[one], right_at[other]) for one, other in node.keys),
         None if node.condition is None else remap(node.condition, at),
-        node.purge,
     )
     return join, left_at if node.kind in ("semi", "anti") else at
 

@@ -202,6 +202,5 @@ def _push_below_join(node: Join, parts: Parts) -> Node:
         node.kind,
         tuple(sides.keys),
         conjunction(condition),
-        node.purge,
     )
     return filtered(join, sides.staying)
