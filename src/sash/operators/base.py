@@ -68,7 +68,7 @@ class Operator(ABC):
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         """The changes of the output between the last clock and this one."""
 
-    def lend(self) -> RowStore:
+    def shared_rows(self) -> RowStore:
         """The rows that it gives, where it keeps them: they stay until `settle`."""
         raise NotImplementedError(f"{type(self).__name__} keeps no rows for others")
 

@@ -32,15 +32,15 @@ from sash.time import BEGINNING
 class Distinct(Operator):
     """Values by code: `reported` (the expiry given out, or at which to look again), `latest` (the last expiry known)."""
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge], spoken: bool = False) -> None:
+    def __init__(self, memory: Memory, inputs: tuple[Edge], retracting: bool = False) -> None:
         (edge,) = inputs
-        self._spoken = spoken
+        self._retracting = retracting
         self._dtypes = edge.dtypes
         self._values = Interner(memory.scope("values"))
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
         self._expiry = Arrays(memory, {"reported": np.int64, "latest": np.int64})
         self._calendar = CalendarBuffer(memory.scope("calendar"), edge.partitions, edge.width)
-        self._lent = False
+        self._shared = False
         self._dead = np.empty(0, np.int64)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -54,7 +54,7 @@ class Distinct(Operator):
             self._rows.put(new, gather(batch.columns, fresh))
         expired, _ = self._calendar.drain(clock)
         touched = np.concatenate((new, expired))
-        if self._spoken:
+        if self._retracting:
             told, ts, sign = _tell(batch.ts, batch.exp, codes, touched, clock, reported, latest)
             order = np.argsort(2 * ts + (sign > 0), kind="stable")
             told = told[order]
@@ -64,12 +64,12 @@ class Distinct(Operator):
         ends = reported[touched]
         self._calendar.schedule(touched[ends >= clock], ends[ends >= clock])
         self._dead = touched[ends < clock]
-        if not self._lent:
+        if not self._shared:
             self.settle()
         return output
 
-    def lend(self) -> RowStore:
-        self._lent = True
+    def shared_rows(self) -> RowStore:
+        self._shared = True
         return self._rows
 
     def settle(self) -> None:

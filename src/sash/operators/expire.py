@@ -21,9 +21,9 @@ from sash.state.rows import RowStore
 class Expire(Operator):
     """A buffer of live rows over a stamped edge; its output is explicit."""
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge], told: bool = False) -> None:
+    def __init__(self, memory: Memory, inputs: tuple[Edge], with_expiration: bool = False) -> None:
         (edge,) = inputs
-        self._told = told
+        self._with_expiration = with_expiration
         self._buffer = edge.buffer(memory.scope("buffer"))
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
 
@@ -44,7 +44,7 @@ class Expire(Operator):
         return net(concat([removed, added]).take(merge(times, batch.ts)))
 
     def _telling(self, columns: Sequence[pa.Array], ends: Ints) -> Sequence[pa.Array]:
-        return [*columns, pa.array(ends)] if self._told else columns
+        return [*columns, pa.array(ends)] if self._with_expiration else columns
 
     @property
     def state_rows(self) -> int:

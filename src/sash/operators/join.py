@@ -2,7 +2,7 @@
 
 Meaning: a left and a right row with equal keys give a row that is valid while both are: (ts, exp) is
 (max ts, min exp). NULL keys match nothing, and without keys every row matches every other. If both inputs are stamped
-so is the output, and expiry is silent, unless it is to be spoken of. Otherwise the output is explicit: whatever ends
+so is the output, and expiry is silent, unless it is to be retracting of. Otherwise the output is explicit: whatever ends
 takes back its matches.
 
 Where expiry is silent, rows that have ended may stay in the state for a while (paper 5, 2.1): they are purged every so
@@ -41,12 +41,12 @@ class Join(Operator):
         keys: tuple[tuple[int, int], ...],
         left_columns: tuple[int, ...] | None = None,
         right_columns: tuple[int, ...] | None = None,
-        spoken: bool = False,
-        lent: tuple[RowStore | None, RowStore | None] = (None, None),
+        retracting: bool = False,
+        shared: tuple[RowStore | None, RowStore | None] = (None, None),
         purge: int | None = None,
     ) -> None:
         left, right = inputs
-        self._explicit = spoken or not (left.stamped and right.stamped)
+        self._explicit = retracting or not (left.stamped and right.stamped)
         self._purge = None if self._explicit else purge
         self._purged = None if self._purge is None else memory.array("purged", np.int64, 1)
         self._keys = Interner(memory.scope("keys"))
@@ -54,8 +54,8 @@ class Join(Operator):
         self._pool = Arrays(memory, {"pool": np.int64})
         self._marks = memory.array("pool.marks", np.int64, MARKS)
         self._sides = (
-            _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, lent[0]),
-            _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, lent[1]),
+            _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, shared[0]),
+            _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, shared[1]),
         )
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -116,7 +116,7 @@ class Join(Operator):
 class _Side:
     """The rows of one input: which are live, their output columns, and their places in the vectors.
 
-    Where rows are `lent`, they come with the slots in which they stand, and only their places in the vectors are kept here.
+    Where rows are `shared`, they come with the slots in which they stand, and only their places in the vectors are kept here.
     """
 
     def __init__(
@@ -125,13 +125,13 @@ class _Side:
         edge: Edge,
         keys: tuple[int, ...],
         columns: tuple[int, ...] | None,
-        lent: RowStore | None,
+        shared: RowStore | None,
     ) -> None:
         self._key_columns = keys
         self._columns = tuple(range(len(edge.dtypes))) if columns is None else columns
-        self._lent = lent
-        self.live = LiveRows(memory.scope("live"), edge) if lent is None else None
-        self._rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns if lent is None])
+        self._shared = shared
+        self.live = LiveRows(memory.scope("live"), edge) if shared is None else None
+        self._rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns if shared is None])
         self._records = Arrays(memory, {"records": np.int64})
 
     @property
@@ -154,13 +154,13 @@ class _Side:
         codes, _ = keys.intern(*hash_rows([columns[key] for key in self._key_columns], len(arrived)))
         self._records.reserve(ROW * capacity)
         fill(self.records, slots, codes, own(ends))
-        if self._lent is None:
+        if self._shared is None:
             self._rows.put(slots, [columns[column] for column in self._columns])
         return events
 
     def take(self, slots: Ints) -> list[pa.Array]:
         """The output columns of the rows at these slots."""
-        return self._rows.take(slots) if self._lent is None else self._lent.take(slots, self._columns)
+        return self._rows.take(slots) if self._shared is None else self._shared.take(slots, self._columns)
 
     def drop(self, slots: Ints) -> None:
         """Forget rows that ended."""

@@ -36,13 +36,13 @@ class JoinGraph:
     """Which streams are joined on what, by stream number.
 
     Each of `equalities` is an attribute on which the named streams are all equal, with its number of distinct values
-    in each; `thetas` are other predicates between two streams, each with the share of pairs that pass it, and `expense`
+    in each; `thetas` are other predicates between two streams, each with the share of pairs that pass it, and `test_costs`
     is what testing a pair is worth, where it is worth anything. With `listed`, windows have a list for every key.
     """
 
     equalities: tuple[Mapping[int, float], ...]
     thetas: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    expense: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    test_costs: Mapping[tuple[int, int], float] = field(default_factory=dict)
     listed: bool = False
     _known: dict[tuple[str, frozenset[int], int], float] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -76,7 +76,7 @@ class JoinGraph:
     def tests(self, joined: Iterable[int], stream: int) -> float:
         """What the tests are worth that a row of the window, equal in all that must be, is put to."""
         present = frozenset(joined)
-        return sum(worth for pair, worth in self.expense.items() if _meets(pair, present, stream))
+        return sum(worth for pair, worth in self.test_costs.items() if _meets(pair, present, stream))
 
     def lists(self, joined: Iterable[int], stream: int) -> float:
         """How many keys the stream has of an attribute that is known from those already joined; 1 if none is."""
@@ -142,7 +142,7 @@ class JoinCosts:
         counts = [count for counted in self.graph.equalities for count in counted.values()]
         _require(all(count > 0 for count in counts), f"a count of distinct values is not positive: {counts}")
         named = {number for counted in self.graph.equalities for number in counted}
-        named |= {number for pair in (*self.graph.thetas, *self.graph.expense) for number in pair}
+        named |= {number for pair in (*self.graph.thetas, *self.graph.test_costs) for number in pair}
         _require(named <= set(self.streams), f"the join graph names streams other than 1 to {size}: {sorted(named)}")
         _require(self.tau is None or self.tau > 0, f"tau must be positive, not {self.tau}")
 

@@ -20,7 +20,7 @@ def explicit(node: Physical, speaking: bool = False) -> Physical:
         return node
     if isinstance(node, Operation):
         kept = {name: value for name, value in node.arguments.items() if name != "purge"}
-        spoken = replace(node, arguments={**kept, "spoken": True}, expiry="explicit", horizon=0)
+        spoken = replace(node, arguments={**kept, "retracting": True}, expiry="explicit", horizon=0)
         if node.operator == "Distinct" or (speaking and node.operator == "Join"):
             return spoken
         if speaking and node.operator == "Project" and speaks(node):
@@ -38,7 +38,7 @@ def telling(node: Physical) -> Physical | None:
         return None
     if any(isinstance(below, Operation) and below.operator == "Distinct" for below in walk(node)):
         return None
-    return Operation("Expire", {"told": True}, (node,), (*node.schema, ENDS), "explicit", node.pattern)
+    return Operation("Expire", {"with_expiration": True}, (node,), (*node.schema, ENDS), "explicit", node.pattern)
 
 
 def speaks(node: Physical) -> bool:

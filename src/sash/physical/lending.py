@@ -17,5 +17,5 @@ def lends(strategy: Strategy, node: Operation, child: Physical) -> bool:
         and node.operator == "Join"
         and isinstance(child, Operation)
         and child.operator == "Distinct"
-        and bool(child.arguments.get("spoken"))
+        and bool(child.arguments.get("retracting"))
     )

@@ -18,11 +18,11 @@ from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
 from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Operation, OutputExpiry, Physical
-from sash.plan.expense import in_turn
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node, Stream
 from sash.plan.options import Options
 from sash.plan.patterns import Pattern, pattern
+from sash.plan.predicate_cost import order_predicates
 from sash.plan.rates import Estimate, Estimates
 from sash.plan.selectivity import selectivity
 from sash.plan.types import Field
@@ -140,7 +140,7 @@ class _Gathering:
         made: Physical = _operation(plan, [part.node for part in parts], schema)
         if direct and pattern(node) != made.pattern:
             made = replace(made, pattern=pattern(node))
-        made = self._above(made, kept, in_turn(filters, counts), outputs if last and not direct else (), node)
+        made = self._above(made, kept, order_predicates(filters, counts), outputs if last and not direct else (), node)
         return _Part(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
 
     def _places_in(self, parts: Sequence[_Part]) -> list[tuple[int, int]]:

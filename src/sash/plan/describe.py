@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import type_name
 
 _INFIX = {
@@ -75,7 +75,7 @@ def _text(expression: Expression, outer: int) -> str:
             branches = "".join(f" WHEN {_text(when, 0)} THEN {_text(then, 0)}" for when, then in expression.branches)
             default = "" if expression.otherwise is None else f" ELSE {_text(expression.otherwise, 0)}"
             return f"CASE{branches}{default} END"
-        case Native():
+        case SparkFunction():
             return expression.sql.format(*(_text(argument, _TIGHT) for argument in expression.arguments))
         case Call():
             level, text = _call(expression)

@@ -60,7 +60,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Native:
+class SparkFunction:
     """An expression that only Spark can evaluate, so it must stay straight above a source.
 
     `sql` is Spark SQL in which `{0}`, `{1}` ... stand for the argument expressions.
@@ -71,7 +71,7 @@ class Native:
     dtype: pa.DataType
 
 
-Expression = Column | Literal | Call | Cast | Case | Native
+Expression = Column | Literal | Call | Cast | Case | SparkFunction
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
     match expression:
         case Column() | Literal():
             return ()
-        case Call() | Native():
+        case Call() | SparkFunction():
             return expression.arguments
         case Cast():
             return (expression.argument,)
@@ -132,7 +132,7 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression | 
     match expression:
         case Column() | Literal():
             return expression
-        case Call() | Native():
+        case Call() | SparkFunction():
             return replace(expression, arguments=tuple(rewrite(argument, change) for argument in expression.arguments))
         case Cast():
             return replace(expression, argument=rewrite(expression.argument, change))

@@ -71,9 +71,9 @@ def build(
     memory: Memory,
     relations: Relations,
     partitions: int | None,
-    lent: tuple[RowStore | None, ...] = (),
+    shared: tuple[RowStore | None, ...] = (),
 ) -> Operator:
-    """The operator, attached to its state; `partitions` is how many calendars have, if that was said, `lent` are rows of
+    """The operator, attached to its state; `partitions` is how many calendars have, if that was said, `shared` are rows of
     its inputs that it may read where they are kept."""
     never = _NEVER.get(node.operator, "explicit")
     inputs: tuple[Edge, ...] = tuple(
@@ -82,7 +82,7 @@ def build(
     arguments = dict(node.arguments["plan"].arguments if node.operator == "MultiJoin" else node.arguments)
     if node.operator == "Lookup":
         arguments["table"] = relations[arguments.pop("relation")]
-    if any(store is not None for store in lent):
-        arguments["lent"] = lent
+    if any(store is not None for store in shared):
+        arguments["shared"] = shared
     operator: Operator = OPERATORS[node.operator](memory, inputs, **arguments)
     return operator

@@ -140,8 +140,10 @@ class Shard:
         built = {} if strategy.paced else narrow_joins(self._order)
         made: dict[int, Operator] = {}
         for node, name in zip(self._order, self._names, strict=True):
-            lent = tuple(made[id(child)].lend() if lends(strategy, node, child) else None for child in node.inputs)
-            made[id(node)] = build(built.get(id(node), node), memory.scope(name), relations, plan.partitions, lent)
+            shared = tuple(
+                made[id(child)].shared_rows() if lends(strategy, node, child) else None for child in node.inputs
+            )
+            made[id(node)] = build(built.get(id(node), node), memory.scope(name), relations, plan.partitions, shared)
         self._operators = list(made.values())
         self._synchronised = strategy is not CLOCK_TRIGGERED
         self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None

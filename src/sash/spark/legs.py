@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import broadcast, expr
 
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression
-from sash.plan.failures import may_fail
 from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.spark.scatter import ACCEPTED, TIME

@@ -16,11 +16,11 @@ from sash.sql.coercion import coerce, common_dtype
 from sash.sql.dialect import parse_statement
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
-from sash.sql.natives import Natives
 from sash.sql.ordering import limited, project, sort_keys
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import Source
+from sash.sql.spark_functions import SparkFunctions
 
 
 def parse(text: str, catalog: Catalog) -> Node:
@@ -145,8 +145,8 @@ class Binder:
         expressions: list[Expression] = [Column(i, f.name, f.dtype) for i, f in enumerate(plan.schema)]
         wide = list(expressions)
         if order is not None:
-            natives = Natives(self.source, self.catalog.native_type, None)
-            binder = ExpressionBinder(self.source, Scope.of(plan, None), natives, "ORDER BY")
+            spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
+            binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
             for key, descending, nulls_first, _ in sort_keys(
                 self.source, order, lambda part: self._sort_expression(part, binder, expressions)
             ):

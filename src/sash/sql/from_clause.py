@@ -16,9 +16,9 @@ from sash.sql.dialect import WindowClause
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
 from sash.sql.joins import Branch, Tree, width
-from sash.sql.natives import Natives
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import Source, did_you_mean
+from sash.sql.spark_functions import SparkFunctions
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner",
@@ -159,8 +159,8 @@ class FromBinder:
         if method == "NATURAL":
             merged = _shared(scope, right_scope)
         elif join.args.get("on") is not None:
-            natives = Natives(self.source, self.catalog.native_type, None)
-            predicate = ExpressionBinder(self.source, both, natives, "ON").predicate(join.args["on"])
+            spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
+            predicate = ExpressionBinder(self.source, both, spark_functions, "ON").predicate(join.args["on"])
             branch.conditions.extend(conjuncts(predicate))
         if merged:
             both = self._merge(branch, scope, right_scope.shifted(border), merged, join)

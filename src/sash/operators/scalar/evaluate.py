@@ -17,7 +17,7 @@ from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast, kernel, nulls, scatter
 from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
 from sash.operators.scalar.functions import FUNCTIONS
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, walk
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, walk
 from sash.plan.types import type_name
 from sash.state.columns import gather
 
@@ -44,7 +44,7 @@ def supports(expression: Expression) -> str | None:
     """None if `evaluate` can evaluate all of the expression, else the name of the first thing that it cannot."""
     for node in walk(expression):
         match node:
-            case Native():
+            case SparkFunction():
                 return node.sql
             case Call() if node.function in _LAZY:
                 continue
@@ -103,7 +103,7 @@ def _evaluate(expression: Expression, rows: _Rows) -> Datum:
             return _call(expression, [_evaluate(argument, rows) for argument in expression.arguments])
         case Case():
             return _case(expression, rows)
-        case Native(sql=sql):
+        case SparkFunction(sql=sql):
             raise EvaluationError(f"only Spark can evaluate {sql}; use it straight above a source")
 
 
@@ -144,7 +144,7 @@ def _is_null_constant(datum: Datum) -> bool:
 def _can_fail(expression: Expression) -> bool:
     for node in walk(expression):
         match node:
-            case Native():
+            case SparkFunction():
                 return True
             case Cast(argument=argument, dtype=dtype, lenient=False) if may_fail(argument.dtype, dtype):
                 return True

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from sash.optimizer.rewriting import bottom_up, filtered, named
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, Literal, conjuncts, substitute, walk
-from sash.plan.failures import may_fail
 from sash.plan.nodes import Filter, Node, Project
 
 

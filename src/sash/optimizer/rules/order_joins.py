@@ -15,11 +15,11 @@ from sash.optimizer.cost import JoinGraph
 from sash.optimizer.join_order import Search, choose_order
 from sash.optimizer.plan_cost import PlanCosts
 from sash.optimizer.rewriting import select
-from sash.plan.expense import expense
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, remap
-from sash.plan.failures import may_fail
 from sash.plan.nodes import Join, Node, Project, walk
 from sash.plan.patterns import is_nonretroactive, is_static
+from sash.plan.predicate_cost import predicate_cost
 from sash.plan.selectivity import selectivity
 
 _FEWEST = 3
@@ -122,7 +122,7 @@ class _Group:
             if len(met) == 2:
                 pair = (met[0], met[1])
                 thetas[pair] = thetas.get(pair, 1.0) * selectivity(part, counts)
-                dear[pair] = dear.get(pair, 0.0) + expense(part)
+                dear[pair] = dear.get(pair, 0.0) + predicate_cost(part)
         equalities = tuple({self.owners[column]: counts[column] for column in known} for known in self.classes)
         return JoinGraph(equalities, thetas, dear)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from sash.optimizer.rewriting import bottom_up, columns, select
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, Expression, columns_of, remap
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.nodes import (
     Aggregate,
     Distinct,

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from sash.optimizer.choice import somewhere
 from sash.optimizer.rewriting import columns, condition_columns, select
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, remap
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.keys import keys
 from sash.plan.nodes import Distinct, Except, Join, Node, Project, mirrored
 from sash.plan.patterns import is_nonretroactive, is_table

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sash.optimizer.choice import somewhere
 from sash.optimizer.rewriting import columns, condition_columns, filtered, select
+from sash.plan.expression_safety import respects_equality
 from sash.plan.expressions import Expression, columns_of, conjuncts, remap
-from sash.plan.failures import respects_equality
 from sash.plan.keys import keys
 from sash.plan.nodes import Distinct, Filter, Join, Node, Project, Stream, mirrored, walk
 from sash.plan.patterns import is_table

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from sash.optimizer.rewriting import filtered, unnamed
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import (
     Call,
     Column,
     Expression,
-    Native,
+    SparkFunction,
     columns_of,
     conjunction,
     conjuncts,
@@ -18,7 +19,6 @@ from sash.plan.expressions import (
     substitute,
     walk,
 )
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -86,13 +86,13 @@ def _divided(parts: Iterable[Expression], test: Test) -> tuple[Parts, Parts]:
     return moving, staying
 
 
-def _is_native(part: Expression) -> bool:
-    return any(isinstance(below, Native) for below in walk(part))
+def _needs_spark(part: Expression) -> bool:
+    return any(isinstance(below, SparkFunction) for below in walk(part))
 
 
 def _is_movable(part: Expression) -> bool:
     """Whether the part may be tested on rows that are otherwise dropped; only Spark's own expressions have to."""
-    return _is_native(part) or not may_fail(part)
+    return _needs_spark(part) or not may_fail(part)
 
 
 def _is_of_value(part: Expression) -> bool:
@@ -108,7 +108,7 @@ def _is_of_group(part: Expression, node: Aggregate) -> bool:
 def _push_below_project(node: Project, parts: Parts) -> Node:
     """Through a projection, but not onto a column that Spark computes: it is straight above its source already."""
     moving, staying = _divided(
-        parts, lambda part: not any(_is_native(node.expressions[column]) for column in columns_of(part))
+        parts, lambda part: not any(_needs_spark(node.expressions[column]) for column in columns_of(part))
     )
     if staying:
         moving, guarded = _divided(moving, _is_movable)
@@ -170,7 +170,7 @@ def _transferred(parts: Parts, keys: dict[int, int]) -> Parts:
         for part in parts
         if len(columns_of(part)) == 1
         and columns_of(part) <= keys.keys()
-        and not _is_native(part)
+        and not _needs_spark(part)
         and respects_equality(part)
     ]
 

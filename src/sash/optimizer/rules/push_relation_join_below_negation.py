@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.optimizer.rewriting import bottom_up, columns, condition_columns, select
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, Expression, remap
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.keys import keys
 from sash.plan.nodes import Except, Intersect, Join, Node, Project, mirrored
 from sash.plan.relations import changing_relation, is_strict_for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, walk
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, walk
 from sash.plan.types import DATE, DOUBLE, NULL, STRING, TIMESTAMP, is_integer
 
 _SAFE = frozenset(
@@ -46,7 +46,7 @@ def _fails_itself(expression: Expression) -> bool:
             return name not in _SAFE
         case Cast():
             return not expression.lenient and not _widens(expression.argument.dtype, expression.dtype)
-        case Native():
+        case SparkFunction():
             return True
 
 
@@ -83,5 +83,5 @@ def _is_blind(expression: Expression) -> bool:
             return expression.function in _BLIND
         case Cast():
             return bool(pa.types.is_floating(expression.dtype))
-        case Native():
+        case SparkFunction():
             return False

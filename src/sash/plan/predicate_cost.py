@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from sash.plan.expressions import Call, Case, Column, Expression, Literal, Native, children, conjunction, walk
-from sash.plan.failures import may_fail
+from sash.plan.expression_safety import may_fail
+from sash.plan.expressions import Call, Case, Column, Expression, Literal, SparkFunction, children, conjunction, walk
 from sash.plan.selectivity import selectivity
 
 _TEXT = 8.0
@@ -18,13 +18,13 @@ _PATTERN = 40.0
 _PATTERNS = frozenset({"like", "ilike", "rlike", "md5", "sha2"})
 
 
-def expense(predicate: Expression) -> float:
+def predicate_cost(predicate: Expression) -> float:
     """How many comparisons of numbers a test of the predicate is worth.
 
     >>> one, two = Column(0, "a", pa.int64()), Column(1, "b", pa.int64())
     >>> name, other = Column(2, "n", pa.string()), Column(3, "o", pa.string())
     >>> less = Call("lt", (one, two), pa.bool_())
-    >>> [expense(less), expense(Call("lt", (name, other), pa.bool_())), expense(Call("like", (name, other), pa.bool_()))]
+    >>> [predicate_cost(less), predicate_cost(Call("lt", (name, other), pa.bool_())), predicate_cost(Call("like", (name, other), pa.bool_()))]
     [1.0, 8.0, 40.0]
     """
     return sum(_of(part) for part in walk(predicate))
@@ -36,7 +36,7 @@ def _of(part: Expression) -> float:
             return 0.0
         case Case():
             return float(len(part.branches))
-        case Native():
+        case SparkFunction():
             return _PATTERN
         case Call() if part.function in _PATTERNS:
             return _PATTERN
@@ -45,7 +45,7 @@ def _of(part: Expression) -> float:
             return _TEXT if any(pa.types.is_string(dtype) or pa.types.is_binary(dtype) for dtype in read) else 1.0
 
 
-def in_turn(conditions: Sequence[Expression], distinct: Sequence[float]) -> list[Expression]:
+def order_predicates(conditions: Sequence[Expression], distinct: Sequence[float]) -> list[Expression]:
     """The conditions as predicates to be tested one after the other, each on the rows that those before it let pass.
 
     Cheap ones go together and first; then the dear ones, the one that drops most rows for its expense first. What may
@@ -53,8 +53,8 @@ def in_turn(conditions: Sequence[Expression], distinct: Sequence[float]) -> list
     """
     failing = [condition for condition in conditions if may_fail(condition)]
     safe = [condition for condition in conditions if condition not in failing]
-    cheap = conjunction([condition for condition in safe if expense(condition) < _TEXT])
-    dear = [condition for condition in safe if expense(condition) >= _TEXT]
-    dear.sort(key=lambda condition: (selectivity(condition, distinct) - 1) / expense(condition))
+    cheap = conjunction([condition for condition in safe if predicate_cost(condition) < _TEXT])
+    dear = [condition for condition in safe if predicate_cost(condition) >= _TEXT]
+    dear.sort(key=lambda condition: (selectivity(condition, distinct) - 1) / predicate_cost(condition))
     last = conjunction(failing)
     return [*([] if cheap is None else [cheap]), *dear, *([] if last is None else [last])]
