@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from sash.operators.aggregates.arguments import Feed
+from sash.operators.aggregates.arguments import ArgumentColumns
 from sash.operators.aggregates.base import Work, canonical
 from sash.operators.aggregates.choose import Accumulators
 from sash.operators.base import Edge, Operator, merge
@@ -51,8 +51,8 @@ class Aggregate(Operator):
         self._key_rows = RowStore(memory.scope("keys"), [edge.dtypes[key] for key in keys])
         self._by_group = Arrays(memory, {"group.rows": np.int64, "group.mark": np.int64})
         self._by_slot = Arrays(memory, {"slot.group": np.int32})
-        self._feed = Feed(memory.scope("feed"), edge)
-        self._accumulators = Accumulators(memory.scope("state"), self._feed, order, timed, time)
+        self._arguments = ArgumentColumns(memory.scope("feed"), edge)
+        self._accumulators = Accumulators(memory.scope("state"), self._arguments, order, timed, time)
         self._answers = [self._accumulators.add(call) for call in aggregates]
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -122,7 +122,7 @@ class Aggregate(Operator):
         """Give up the rows that were removed and the groups that are empty."""
         for accumulator in self._accumulators.by_name.values():
             accumulator.finish(work)
-        self._feed.finish(work)
+        self._arguments.finish(work)
         if self._keys:
             touched = work.events.first_group
             empty = touched[self._by_group["group.rows"][touched] == 0]

@@ -17,7 +17,7 @@ import numpy as np
 from sash.operators.base import Edge, Operator
 from sash.operators.ends import Ending, Ends
 from sash.operators.kernels import except_all as loop
-from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveCodes, LiveRows, RowEvents, own, rows_at
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
@@ -62,7 +62,7 @@ class ExceptAll(Operator):
         self._ending.observe(output, silent, premature, clock)
         return output
 
-    def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
+    def _apply_left(self, batch: ChangeBatch, clock: int) -> RowEvents:
         codes = self._codes(batch)
         events, _, slots = self._left.apply(batch, clock)
         self._tags.reserve(self._left.capacity)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import join as loop
 from sash.operators.kernels.vectors import MARKS, ROW, VECTOR, dead_codes, fill
-from sash.operators.live_rows import Events, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.hashing import any_null, hash_rows
@@ -54,8 +54,8 @@ class Join(Operator):
         self._pool = Arrays(memory, {"pool": np.int64})
         self._marks = memory.array("pool.marks", np.int64, MARKS)
         self._sides = (
-            _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, shared[0]),
-            _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, shared[1]),
+            _JoinSide(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, shared[0]),
+            _JoinSide(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, shared[1]),
         )
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -74,7 +74,7 @@ class Join(Operator):
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign, columns))
 
-    def _meet(self, first: Events, second: Events) -> Pairs:
+    def _meet(self, first: RowEvents, second: RowEvents) -> Pairs:
         """Apply the events; in the end, the codes that have no rows left."""
         left, right = self._sides
         self._vectors.reserve(VECTOR * self._keys.capacity)
@@ -113,7 +113,7 @@ class Join(Operator):
         return sum(side.live.live for side in self._sides if side.live is not None)
 
 
-class _Side:
+class _JoinSide:
     """The rows of one input: which are live, their output columns, and their places in the vectors.
 
     Where rows are `shared`, they come with the slots in which they stand, and only their places in the vectors are kept here.
@@ -138,14 +138,17 @@ class _Side:
     def records(self) -> Array:
         return self._records["records"]
 
-    def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> Events:
+    def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> RowEvents:
         """Store what arrives, with a code for its key; what happens, with the ends of rows up to the clock."""
         nulls = any_null([batch.columns[key] for key in self._key_columns])
         if nulls is not None:
             batch = batch.take(np.flatnonzero(~nulls))
         if self.live is None:
             assert batch.slots is not None
-            events, arrived = Events(own(batch.ts), own(batch.sign), own(batch.slots)), np.flatnonzero(batch.sign > 0)
+            events, arrived = (
+                RowEvents(own(batch.ts), own(batch.sign), own(batch.slots)),
+                np.flatnonzero(batch.sign > 0),
+            )
             slots, capacity = batch.slots[arrived], int(batch.slots.max(initial=-1)) + 1
         else:
             events, arrived, slots = self.live.apply(batch, clock)

@@ -20,7 +20,7 @@ from sash.time import FOREVER
 
 
 @dataclass(frozen=True)
-class Events:
+class RowEvents:
     """What happens to an input, sorted by time and with ends first at one instant; `items` are slots or codes."""
 
     ts: Ints
@@ -40,7 +40,7 @@ class LiveRows:
         self._buffer: Buffer | HashBuffer = edge.buffer(memory) if edge.timed else HashBuffer(memory)
         self._said = HashBuffer(memory.scope("said"), slots=self._buffer.slots) if edge.expiry == "strict" else None
 
-    def apply(self, batch: ChangeBatch, clock: int) -> tuple[Events, Ints, Ints]:
+    def apply(self, batch: ChangeBatch, clock: int) -> tuple[RowEvents, Ints, Ints]:
         """The events up to the clock, the positions in the batch of the rows that arrive, and their slots.
 
         The caller releases the slots of the rows that ended once their contents have been used.
@@ -48,10 +48,10 @@ class LiveRows:
         if isinstance(self._buffer, HashBuffer):
             slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch)))
             arrived = np.flatnonzero(batch.sign > 0)
-            return Events(own(batch.ts), own(batch.sign), slots), arrived, slots[arrived]
+            return RowEvents(own(batch.ts), own(batch.sign), slots), arrived, slots[arrived]
         slots = self._buffer.add(batch.exp) if self._said is None else self._place(batch, self._said)
         gone, ends = self._buffer.drain(clock)
-        events = Events(*interleave(own(batch.ts), own(batch.sign), slots, ends, gone))
+        events = RowEvents(*interleave(own(batch.ts), own(batch.sign), slots, ends, gone))
         arrived = np.arange(len(batch)) if self._said is None else np.flatnonzero(batch.sign > 0)
         return events, arrived, slots if len(arrived) == len(batch) else slots[arrived]
 
@@ -94,16 +94,16 @@ class LiveCodes:
         self._buffer = edge.buffer(memory) if edge.stamped else None
         self._rows = Arrays(memory, {"row.code": np.int64})
 
-    def apply(self, batch: ChangeBatch, codes: Ints, clock: int) -> Events:
+    def apply(self, batch: ChangeBatch, codes: Ints, clock: int) -> RowEvents:
         """The events up to the clock, by code."""
         if self._buffer is None:
-            return Events(own(batch.ts), own(batch.sign), codes)
+            return RowEvents(own(batch.ts), own(batch.sign), codes)
         slots = self._buffer.add(batch.exp)
         self._rows.reserve(self._buffer.capacity)
         code_of = self._rows["row.code"]
         code_of[slots] = codes
         gone, ends = self._buffer.drain(clock)
-        events = Events(*interleave(own(batch.ts), own(batch.sign), codes, ends, code_of[gone]))
+        events = RowEvents(*interleave(own(batch.ts), own(batch.sign), codes, ends, code_of[gone]))
         self._buffer.release(gone)
         return events
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from sash.operators.base import Edge, Operator
 from sash.operators.join_program import Graph, Index, Operand, compile_program, indexes_of
 from sash.operators.kernels import multi_join as loop
-from sash.operators.live_rows import Events, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
 from sash.operators.reordering import Chooser, Figures, Orders, Reordering
 from sash.operators.scalar import evaluate
@@ -59,7 +59,8 @@ class MultiJoin(Operator):
         self._indexes = indexes_of(graph, scanned)
         self._keys = [Interner(memory.scope(f"keys{number}")) for number in range(len(graph.attributes))]
         self._sides = [
-            _Side(memory.scope(f"input{number}"), edge, number, graph, columns) for number, edge in enumerate(inputs)
+            _JoinInput(memory.scope(f"input{number}"), edge, number, graph, columns)
+            for number, edge in enumerate(inputs)
         ]
         self._columns = columns
         emitting = [side.number for side in self._sides if side.columns]
@@ -159,7 +160,7 @@ class MultiJoin(Operator):
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign.copy(), columns))
 
-    def _apply(self, side: _Side, batch: ChangeBatch, clock: int) -> Events:
+    def _apply(self, side: _JoinInput, batch: ChangeBatch, clock: int) -> RowEvents:
         """Store what arrives at one input, with codes for its keys and the values that are compared."""
         batch, values = side.usable(batch)
         events, arrived, slots = side.live.apply(batch, clock)
@@ -231,7 +232,7 @@ class MultiJoin(Operator):
         return sum(side.live.live for side in self._sides)
 
 
-class _Side:
+class _JoinInput:
     """One input: which of its rows are live, their output columns, and the values that are compared."""
 
     def __init__(

@@ -16,7 +16,7 @@ from sash.operators.base import Edge, Operator
 from sash.operators.ends import Ending, Ends
 from sash.operators.kernels import semi_join as loop
 from sash.operators.kernels.lists import EXPIRY, WORDS, fill
-from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveCodes, LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import any_null, hash_rows
@@ -68,7 +68,7 @@ class SemiJoin(Operator):
             self._ending.observe(output, silent, premature, clock)
         return output
 
-    def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
+    def _apply_left(self, batch: ChangeBatch, clock: int) -> RowEvents:
         nulls = any_null([batch.columns[key] for key in self._left_keys])
         if nulls is not None and not self._anti:
             batch, nulls = batch.take(np.flatnonzero(~nulls)), None
@@ -88,7 +88,7 @@ class SemiJoin(Operator):
         self._rows.put(slots, columns)
         return events
 
-    def _apply_right(self, batch: ChangeBatch, clock: int) -> Events:
+    def _apply_right(self, batch: ChangeBatch, clock: int) -> RowEvents:
         nulls = any_null([batch.columns[key] for key in self._right_keys])
         if nulls is not None:
             batch = batch.take(np.flatnonzero(~nulls))

@@ -17,7 +17,7 @@ from sash.errors import SashError
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import set_operation as loop
 from sash.operators.kernels.events import taken_back
-from sash.operators.live_rows import Events, LiveCodes, rows_at
+from sash.operators.live_rows import LiveCodes, RowEvents, rows_at
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
@@ -49,7 +49,7 @@ class SetOperation(Operator):
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         left, *others = [self._events(side, batch, clock) for side, batch in zip(self._sides, inputs, strict=True)]
-        none = Events(np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64))
+        none = RowEvents(np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64))
         right = others[0] if others else none
         self._counts.reserve(loop.STRIDE * self._values.capacity)
         ts, sign, codes, dead = loop.advance(
@@ -62,7 +62,7 @@ class SetOperation(Operator):
         self._values.forget(dead)
         return output
 
-    def _events(self, side: LiveCodes, batch: ChangeBatch, clock: int) -> Events:
+    def _events(self, side: LiveCodes, batch: ChangeBatch, clock: int) -> RowEvents:
         codes, fresh = self._values.intern(*hash_rows(batch.columns, len(batch)))
         self._rows.put(codes[fresh], rows_at(batch, fresh))
         return side.apply(batch, codes, clock)

@@ -52,7 +52,7 @@ _MOST_ROUNDS = 50
 
 
 @dataclass(frozen=True)
-class Step:
+class AppliedRule:
     """A rule that changed the plan, and what the plan cost before and after."""
 
     rule: str
@@ -75,7 +75,7 @@ class Optimized:
     """The optimized plan and how it came about."""
 
     plan: Node
-    steps: tuple[Step, ...]
+    steps: tuple[AppliedRule, ...]
     rejected: tuple[Rejected, ...]
     cost: float
 
@@ -112,7 +112,7 @@ def _chosen(
     plan: Node,
     choosing: Collection[tuple[str, ByCost]],
     rewriting: Collection[tuple[str, Rule]],
-    steps: list[Step],
+    steps: list[AppliedRule],
     rejected: dict[Node, Rejected],
 ) -> Node:
     """The plan after rules that choose by cost have come to rest; what they did and what they left is noted."""
@@ -127,7 +127,7 @@ def _chosen(
             best = min(costs, key=lambda key: costs[key], default=None)
             if best is not None and is_cheaper(costs[best], now):
                 plan = proposed.pop(best)
-                steps.append(Step(name, now, costs[best]))
+                steps.append(AppliedRule(name, now, costs[best]))
                 now = costs[best]
             for key, made in proposed.items():
                 rejected.setdefault(key, Rejected(name, made, costs[key], now))
@@ -136,7 +136,7 @@ def _chosen(
     return plan
 
 
-def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, list[Step]]:
+def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, list[AppliedRule]]:
     """The plan after rewriting rules have come to rest, and those that changed it."""
     steps = []
     plan = node
@@ -145,7 +145,7 @@ def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, l
         for name, rule in rules:
             changed = rule(plan)
             if unnamed(changed) != unnamed(plan):
-                steps.append(Step(name, plan_cost(plan), plan_cost(changed)))
+                steps.append(AppliedRule(name, plan_cost(plan), plan_cost(changed)))
                 plan = changed
         if plan is before:
             break

@@ -19,7 +19,7 @@ NONE: Shares = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Spread:
+class Distribution:
     """The values of a column: how many there are, and the shares of those that are frequent."""
 
     count: float
@@ -58,10 +58,10 @@ class Alike:
     right: float
 
 
-def compared(left: Spread, right: Spread) -> list[Alike]:
+def compared(left: Distribution, right: Distribution) -> list[Alike]:
     """The values of both sides, in groups that are alike; the shares of each side add up to one.
 
-    >>> compared(Spread(50), Spread(20))
+    >>> compared(Distribution(50), Distribution(20))
     [Alike(values=20, left=0.02, right=0.05), Alike(values=30, left=0.02, right=0.0)]
     """
     both = [value for value in left.frequent if value in right.frequent]
@@ -84,16 +84,16 @@ def compared(left: Spread, right: Spread) -> list[Alike]:
     return groups
 
 
-def chance_of_equality(left: Spread, right: Spread) -> float:
+def chance_of_equality(left: Distribution, right: Distribution) -> float:
     """Which share of all pairs of rows have the same value.
 
-    >>> chance_of_equality(Spread(4), Spread(2))
+    >>> chance_of_equality(Distribution(4), Distribution(2))
     0.25
     """
     return sum(group.values * group.left * group.right for group in compared(left, right))
 
 
-def in_both(left: Spread, right: Spread) -> Shares:
+def in_both(left: Distribution, right: Distribution) -> Shares:
     """The frequent values of the pairs of rows that have the same value."""
     chance = chance_of_equality(left, right)
     listed = dict.fromkeys((*left.frequent, *right.frequent))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sash.plan.expressions import Column, Expression, Literal, columns_of
-from sash.plan.frequencies import NONE, Alike, Shares, Spread, chance_of_equality, compared, in_both, together
+from sash.plan.frequencies import NONE, Alike, Distribution, Shares, chance_of_equality, compared, in_both, together
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -60,17 +60,17 @@ class Estimate:
     premature: float = 0.0
     frequent: tuple[Shares, ...] = ()
 
-    def spread(self, column: int) -> Spread:
+    def distribution(self, column: int) -> Distribution:
         """How the rows spread over the values of a column."""
-        return Spread(self.distinct[column], self.frequent[column] if self.frequent else NONE)
+        return Distribution(self.distinct[column], self.frequent[column] if self.frequent else NONE)
 
     def values(self, columns: Iterable[int] | None = None) -> float:
         """How many different values the columns (or whole rows) have together among the rows that are there; at least one."""
         chosen = list(range(len(self.distinct)) if columns is None else columns)
         most = min(math.prod(self.distinct[column] for column in chosen), self.rows)
         for column in chosen if len(chosen) == 1 else ():
-            if self.spread(column).frequent:
-                most = min(most, self.spread(column).seen(self.rows))
+            if self.distribution(column).frequent:
+                most = min(most, self.distribution(column).seen(self.rows))
         return max(1.0, most)
 
     def thinned(self, share: float) -> Estimate:
@@ -105,7 +105,7 @@ class Estimates:
                 return replace(left, distinct=counts, frequent=known)
             case Project():
                 below = self(node.child)
-                spreads = [_spread(made, below) for made in node.expressions]
+                spreads = [_distribution(made, below) for made in node.expressions]
                 counts = tuple(spread.count for spread in spreads)
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
             case Join():
@@ -123,7 +123,9 @@ class Estimates:
                 left, right = self(node.left), self(node.right)
                 counts = tuple(map(max, left.distinct, right.distinct))
                 known = tuple(
-                    together(left.spread(place).frequent, left.rows, right.spread(place).frequent, right.rows)
+                    together(
+                        left.distribution(place).frequent, left.rows, right.distribution(place).frequent, right.rows
+                    )
                     for place in range(len(counts))
                 )
                 return _made(
@@ -163,16 +165,16 @@ def matching(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]], p
 
 def equal_share(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]]) -> float:
     """Which share of all pairs of rows have equal keys."""
-    return math.prod(chance_of_equality(left.spread(one), right.spread(other)) for one, other in keys)
+    return math.prod(chance_of_equality(left.distribution(one), right.distribution(other)) for one, other in keys)
 
 
 def _compared(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]]) -> list[Alike]:
     """How both inputs' rows spread over the values of the keys; of several columns, evenly."""
     if len(keys) == 1:
         ((one, other),) = keys
-        return compared(left.spread(one), right.spread(other))
+        return compared(left.distribution(one), right.distribution(other))
     counts = [math.prod(left.distinct[one] for one, _ in keys), math.prod(right.distinct[other] for _, other in keys)]
-    return compared(Spread(counts[0]), Spread(counts[1]))
+    return compared(Distribution(counts[0]), Distribution(counts[1]))
 
 
 def _made(
@@ -213,14 +215,14 @@ def _declared(node: Stream | Relation, place: int) -> float:
     return 2.0 if column.dtype == BOOLEAN else DEFAULT_DISTINCT
 
 
-def _spread(made: Expression, below: Estimate) -> Spread:
+def _distribution(made: Expression, below: Estimate) -> Distribution:
     match made:
         case Literal():
-            return Spread(1.0)
+            return Distribution(1.0)
         case Column():
-            return below.spread(made.index)
+            return below.distribution(made.index)
         case _:
-            return Spread(below.values(columns_of(made)))
+            return Distribution(below.values(columns_of(made)))
 
 
 def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
@@ -235,7 +237,7 @@ def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
     share = passing * equal_share(left, right, node.keys)
     counts = list(left.distinct + right.distinct)
     for one, other in node.keys:
-        here, there = left.spread(one), right.spread(other)
+        here, there = left.distribution(one), right.distribution(other)
         counts[one] = counts[len(left.distinct) + other] = min(here.count, there.count)
         known[one] = known[len(left.distinct) + other] = in_both(here, there)
     rate = (left.rate * right.rows + right.rate * left.rows) * share

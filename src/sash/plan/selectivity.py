@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from sash.plan.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
-from sash.plan.frequencies import Shares, Spread
+from sash.plan.frequencies import Distribution, Shares
 
 SHARE = 1 / 3
 """Of order comparisons, LIKE, and predicates that are not understood."""
@@ -69,7 +69,7 @@ def _share(column: Column, literal: Literal, distinct: Sequence[float], frequent
     count, known = max(distinct[column.index], 1.0), frequent[column.index] if frequent else {}
     if not known or not isinstance(literal.value, Hashable):
         return 1 / count
-    return Spread(count, known).share(literal.value)
+    return Distribution(count, known).share(literal.value)
 
 
 def _values(expression: Expression, distinct: Sequence[float]) -> float:

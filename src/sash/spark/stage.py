@@ -42,7 +42,7 @@ from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode_all
 from sash.state.log import InputLog
-from sash.state.snapshot import LOG_BYTES, Snapshot
+from sash.state.snapshot import LOG_BYTES, ArraySnapshot
 from sash.time import BEGINNING
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class _ShardRun:
         new: dict[str, Any] = {"nonce": None, "clocks": [], "heard": [], "logs": [], "snapshot": None}
         state = header["stages"].setdefault(str(stage.index), new)
         self._state = state
-        self._snapshot = Snapshot(chunks, state["snapshot"])
+        self._snapshot = ArraySnapshot(chunks, state["snapshot"])
         inputs = range(len(stage.inputs))
         self._logs = [
             owner.log(stage, index, chunks, state["logs"][index] if state["logs"] else None) for index in inputs

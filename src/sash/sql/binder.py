@@ -19,13 +19,13 @@ from sash.sql.from_clause import FromBinder, renamed, window_of
 from sash.sql.ordering import limited, project, sort_keys
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 
 
 def parse(text: str, catalog: Catalog) -> Node:
     """The bound logical plan of a query."""
-    source = Source(text)
+    source = SqlText(text)
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
@@ -49,7 +49,7 @@ def parse(text: str, catalog: Catalog) -> Node:
 class Binder:
     """Binds queries; `window` is the trailing WINDOW, `ctes` the bound queries of WITH that are in sight."""
 
-    source: Source
+    source: SqlText
     catalog: Catalog
     window: Window | None
     ctes: Mapping[str, Node] = field(default_factory=dict)

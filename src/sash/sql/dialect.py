@@ -19,7 +19,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
@@ -66,8 +66,8 @@ class SashParser(SparkParser):
     trailing_window: WindowClause | None = None
 
     @property
-    def _source(self) -> Source:
-        return Source(self.sql)
+    def _source(self) -> SqlText:
+        return SqlText(self.sql)
 
     def _parse_stream(self) -> None:
         """A stream may be called `stream`."""
@@ -192,7 +192,7 @@ class Statement:
     window: WindowClause | None
 
 
-def parse_statement(source: Source) -> Statement:
+def parse_statement(source: SqlText) -> Statement:
     """Read the text, which must hold one query."""
     dialect = Sash()
     try:
@@ -213,7 +213,7 @@ def parse_statement(source: Source) -> Statement:
     return Statement(trees[0], parser.trailing_window)
 
 
-def _check_start(source: Source, tokens: list[Token]) -> None:
+def _check_start(source: SqlText, tokens: list[Token]) -> None:
     """Refuse what is no query before the parser tries to make sense of it."""
     opening = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
     if opening is None or opening.token_type == TokenType.SEMICOLON:

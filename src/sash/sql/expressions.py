@@ -27,7 +27,7 @@ from sash.sql.functions import call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.scope import Scope
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.syntax import EXTRACTS, INFIX
 from sash.sql.type_names import type_of
@@ -42,7 +42,7 @@ class ExpressionBinder:
     `first` are names that win over the columns of the scope (ORDER BY), `aliases` names that are tried after them.
     """
 
-    source: Source
+    source: SqlText
     scope: Scope
     spark_functions: SparkFunctions
     clause: str

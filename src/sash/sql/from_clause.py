@@ -17,7 +17,7 @@ from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
 from sash.sql.joins import Branch, Tree, width
 from sash.sql.scope import Entry, Scope
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
 from sash.sql.spark_functions import SparkFunctions
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
@@ -51,7 +51,7 @@ Bound = tuple[Tree, Scope]
 class FromBinder:
     """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the queries of WITH, bound."""
 
-    source: Source
+    source: SqlText
     catalog: Catalog
     window: Window | None
     ctes: Mapping[str, Node]
@@ -205,7 +205,7 @@ def window_of(clause: WindowClause, partition: tuple[int, ...] = ()) -> Window:
     return Unbounded() if clause.length is None else Range(clause.length, clause.slide)
 
 
-def renamed(source: Source, node: Node, columns: list[exp.Expr]) -> Node:
+def renamed(source: SqlText, node: Node, columns: list[exp.Expr]) -> Node:
     """The node with the column names of `AS t(a, b)`."""
     if len(columns) != len(node.schema):
         raise source.error(

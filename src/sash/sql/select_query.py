@@ -27,7 +27,7 @@ from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.ordering import limited, project, sort_keys
 from sash.sql.scope import Scope
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -52,7 +52,7 @@ class SortItem:
     node: exp.Expr
 
 
-def bind_select(source: Source, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
+def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
     """The plan of a SELECT (WITH is the caller's)."""
     source.refuse_all_but(
         node,
@@ -79,7 +79,7 @@ def bind_select(source: Source, catalog: Catalog, node: exp.Select, from_binder:
 class _Select:
     """What comes after WHERE."""
 
-    def __init__(self, source: Source, node: exp.Select, scope: Scope, binder: ExpressionBinder, below: Node) -> None:
+    def __init__(self, source: SqlText, node: exp.Select, scope: Scope, binder: ExpressionBinder, below: Node) -> None:
         self.source = source
         self.node = node
         self.scope = scope

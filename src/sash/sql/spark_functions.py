@@ -16,7 +16,7 @@ from sash.sql.aggregates import AGGREGATES
 from sash.sql.dialect import UNITS
 from sash.sql.functions import ALIASES, FUNCTIONS, OPERATORS
 from sash.sql.render import quoted, to_spark_sql
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
 
 _VARYING = frozenset(
     {"current_catalog", "current_database", "current_date", "current_time", "current_timestamp", "current_user"}
@@ -30,7 +30,7 @@ _VARYING = frozenset(
 class SparkFunctions:
     """Binds what only Spark can evaluate, over a FROM clause that is `below`, or None if that is a join."""
 
-    source: Source
+    source: SqlText
     typer: SparkTyper | None
     below: Node | None
 
