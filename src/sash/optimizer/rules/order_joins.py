@@ -1,8 +1,8 @@
-"""Joins of three or more streams are put in the order that costs least (paper 4, section 5; paper 5, 5.4.2).
+"""Order the joins of three or more streams by cost (paper 4, section 5; paper 5, 5.4.2).
 
-The orders that are tried are those of `join_order.choose_order` and of the same search with the cost of binary joins,
-whose intermediate results are kept. What is equal to the same thing is equal, so any two streams that share a value
-may meet first. Joins with tables and non-retroactive relations are not touched, nor are conditions that may fail.
+The candidates are the order of `join_order.choose_order` and the result of the same search with the cost of binary joins,
+which keep intermediate results. Equality is transitive, so any two streams that share a value may be joined first. Joins
+with tables and non-retroactive relations are not reordered, nor are joins whose conditions may fail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,28 @@ _FEWEST = 3
 
 
 def order_joins(plan: Node) -> Iterator[Node]:
-    """Other orders of every group of three or more inputs that are joined."""
+    """Propose other orders for every group of three or more joined inputs.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     order_joins,
+    ...     "SELECT fast.v FROM fast [RANGE 1 HOUR] JOIN s [RANGE 1 HOUR] ON fast.k = s.k "
+    ...     "JOIN slow [RANGE 1 HOUR] ON s.k = slow.k",
+    ... )
+    Project v#2
+      Join inner ON k#4 = k#1
+        Join inner ON k#1 = k#1
+          Stream fast [RANGE 1 HOUR]
+          Stream s [RANGE 1 HOUR]
+        Stream slow [RANGE 1 HOUR]
+    =>
+    Project v#8
+      Join inner ON k#1 = k#1
+        Join inner ON k#1 = k#1
+          Stream slow [RANGE 1 HOUR]
+          Stream s [RANGE 1 HOUR]
+        Stream fast [RANGE 1 HOUR]
+    """
     inside = {id(below) for node in walk(plan) if _is_open(node) for below in map(_unprojected, node.children)}
     return somewhere(plan, lambda node: _ordered(node) if _is_open(node) and id(node) not in inside else iter(()))
 

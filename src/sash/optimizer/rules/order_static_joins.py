@@ -1,8 +1,8 @@
-"""Joins with tables that never change move down to their stream, where they are lookups without state.
+"""Move joins with tables that never change down to their stream, where they are lookups without state.
 
 Such a join keeps its input's update pattern, so it is one of the weakest operators, and those go first (paper 5,
-5.4). Where DISTINCT, GROUP BY or a set operator stands in the way, a semi-join with the table goes below it instead:
-rows that cannot meet the table are never kept.
+5.4). Below DISTINCT, GROUP BY and set operators the rule adds a semi-join with the table instead, so that rows without
+a match in the table are never kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,28 @@ from sash.plan.patterns import is_nonretroactive, is_table
 
 
 def order_static_joins(plan: Node) -> Node:
-    """Move inner, semi and anti joins with tables below joins of streams and unions, semi-joins below the rest."""
+    """Move inner, semi and anti joins with tables below joins of streams and unions, and semi-joins below the rest.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     order_static_joins,
+    ...     "SELECT s.v, t.name FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.v = r.v "
+    ...     "JOIN t ON s.k = t.k",
+    ... )
+    Project v#2, name#7
+      Join inner ON k#1 = k#0
+        Join inner ON v#2 = v#2
+          Stream s [RANGE 1 HOUR]
+          Stream r [RANGE 1 HOUR]
+        Relation t
+    =>
+    Project v#2, name#4
+      Join inner ON v#2 = v#2
+        Join inner ON k#1 = k#0
+          Stream s [RANGE 1 HOUR]
+          Relation t
+        Stream r [RANGE 1 HOUR]
+    """
     return bottom_up(plan, _order)
 
 

@@ -1,8 +1,8 @@
-"""Negation goes above joins and DISTINCT where that costs less: fewer operators then hear of its retractions.
+"""Move negation above joins and DISTINCT where that costs less: fewer operators then process its retractions.
 
-Of paper 5's update-pattern simplification (5.4.2; its Figure 6 is Query 5). Negation here is what may take rows back
-at any time: EXCEPT, and semi and anti joins with a stream. As bags, (A - B) join C is (A join C) - (B join C); the
-paper's Figure 6 has (A join C) - B, which counts a value's copies wrongly where C has several.
+This is paper 5's update-pattern simplification (5.4.2; its Figure 6 is Query 5). Negation means the operators that may
+retract rows at any time: EXCEPT, and semi and anti joins with a stream. As bags, (A - B) join C is
+(A join C) - (B join C); the paper's Figure 6 has (A join C) - B, which miscounts a value's copies where C has several.
 """
 
 from __future__ import annotations
@@ -19,7 +19,34 @@ from sash.plan.patterns import is_nonretroactive, is_table
 
 
 def pull_up_negation(plan: Node) -> Iterator[Node]:
-    """Put one negation above the join or the DISTINCT that is right above it."""
+    """Propose plans with one negation above the join or the DISTINCT that is its parent.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     pull_up_negation,
+    ...     "SELECT q.k FROM (SELECT k FROM s [RANGE 1 HOUR] EXCEPT ALL SELECT k FROM r [RANGE 1 HOUR]) q "
+    ...     "JOIN slow [RANGE 1 HOUR] ON q.k = slow.k",
+    ... )
+    Project k#0
+      Join inner ON k#0 = k#1
+        Except all
+          Project k#1
+            Stream s [RANGE 1 HOUR]
+          Project k#1
+            Stream r [RANGE 1 HOUR]
+        Stream slow [RANGE 1 HOUR]
+    =>
+    Project k#0
+      Except all
+        Join inner ON k#0 = k#1
+          Project k#1
+            Stream s [RANGE 1 HOUR]
+          Stream slow [RANGE 1 HOUR]
+        Join inner ON k#0 = k#1
+          Project k#1
+            Stream r [RANGE 1 HOUR]
+          Stream slow [RANGE 1 HOUR]
+    """
     return somewhere(plan, _pulled)
 
 

@@ -1,6 +1,6 @@
-"""Negation goes below a join where that costs less: it then thins out what is joined (paper 5, 5.4.3).
+"""Move negation below a join where that costs less: fewer rows are then joined (paper 5, 5.4.3).
 
-The other direction of `pull_up_negation`, for joins that give many results.
+This is the inverse of `pull_up_negation`, for joins with many results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,28 @@ from sash.plan.nodes import Except, Join, Node
 
 
 def push_down_negation(plan: Node) -> Iterator[Node]:
-    """Put one negation on the input of the inner join below it that it looks at."""
+    """Propose plans with one negation on the input whose columns it reads of the inner join below it.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     push_down_negation,
+    ...     "SELECT q.k FROM (SELECT s.k FROM s [RANGE 1 HOUR] JOIN fast [RANGE 1 HOUR] ON s.k = fast.k) q "
+    ...     "LEFT ANTI JOIN r [RANGE 1 HOUR] ON q.k = r.k",
+    ... )
+    Join anti ON k#0 = k#1
+      Project k#1
+        Join inner ON k#1 = k#1
+          Stream s [RANGE 1 HOUR]
+          Stream fast [RANGE 1 HOUR]
+      Stream r [RANGE 1 HOUR]
+    =>
+    Project k#1
+      Join inner ON k#1 = k#1
+        Join anti ON k#1 = k#1
+          Stream s [RANGE 1 HOUR]
+          Stream r [RANGE 1 HOUR]
+        Stream fast [RANGE 1 HOUR]
+    """
     return somewhere(plan, _pushed)
 
 

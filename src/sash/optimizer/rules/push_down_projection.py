@@ -33,7 +33,21 @@ def push_down_projection(plan: Node) -> Node:
     """Give every join, aggregate and union only the columns that are read there or above.
 
     DISTINCT, the set operators, top-k and aggregates that break ties read all columns of their input. A GROUP BY of
-    which only the keys are read is a DISTINCT.
+    which only the keys are read becomes a DISTINCT.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(push_down_projection, "SELECT s.v FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.k = r.k")
+    Project v#2
+      Join inner ON k#1 = k#1
+        Stream s [RANGE 1 HOUR]
+        Stream r [RANGE 1 HOUR]
+    =>
+    Project v#1
+      Join inner ON k#0 = k#0
+        Project k#1, v#2
+          Stream s [RANGE 1 HOUR]
+        Project k#1
+          Stream r [RANGE 1 HOUR]
     """
     return _prune(plan, _all(plan))[0]
 

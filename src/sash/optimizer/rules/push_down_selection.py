@@ -1,4 +1,4 @@
-"""Selections go as far down as they can: fewer rows to carry, to keep and to take back."""
+"""Push selections down as far as possible, so that fewer rows are processed, kept and retracted."""
 
 from __future__ import annotations
 
@@ -40,10 +40,28 @@ Test = Callable[[Expression], bool]
 
 
 def push_down_selection(plan: Node) -> Node:
-    """Move every conjunct of a filter or join condition down to where its columns come from.
+    """Move every conjunct of a filter or join condition down to the input that its columns come from.
 
-    Equalities between the inputs of a join become its keys, and what is said of a key on one side holds on the other.
-    What may fail on a value is never shown rows that it did not see before, so it passes projections and unions only.
+    Equalities between the inputs of a join become its keys, and a predicate on a key applies to both sides. A predicate
+    that may fail must not see more rows than before, so it passes only projections and unions.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     push_down_selection,
+    ...     "SELECT s.v FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.k = r.k WHERE s.k = 7 AND r.v > 3",
+    ... )
+    Project v#2
+      Filter k#1 = 7 AND v#5 > 3
+        Join inner ON k#1 = k#1
+          Stream s [RANGE 1 HOUR]
+          Stream r [RANGE 1 HOUR]
+    =>
+    Project v#2
+      Join inner ON k#1 = k#1
+        Filter k#1 = 7
+          Stream s [RANGE 1 HOUR]
+        Filter v#2 > 3 AND k#1 = 7
+          Stream r [RANGE 1 HOUR]
     """
     pushed = _push(plan, [])
     return plan if unnamed(pushed) == unnamed(plan) else pushed
