@@ -3,10 +3,10 @@ that shows in the answer."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ of_both = pytest.mark.parametrize("negation", NEGATIONS, ids=["anti join", "EXCE
 def negation_stays_below(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a join of few rows would be cheaper below the negation, it stays above all the same."""
     monkeypatch.setattr(
-        sys.modules["sash.testing.replay"], "plan_query", partial(plan_query, disable={"pull_up_negation"})
+        import_module("sash.testing.replay"), "plan_query", partial(plan_query, disable={"pull_up_negation"})
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -108,7 +108,7 @@ def test_oracle_both_ways(rule: str, checked: Case, monkeypatch: pytest.MonkeyPa
         chosen = taken[0] if taken else plan
         return Planned(sql, plan, Optimized(chosen, (), (), 0.0), plan_stages(chosen, shards), options)
 
-    monkeypatch.setattr(sys.modules["sash.testing.replay"], "plan_query", planned)
+    monkeypatch.setattr(import_module("sash.testing.replay"), "plan_query", planned)
     assert_oracle(checked, batch=3)
     assert proposed, "the rule has nothing to propose"
     others = tuple(proposed)
