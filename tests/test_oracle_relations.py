@@ -34,7 +34,7 @@ def test_random_query_over_a_relation_that_changes(case: Case, shards: int, batc
     try:
         assert_oracle(case, shards=shards, batch=batch, strategy=strategy)
     except UnsupportedSqlError as refused:
-        assume("cannot be joined with rows that may be taken back" not in str(refused))
+        assume("cannot be joined with rows that may be retracted" not in str(refused))
         raise
 
 

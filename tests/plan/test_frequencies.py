@@ -109,5 +109,5 @@ def test_what_is_declared_goes_before_what_was_observed() -> None:
     assert (both.rate, both.distinct, both.shares("k")) == (7, {"k": 5}, {1: 0.8, 2: 0.2})
     with pytest.raises(StatisticsError, match="no column 'k'"):
         declared("s", ("ts", "v"), statistics=before)
-    with pytest.raises(StatisticsError, match="shares of the rows"):
+    with pytest.raises(StatisticsError, match="sum to at most 1"):
         Statistics(frequent={"k": {1: 0.7, 2: math.inf}})

@@ -1,4 +1,4 @@
-"""Scalar and aggregate expressions, bound: every column is a position, every node knows its type."""
+"""Bound scalar and aggregate expressions: columns are positions, and every expression has a type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Literal:
 
     @cached_property
     def scalar(self) -> pa.Scalar[Any]:
-        """The constant as Arrow has it."""
+        """The constant as an Arrow scalar."""
         return pa.scalar(self.value, self.dtype)
 
 
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Cast:
-    """CAST, or TRY_CAST, which gives NULL where CAST fails."""
+    """CAST, or if `lenient` TRY_CAST, which returns NULL where CAST fails."""
 
     argument: Expression
     dtype: pa.DataType
@@ -61,7 +61,7 @@ class Case:
 
 @dataclass(frozen=True)
 class SparkFunction:
-    """An expression that only Spark can evaluate, so it must stay straight above a source.
+    """An expression that only Spark can evaluate, so it must stay directly above a source.
 
     `sql` is Spark SQL in which `{0}`, `{1}` ... stand for the argument expressions.
     """
@@ -80,7 +80,8 @@ class AggregateCall:
 
     `function` is one of sum, count, count_star, avg, min, max, median, percentile, var_pop, var_samp,
     stddev_pop, stddev_samp, min_by, max_by, first, last; and, over a kept window only, approx_count_distinct,
-    approx_percentile, approx_top_k. `parameter` is PERCENTILE's p or top-k's k, `precision` what is asked of an estimate.
+    approx_percentile, approx_top_k. `parameter` is PERCENTILE's p or top-k's k, `precision` the precision
+    required of an estimate.
     """
 
     function: str
@@ -92,14 +93,14 @@ class AggregateCall:
 
 
 APPROXIMATE = frozenset({"approx_count_distinct", "approx_percentile", "approx_top_k"})
-"""The aggregates that estimate: snapshots of a kept window have them, standing queries do not."""
+"""Approximate aggregates, available in snapshots of a kept window only."""
 
 ORDERED = frozenset({"min_by", "max_by", "first", "last"})
-"""The aggregates whose ties are decided by the rows' times and then by all their columns, in the order of the input."""
+"""Aggregates that break ties by the rows' times and then by all input columns, in order."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions right below."""
+    """The direct subexpressions."""
     match expression:
         case Column() | Literal():
             return ()
@@ -125,7 +126,7 @@ def columns_of(expression: Expression) -> frozenset[int]:
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with `change` applied top down; where it answers None, the children are rewritten."""
+    """The expression with `change` applied top down; where it returns None, the children are rewritten."""
     changed = change(expression)
     if changed is not None:
         return changed

@@ -1,6 +1,6 @@
-"""How dear a predicate is to test, in comparisons of two numbers: a guess from the functions that it calls.
+"""Estimated cost of a predicate, in comparisons of two numbers, from the functions that it calls.
 
-What reads or makes text is dearer than arithmetic, a pattern dearer still.
+Functions of text cost more than arithmetic, and pattern matching costs most.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PATTERNS = frozenset({"like", "ilike", "rlike", "md5", "sha2"})
 
 
 def predicate_cost(predicate: Expression) -> float:
-    """How many comparisons of numbers a test of the predicate is worth.
+    """The cost of testing the predicate on one row, in comparisons of numbers.
 
     >>> one, two = Column(0, "a", pa.int64()), Column(1, "b", pa.int64())
     >>> name, other = Column(2, "n", pa.string()), Column(3, "o", pa.string())
@@ -46,15 +46,15 @@ def _of(part: Expression) -> float:
 
 
 def order_predicates(conditions: Sequence[Expression], distinct: Sequence[float]) -> list[Expression]:
-    """The conditions as predicates to be tested one after the other, each on the rows that those before it let pass.
+    """The conditions as predicates to test in this order, each on the rows that pass the ones before it.
 
-    Cheap ones go together and first; then the dear ones, the one that drops most rows for its expense first. What may
-    fail on some row comes last and in its order: it must not see rows that it did not see.
+    Cheap conditions are tested first, as one predicate. Expensive ones follow, ordered by the rows they drop per unit of
+    cost. Conditions that may fail come last, in the given order, so that they see no more rows than before.
     """
     failing = [condition for condition in conditions if may_fail(condition)]
     safe = [condition for condition in conditions if condition not in failing]
     cheap = conjunction([condition for condition in safe if predicate_cost(condition) < _TEXT])
-    dear = [condition for condition in safe if predicate_cost(condition) >= _TEXT]
-    dear.sort(key=lambda condition: (selectivity(condition, distinct) - 1) / predicate_cost(condition))
+    expensive = [condition for condition in safe if predicate_cost(condition) >= _TEXT]
+    expensive.sort(key=lambda condition: (selectivity(condition, distinct) - 1) / predicate_cost(condition))
     last = conjunction(failing)
-    return [*([] if cheap is None else [cheap]), *dear, *([] if last is None else [last])]
+    return [*([] if cheap is None else [cheap]), *expensive, *([] if last is None else [last])]

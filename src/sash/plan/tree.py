@@ -1,4 +1,4 @@
-"""A logical plan as text: one node per line, inputs indented below it, every column as name#position."""
+"""A logical plan as text: one node per line, with its inputs indented below it and columns as name#position."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNITS = (
 
 
 def tree(node: Node) -> str:
-    """The plan, top down.
+    """The plan as text, top down.
 
     >>> from sash.plan.types import BIGINT, Field
     >>> print(tree(Distinct(Relation("items", (Field("item", BIGINT),)))))
@@ -51,7 +51,7 @@ def _lines(node: Node, depth: int) -> list[str]:
 
 
 def label(node: Node) -> str:
-    """The node's own line."""
+    """The line of one node."""
     match node:
         case Stream():
             return f"Stream {node.name} {window_text(node.window, node)}"
@@ -139,7 +139,7 @@ def window_text(window: Window, stream: Stream) -> str:
 
 
 def duration_text(microseconds: int) -> str:
-    """A length of time in the largest unit that divides it.
+    """A duration in the largest unit that divides it.
 
     >>> duration_text(90_000_000)
     '90 SECONDS'
