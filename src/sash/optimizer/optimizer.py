@@ -1,8 +1,8 @@
-"""The optimizer: rules that keep the answer at every instant, rewriting where that always pays, choosing by cost else.
+"""The optimizer: rules that preserve the answer at every instant. Some always pay; others choose by cost.
 
-Rewriting rules run until none changes the plan. Then each rule that chooses by cost proposes alternatives; they are
-rewritten in the same way, and the cheapest of them is taken if it costs less than the plan. That is repeated until
-nothing is cheaper. What is left is tuning: how operators of the plan are run, in the same way.
+Rewriting rules run until none changes the plan. Then each cost-based rule proposes alternatives, to which the rewriting
+rules are applied as well, and the cheapest one is taken if it costs less than the plan. This repeats until no
+alternative is cheaper.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("push_down_negation", ByCost(push_down_negation)),
     ("order_joins", ByCost(order_joins)),
 )
-"""The rules in the order they are tried."""
+"""The rules in the order in which they are tried."""
 
 _MOST_ROUNDS = 50
 
 
 @dataclass(frozen=True)
 class AppliedRule:
-    """A rule that changed the plan, and what the plan cost before and after."""
+    """A rule that changed the plan, with the plan's cost before and after."""
 
     rule: str
     before: float
@@ -62,7 +62,7 @@ class AppliedRule:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A plan that a rule proposed, its cost, and the cost of the plan that was kept or taken instead."""
+    """A plan that a rule proposed, its cost, and the cost of the plan chosen instead."""
 
     rule: str
     plan: Node
@@ -72,7 +72,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Optimized:
-    """The optimized plan and how it came about."""
+    """The optimized plan, the rules that were applied, and the plans that were rejected."""
 
     plan: Node
     steps: tuple[AppliedRule, ...]
@@ -96,7 +96,7 @@ def optimize(
 def optimize_in_steps(
     node: Node, rules: tuple[tuple[str, Rule], ...] = RULES, disable: Collection[str] = frozenset()
 ) -> Optimized:
-    """The optimized plan, with the schema of the given one, every step on the way, and the plans that were rejected."""
+    """The optimized plan, with the schema of the given one, all applied rules, and the rejected plans."""
     usable = [(name, rule) for name, rule in rules if name not in disable]
     rewriting = [(name, rule) for name, rule in usable if not isinstance(rule, ByCost)]
     plan, steps = _rewritten(node, rewriting)
@@ -115,7 +115,7 @@ def _chosen(
     steps: list[AppliedRule],
     rejected: dict[Node, Rejected],
 ) -> Node:
-    """The plan after rules that choose by cost have come to rest; what they did and what they left is noted."""
+    """The plan once no cost-based rule finds a cheaper one; fills `steps` and `rejected`."""
     for _ in range(_MOST_ROUNDS):
         before = plan
         for name, rule in choosing:
@@ -137,7 +137,7 @@ def _chosen(
 
 
 def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, list[AppliedRule]]:
-    """The plan after rewriting rules have come to rest, and those that changed it."""
+    """The plan once no rewriting rule changes it, and the rules that were applied."""
     steps = []
     plan = node
     for _ in range(_MOST_ROUNDS):

@@ -74,9 +74,7 @@ def declared(
     known = {column.lower() for column in columns}
     for column in (*counts, *statistics.distinct, *statistics.frequent):
         if column not in known:
-            raise StatisticsError(
-                f"{name} has no column {column!r}; its columns are {', '.join(columns)}"
-            )
+            raise StatisticsError(f"{name} has no column {column!r}; its columns are {', '.join(columns)}")
     return Statistics(rate, rows, counts).over(statistics)
 
 

@@ -71,7 +71,7 @@ def _ordered(node: Node) -> Iterator[Node]:
 
 
 def _joining_cost(made: Node, inputs: int, costs: PlanCosts) -> float:
-    """What the joins of a left-deep tree cost; its inputs cost the same in every order."""
+    """The cost of the joins of a left-deep tree; its inputs cost the same in every order."""
     total = 0.0
     for _ in range(inputs - 1):
         total += costs.of(made)
@@ -84,7 +84,7 @@ def _unprojected(node: Node) -> Node:
 
 
 def _is_open(node: Node) -> bool:
-    """Whether the node is an inner join of streams whose order is free."""
+    """Whether the node is an inner join of streams that may be reordered."""
     return (
         isinstance(node, Join)
         and node.kind == "inner"
@@ -95,7 +95,7 @@ def _is_open(node: Node) -> bool:
 
 @dataclass
 class _Group:
-    """Inputs of neighbouring joins; their columns are numbered one after the other, in the order of the plan."""
+    """The inputs of adjacent joins; their columns are numbered consecutively, in the order of the plan."""
 
     inputs: list[Node] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
@@ -103,7 +103,7 @@ class _Group:
     parts: list[Expression] = field(default_factory=list)
 
     def take(self, node: Node) -> list[int]:
-        """Take in the inputs of a join, or the node itself; the answer says where its columns are."""
+        """Add the inputs of a join, or the node itself; returns the numbers of its columns."""
         if isinstance(node, Join) and _is_open(node):
             left, right = self.take(node.left), self.take(node.right)
             for one, other in node.keys:
@@ -134,21 +134,21 @@ class _Group:
         return all(len({self.owners[column] for column in known}) == len(known) for known in self.classes)
 
     def graph(self, costs: PlanCosts) -> JoinGraph:
-        """Which inputs are joined on what, by number from 1."""
+        """The predicates between the inputs, numbered from 1."""
         counts = [count for leaf in self.inputs for count in costs.estimates(leaf).distinct]
         thetas: dict[tuple[int, int], float] = {}
-        dear: dict[tuple[int, int], float] = {}
+        test_costs: dict[tuple[int, int], float] = {}
         for part in self.parts:
             met = sorted({self.owners[column] for column in columns_of(part)})
             if len(met) == 2:
                 pair = (met[0], met[1])
                 thetas[pair] = thetas.get(pair, 1.0) * selectivity(part, counts)
-                dear[pair] = dear.get(pair, 0.0) + predicate_cost(part)
+                test_costs[pair] = test_costs.get(pair, 0.0) + predicate_cost(part)
         equalities = tuple({self.owners[column]: counts[column] for column in known} for known in self.classes)
-        return JoinGraph(equalities, thetas, dear)
+        return JoinGraph(equalities, thetas, test_costs)
 
     def tree(self, order: Sequence[int], graph: JoinGraph) -> tuple[Node, dict[int, int]]:
-        """The inputs joined one after the other, and where each column is then."""
+        """The inputs joined in this order, and the position of each column in the result."""
         first, *rest = graph.from_origin(order, order[0])
         made, places = self.inputs[first - 1], {column: place for place, column in enumerate(self._columns(first))}
         open_parts = list(self.parts)

@@ -51,12 +51,12 @@ def pull_up_negation(plan: Node) -> Iterator[Node]:
 
 
 def is_negating_join(node: Node) -> bool:
-    """Whether the node is a semi or anti join whose matches come and go."""
+    """Whether the node is a semi or anti join whose matches may change."""
     return isinstance(node, Join) and node.kind in ("semi", "anti") and not is_looked_up(node.right)
 
 
 def is_looked_up(node: Node) -> bool:
-    """Whether rows only look things up in the node."""
+    """Whether rows are only looked up in the node, without state."""
     return is_table(node) or is_nonretroactive(node)
 
 
@@ -72,7 +72,7 @@ def _pulled(node: Node) -> Iterator[Node]:
 
 
 def _above_join(node: Join) -> Iterator[Node]:
-    """Over the join's left input, from which a projection of columns may stay away."""
+    """Pull the negation up from the join's left input, across a projection of columns."""
     if node.condition is not None and may_fail(node.condition):
         return
     negation, places = bare(node.left)
@@ -103,7 +103,7 @@ def _above_join(node: Join) -> Iterator[Node]:
 
 
 def bare(node: Node) -> tuple[Node, list[int]]:
-    """The node under a projection that only picks columns, and which it picks."""
+    """The node under a projection that only selects columns, and the columns it selects."""
     if isinstance(node, Project):
         picked = [made.index for made in node.expressions if isinstance(made, Column)]
         if len(picked) == len(node.expressions):
@@ -112,7 +112,7 @@ def bare(node: Node) -> tuple[Node, list[int]]:
 
 
 def _above_distinct(node: Distinct) -> Iterator[Node]:
-    """All copies of a row have a match or none has, if the columns that are compared are among those left."""
+    """Pull the negation above DISTINCT. All copies of a row match or none does if all compared columns are selected."""
     negation, places = bare(node.child)
     if not (isinstance(negation, Join) and is_negating_join(negation)):
         return

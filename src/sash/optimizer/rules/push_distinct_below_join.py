@@ -44,7 +44,7 @@ def push_distinct_below_join(plan: Node) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class JoinUnderDistinct:
-    """An inner join under a DISTINCT, perhaps with a filter of some parts and a projection in between.
+    """An inner join under a DISTINCT, perhaps with a filter and a projection in between.
 
     If one side of the join is a table, it is the right one. `read` are the join's columns that are read above it.
     """

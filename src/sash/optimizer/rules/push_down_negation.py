@@ -52,7 +52,7 @@ def _pushed(node: Node) -> Iterator[Node]:
 
 
 def _match_below(node: Join) -> Iterator[Node]:
-    """A semi or anti join that reads only one side of the inner join on its left."""
+    """Push a semi or anti join below an inner join of which it reads one side only."""
     join, places = bare(node.left)
     if not _is_plain(join) or (node.condition is not None and may_fail(node.condition)):
         return
@@ -74,9 +74,9 @@ def _match_below(node: Join) -> Iterator[Node]:
 
 
 def _difference_below(node: Except) -> Iterator[Node]:
-    """The difference of two joins with the same input, on the same columns, is a join of the difference.
+    """Turn the difference of two joins with the same input, on the same columns, into a join of the difference.
 
-    A projection may leave out what is equal to something that stays.
+    A projection in between may drop columns that are equal to a selected one.
     """
     (left, places), (right, others) = bare(node.left), bare(node.right)
     if not (_is_plain(left) and _is_plain(right)) or places != others or unnamed(left.right) != unnamed(right.right):
@@ -86,10 +86,10 @@ def _difference_below(node: Except) -> Iterator[Node]:
     if [field.dtype for field in left.left.schema] != [field.dtype for field in right.left.schema]:
         return
     border = len(left.left.schema)
-    told = set(places) | {one for one, other in left.keys if other + border in places}
-    told |= {other + border for one, other in left.keys if one in places}
+    known = set(places) | {one for one, other in left.keys if other + border in places}
+    known |= {other + border for one, other in left.keys if one in places}
     once = node.all or bool(keys(left.right))
-    if not once or told != set(range(len(left.schema))):
+    if not once or known != set(range(len(left.schema))):
         return
     difference = Except(left.left, right.left, node.all)
     yield select(Join(difference, left.right, "inner", left.keys, left.condition), places)

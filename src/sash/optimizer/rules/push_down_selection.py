@@ -68,7 +68,7 @@ def push_down_selection(plan: Node) -> Node:
 
 
 def _push(node: Node, parts: Parts) -> Node:
-    """The node, with the parts tested on its rows or further below."""
+    """The node with the parts tested on its rows or further down."""
     match node:
         case Stream() | Relation():
             return filtered(node, parts)
@@ -109,22 +109,22 @@ def _needs_spark(part: Expression) -> bool:
 
 
 def _is_movable(part: Expression) -> bool:
-    """Whether the part may be tested on rows that are otherwise dropped; only Spark's own expressions have to."""
+    """Whether the part may be tested on rows that are otherwise dropped; Spark expressions must be."""
     return _needs_spark(part) or not may_fail(part)
 
 
 def _is_of_value(part: Expression) -> bool:
-    """Whether the part holds for all of a row's duplicates or for none."""
+    """Whether the part has the same value for all duplicates of a row."""
     return _is_movable(part) and respects_equality(part)
 
 
 def _is_of_group(part: Expression, node: Aggregate) -> bool:
-    """Whether the part decides on whole groups. A global aggregate has its row even if nothing passes."""
+    """Whether the part selects whole groups. A global aggregate has a row even if no input row passes."""
     return bool(node.keys) and columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
 
 
 def _push_below_project(node: Project, parts: Parts) -> Node:
-    """Through a projection, but not onto a column that Spark computes: it is straight above its source already."""
+    """Push through a projection, except predicates on columns that Spark computes directly above the source."""
     moving, staying = _divided(
         parts, lambda part: not any(_needs_spark(node.expressions[column]) for column in columns_of(part))
     )
@@ -137,7 +137,7 @@ def _push_below_project(node: Project, parts: Parts) -> Node:
 
 @dataclass
 class _Sides:
-    """A join taken apart while conjuncts are dealt out to its inputs, its keys, its condition, or stay above."""
+    """The conjuncts of a join, sorted into those for its inputs, its keys, its condition, and those that stay above."""
 
     join: Join
     left: Parts = field(default_factory=list)
@@ -146,7 +146,7 @@ class _Sides:
     staying: Parts = field(default_factory=list)
 
     def to_side(self, part: Expression, left: bool, right: bool) -> bool:
-        """Deal the part to the one input it reads, if that is allowed."""
+        """Assign the part to the one input that it reads, if that is allowed."""
         border = len(self.join.left.schema)
         read = columns_of(part)
         if not _is_movable(part):
@@ -172,7 +172,7 @@ class _Sides:
         return False
 
     def transfer(self) -> None:
-        """What is said of a key on a side that decides holds for the matches on the other side too."""
+        """Copy predicates on a key of a preserved side to the other side, whose matches must satisfy them too."""
         kind = self.join.kind
         to_right, to_left = kind in ("inner", "left", "semi", "anti"), kind in ("inner", "right")
         left, right = list(self.left), list(self.right)
@@ -194,7 +194,7 @@ def _transferred(parts: Parts, keys: dict[int, int]) -> Parts:
 
 
 def _push_below_join(node: Join, parts: Parts) -> Node:
-    """A filter goes to the side whose rows it decides on, a join condition to the side whose rows it only matches."""
+    """Push filters to the preserved sides of the join, and its condition to the sides that are only matched."""
     sides = _Sides(node, keys=list(node.keys))
     for part in parts:
         if not (

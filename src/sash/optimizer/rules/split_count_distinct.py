@@ -56,7 +56,7 @@ def _split(node: Node) -> Node:
 
 
 def _is_of_values(call: AggregateCall) -> bool:
-    """Whether the aggregate depends only on which values there are."""
+    """Whether the aggregate depends only on the set of values."""
     if len(call.arguments) != 1 or call.function in ORDERED:
         return False
     return call.distinct or call.function in _SAME_WITHOUT_DUPLICATES
