@@ -1,8 +1,8 @@
-"""GROUP BY and global aggregates: every instant at which a group's row changes says the old row and the new one.
+"""GROUP BY and global aggregates: when a group's row changes, the old row is retracted and the new one is added.
 
-Meaning: at each instant T the output has one row per group of rows valid at T (one row in all, if there are no keys).
-A change is (old row, T, FOREVER, -) and (new row, T, FOREVER, +), and nothing if they are the same bit for bit. Every
-value depends on the group's rows alone. Work follows the rows that come and go (paper 5, 5.3.1; paper 1, W-Aggregate).
+Meaning: at each instant T the output has one row per group of rows valid at T (exactly one row if there are no keys).
+A change is (old row, T, FOREVER, -) and (new row, T, FOREVER, +); rows that are the same bit for bit are not sent. Every
+value depends on the group's rows alone. Work is per row that arrives or ends (paper 5, 5.3.1; paper 1, W-Aggregate).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sash.state.rows import RowStore
 
 
 class Aggregate(Operator):
-    """Rows counted by group, the group of each live row by slot, and what the accumulators keep; output is explicit.
+    """Keeps row counts by group, the group of each live row by slot, and the accumulators; the output is explicit.
 
-    Where order decides (FIRST, MIN_BY), rows go by their ts, if they are `timed`, then by the `order` columns (all). On
-    an explicit edge, where a `-` row has another ts than its `+` row, their time must be in a column: `time`.
+    Aggregates that depend on order (FIRST, MIN_BY) sort rows by ts if they are `timed`, then by the `order` columns
+    (default: all). On an explicit edge a `-` row has another ts than its `+` row, so their time must be in column `time`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Aggregate(Operator):
     def _timeline(
         self, batch: ChangeBatch, added: Ints, expired: Ints, times: Ints, starting: bool
     ) -> tuple[Work, Touches]:
-        """The events in time order, removals first at each instant, and the touches they make."""
+        """The events in time order, removals first at each instant, and the groups they touch."""
         slots = np.concatenate((expired, added))
         group = self._group_of(batch, slots, len(expired))
         sign = np.concatenate((np.full(len(expired), -1, np.int8), batch.sign))
@@ -91,7 +91,7 @@ class Aggregate(Operator):
         return work, Touches(*touched)
 
     def _group_of(self, batch: ChangeBatch, slots: Ints, removed: int) -> Ints:
-        """The group code of every position; rows of new groups leave their keys."""
+        """The group code of every position; stores the keys of new groups."""
         if not self._keys:
             return np.zeros(removed + len(batch), np.int64)
         keys = [batch.columns[key] for key in self._keys]
@@ -119,7 +119,7 @@ class Aggregate(Operator):
         return ChangeBatch.explicit(ts, sign, [*keys, *(column.array.take(versions) for column in columns)])
 
     def _forget(self, work: Work) -> None:
-        """Give up the rows that were removed and the groups that are empty."""
+        """Free the rows that were removed and the groups that are empty."""
         for accumulator in self._accumulators.by_name.values():
             accumulator.finish(work)
         self._arguments.finish(work)

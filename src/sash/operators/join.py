@@ -1,12 +1,12 @@
 """The symmetric window hash join (paper 1, W-Join; paper 5, 5.2).
 
 Meaning: a left and a right row with equal keys give a row that is valid while both are: (ts, exp) is
-(max ts, min exp). NULL keys match nothing, and without keys every row matches every other. If both inputs are stamped
-so is the output, and expiry is silent, unless it is to be retracting of. Otherwise the output is explicit: whatever ends
-takes back its matches.
+(max ts, min exp). NULL keys never match, and without keys every row matches every other. If both inputs are stamped,
+so is the output, and results expire silently. Otherwise, or with `retracting`, the output is explicit: when a row ends,
+its results are retracted.
 
-Where expiry is silent, rows that have ended may stay in the state for a while (paper 5, 2.1): they are purged every so
-often, and a pair with one of them, which would end before it begins, is left out.
+If results expire silently, expired rows may stay in the state for a while (paper 5, 2.1): they are removed once per
+`purge` microseconds, and a pair with an expired row, which would end before it begins, is dropped.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from sash.state.memory import Array, Arrays, Ints, Memory
 from sash.state.rows import RowStore
 
 Pairs = tuple[Ints, Ints, Signs, Ints, Ints, Ints]
-"""Times, expiries, signs, left slots, right slots; and codes that had no rows left at some instant."""
+"""Times, expiration times, signs, left slots, right slots; and codes that had no rows left at some instant."""
 
 
 class Join(Operator):
-    """Two sides, each with its rows in vectors by key code; a key that neither side has any more is forgotten."""
+    """Two sides, each with its rows in vectors by key code; a key without rows on either side is freed."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Join(Operator):
         until = self._due(clock)
         left_events = left.apply(inputs[0], self._keys, until)
         right_events = right.apply(inputs[1], self._keys, until)
-        ts, exp, sign, left_slots, right_slots, dead = self._meet(left_events, right_events)
+        ts, exp, sign, left_slots, right_slots, dead = self._probe(left_events, right_events)
         if self._purged is not None and not (met := exp > ts).all():
             ts, exp, left_slots, right_slots = ts[met], exp[met], left_slots[met], right_slots[met]
         columns = (*left.take(left_slots), *right.take(right_slots))
@@ -74,8 +74,8 @@ class Join(Operator):
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign, columns))
 
-    def _meet(self, first: RowEvents, second: RowEvents) -> Pairs:
-        """Apply the events; in the end, the codes that have no rows left."""
+    def _probe(self, first: RowEvents, second: RowEvents) -> Pairs:
+        """Apply the events; returns the pairs and the codes that have no rows left."""
         left, right = self._sides
         self._vectors.reserve(VECTOR * self._keys.capacity)
         begun = np.zeros(2, np.int64)
@@ -96,7 +96,7 @@ class Join(Operator):
         return ts, exp, sign, left_slots, right_slots, dead_codes(empty, self._vectors["vectors"])
 
     def _due(self, clock: int) -> int:
-        """Up to when rows that ended are taken out now: up to the clock, or up to when it was last done."""
+        """The time up to which expired rows are removed now: the clock, or with `purge` the clock of the last removal."""
         if self._purge is None or self._purged is None:
             return clock
         if clock - self._purged[0] >= self._purge:
@@ -105,7 +105,7 @@ class Join(Operator):
 
     @property
     def probes(self) -> int:
-        """How many rows it has looked at to find those that were taken back before their time."""
+        """The number of rows examined to find those that were retracted prematurely."""
         return sum(side.live.searched for side in self._sides if side.live is not None)
 
     @property
@@ -114,9 +114,10 @@ class Join(Operator):
 
 
 class _JoinSide:
-    """The rows of one input: which are live, their output columns, and their places in the vectors.
+    """The rows of one input: which are live, their output columns, and their positions in the vectors.
 
-    Where rows are `shared`, they come with the slots in which they stand, and only their places in the vectors are kept here.
+    If the input operator shares its rows (`shared`), batches carry the slots of its store, and only the positions in the
+    vectors are kept here.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class _JoinSide:
         return self._records["records"]
 
     def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> RowEvents:
-        """Store what arrives, with a code for its key; what happens, with the ends of rows up to the clock."""
+        """Store arrivals with a code for their key; returns the events up to the clock, expirations included."""
         nulls = any_null([batch.columns[key] for key in self._key_columns])
         if nulls is not None:
             batch = batch.take(np.flatnonzero(~nulls))
@@ -166,7 +167,7 @@ class _JoinSide:
         return self._rows.take(slots) if self._shared is None else self._shared.take(slots, self._columns)
 
     def drop(self, slots: Ints) -> None:
-        """Forget rows that ended."""
+        """Free rows that ended."""
         if self.live is not None:
             self._rows.free(slots)
             self.live.release(slots)

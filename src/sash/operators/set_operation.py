@@ -3,8 +3,8 @@
 Meaning: with v1 and v2 live rows of a value on the left and on the right, the value is in the output
 `distinct`: min(v1, 1) times; `except`: once if v1 > 0 and v2 = 0; `except_all`: max(v1 - v2, 0) times;
 `intersect`: once if both are > 0; `intersect_all`: min(v1, v2) times; `semi`: v1 times if v2 > 0;
-`anti`: v1 times if v2 = 0 (W-MINUS with duplicates). NULLs are equal. At every instant the number before and after all
-its changes is compared, whatever the order in which rows of a value expire. The output is explicit.
+`anti`: v1 times if v2 = 0 (W-MINUS with duplicates). NULLs are equal. The counts before and after all changes of an
+instant are compared, so the order in which rows of a value expire does not matter. The output is explicit.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _MODES = {
 
 
 class SetOperation(Operator):
-    """Values by code, once each, with their counts per side; stamped rows are remembered as codes."""
+    """Keeps each value once, with its counts per side; stamped rows are kept as codes."""
 
     def __init__(self, memory: Memory, inputs: tuple[Edge, ...], mode: str) -> None:
         if mode not in _MODES or len(inputs) != (1 if mode == "distinct" else 2):
-            raise SashError(f"no set operation {mode!r} of {len(inputs)} inputs: use one of {', '.join(_MODES)}")
+            raise SashError(f"unknown set operation {mode!r} of {len(inputs)} inputs: use one of {', '.join(_MODES)}")
         self._mode = _MODES[mode]
         self._values = Interner(memory.scope("values"))
         self._rows = RowStore(memory.scope("rows"), inputs[0].dtypes)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from sash.operators.ends import Ends
+from sash.operators.expiration_choice import ExpirationPlan
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical.join_plan import describe_join, describe_order
@@ -168,7 +168,7 @@ def _reasons(node: Operation) -> list[str]:
     """What is to be said of why the operator runs as it does."""
     if node.operator == "MultiJoin":
         return [f"order {describe_order(node.arguments['plan'])}"]
-    ends: Ends | None = node.arguments.get("ends")
+    ends: ExpirationPlan | None = node.arguments.get("ends")
     return [] if ends is None else [ends.reason]
 
 

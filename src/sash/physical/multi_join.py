@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sash.operators.join_program import Attribute, Graph
 from sash.operators.multi_join import MOST_INPUTS
-from sash.operators.reordering import Figures
+from sash.operators.reordering import JoinStatistics
 from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
 from sash.physical.join_plan import JoinPlan
@@ -113,7 +113,7 @@ class _Gathering:
         # All cost the same in the loops, so what drops most rows is checked first.
         checked.sort(key=lambda one: selectivity(one[0], counts))
         graph = Graph(len(parts), self._attributes(parts), tuple(theta for _, theta in checked))
-        figures = Figures(
+        figures = JoinStatistics(
             tuple(part.estimate.rate for part in parts),
             tuple(part.estimate.rows for part in parts),
             tuple(
@@ -195,7 +195,9 @@ class _Gathering:
             made = Operation("Project", computed, (made,), node.schema, made.expiry, pattern(node), made.horizon)
         return made
 
-    def _estimate(self, figures: Figures, graph: Graph, kept: Sequence[int], counts: Sequence[float]) -> Estimate:
+    def _estimate(
+        self, figures: JoinStatistics, graph: Graph, kept: Sequence[int], counts: Sequence[float]
+    ) -> Estimate:
         """What is known of a result: it has a row for each way in which its inputs match."""
         equalities = tuple(
             {number: count for number, count in enumerate(keys, 1) if count is not None} for keys in figures.keys

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.operators.ends import COUNTED, Ends
+from sash.operators.expiration_choice import COUNTED_RETRACTION, ExpirationPlan
 from sash.physical.nodes import Operation, Physical, partitions_of, walk
 
 _PASSING = frozenset({"Filter", "Lookup", "Project", "Union"})
@@ -64,7 +64,7 @@ def _strict(node: Operation, partitions: int | None) -> Operation:
     strict = replace(node, expiry="strict", horizon=node.inputs[0].horizon)
     expected = node.expected
     share = expected.premature / expected.rate if expected is not None and expected.rate else None
-    ends = Ends(share, 0.0 if expected is None else expected.rows, partitions_of(strict, partitions))
+    ends = ExpirationPlan(share, 0.0 if expected is None else expected.rows, partitions_of(strict, partitions))
     if node.operator == "SetOperation":
-        return replace(strict, operator="ExceptAll", arguments={"ends": replace(ends, said=COUNTED)})
+        return replace(strict, operator="ExceptAll", arguments={"ends": replace(ends, retraction=COUNTED_RETRACTION)})
     return replace(strict, arguments={**node.arguments, "ends": ends})
