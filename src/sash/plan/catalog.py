@@ -11,7 +11,7 @@ from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
 
-NativeTyper = Callable[[str, str], pa.DataType | None]
+SparkTyper = Callable[[str, str], pa.DataType | None]
 """(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it."""
 
 
@@ -83,8 +83,8 @@ def time_column(name: str, schema: Schema, kind: str = "stream") -> str:
 
 @dataclass
 class Catalog:
-    """Streams and relations by lower-case name. `native_type`, where Spark is at hand, types any Spark function."""
+    """Streams and relations by lower-case name. `spark_type`, where Spark is at hand, types any Spark function."""
 
     streams: dict[str, StreamEntry] = field(default_factory=dict)
     relations: dict[str, RelationEntry] = field(default_factory=dict)
-    native_type: NativeTyper | None = None
+    spark_type: SparkTyper | None = None

@@ -7,13 +7,13 @@ from typing import Any
 from sash.errors import SqlSyntaxError
 from sash.script.lexer import Token, tokens_of
 from sash.script.statements import Place, Value
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
 
 
 class Cursor:
     """Reads a script from left to right; what is not as expected is told with its place."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SqlText) -> None:
         self._source = source
         self._tokens = tokens_of(source)
         self._at = 0

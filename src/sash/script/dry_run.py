@@ -37,7 +37,7 @@ class OnPaper:
     functions that Sash has not, and relations whose columns are not declared."""
 
     def __init__(self, start: Callable[[], SparkSession] | None = None) -> None:
-        self._catalog = Catalog(native_type=self._native_type)
+        self._catalog = Catalog(spark_type=self._spark_type)
         self._start = start
         self._spark: SparkSession | None = None
         self._beating: set[str] = set()
@@ -176,7 +176,7 @@ class OnPaper:
         if name.lower() in self._catalog.streams or name.lower() in self._catalog.relations:
             raise CatalogError(f"{name} is already registered")
 
-    def _native_type(self, name: str, sql: str) -> pa.DataType | None:
+    def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
         from sash.spark.types import expression_type
 
         return expression_type(self._empty(name), sql)

@@ -30,7 +30,7 @@ from sash.script.statements import (
     Snapshot,
     Statement,
 )
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 from sash.sql.type_names import type_of
 
 STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "KEEP", "ATTACH", "SNAPSHOT", "SET")
@@ -51,7 +51,7 @@ def read_script(text: str) -> list[Statement]:
     >>> [type(statement).__name__ for statement in read_script("SHOW STREAMS; DESCRIBE sales")]
     ['Show', 'Describe']
     """
-    reader = _Reader(Source(text))
+    reader = _Reader(SqlText(text))
     statements = []
     while reader.more():
         statements.append(reader.statement())
