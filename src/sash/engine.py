@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from sash.metrics import MetricsServer
     from sash.spark.listener import BatchListener
-    from sash.spark.plan import Source
-    from sash.spark.reread import Table
     from sash.spark.sinks import Running
+    from sash.spark.sources.inputs import StreamSource
+    from sash.spark.sources.refresh import RefreshedTable
     from sash.spark.window_store import Keeping
     from sash.window_store.periodic import Periodic
     from sash.window_store.queries import Asked, WindowQueries
@@ -62,10 +62,10 @@ class Engine:
         self.checkpoint = checkpoint
         self.options = Options(strategy, partitions=partitions)
         self._catalog = Catalog(native_type=self._native_type)
-        self._streams: dict[str, Source] = {}
+        self._streams: dict[str, StreamSource] = {}
         self._relations: dict[str, DataFrame] = {}
-        self._updates: dict[str, Source] = {}
-        self._tables: dict[str, Table] = {}
+        self._updates: dict[str, StreamSource] = {}
+        self._tables: dict[str, RefreshedTable] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._running: dict[str, Running] = {}
         self._keeping: list[Keeping] = []
@@ -93,8 +93,8 @@ class Engine:
         `distinct` (how many values a column has, by name) help to choose plans, and so do `statistics` that were observed
         (`Running.statistics`, a replay's `Result.statistics`), where these two do not say it; they never change an answer.
         """
-        from sash.spark.plan import Source
-        from sash.spark.relations import drops
+        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.relations import drops_bad_rows
         from sash.spark.types import read_schema
 
         self._claim(name)
@@ -102,13 +102,13 @@ class Engine:
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
-        dropping = drops(bad_rows)
+        dropping = drops_bad_rows(bad_rows)
         schema, refused = read_schema(df)
         columns = tuple(field.name for field in schema)
         known = declared(name, columns, rate=rate, distinct=distinct, statistics=statistics)
         entry = replace(stream_entry(name, schema, time), statistics=known)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-        source = Source(df, microseconds(slack, "slack"), beat, dropping)
+        source = StreamSource(df, microseconds(slack, "slack"), beat, dropping)
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
         self._catalog.streams[name.lower()] = entry
@@ -144,9 +144,9 @@ class Engine:
 
         `rows`, `distinct` (how many values a column has, by name) and `statistics` that were observed help to choose plans.
         """
-        from sash.spark.plan import Source
-        from sash.spark.relations import read_relation
-        from sash.spark.reread import Table
+        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.refresh import RefreshedTable
+        from sash.spark.sources.relations import read_relation
 
         def known(schema: Schema) -> Statistics:
             columns = tuple(field.name for field in schema)
@@ -156,9 +156,9 @@ class Engine:
         found = read_relation(name, df, key, retroactive, changes, time, heartbeat, refresh, bad_rows, known)
         self._refused[name.lower()] = found.refused
         match found.source:
-            case Source():
+            case StreamSource():
                 self._updates[name.lower()] = found.source
-            case Table():
+            case RefreshedTable():
                 self._tables[name.lower()] = found.source
             case frame:
                 self._relations[name.lower()] = frame
@@ -205,7 +205,7 @@ class Engine:
         chooses, and "0 seconds" is at once. `buckets` limits the hash buckets that the windows of a multi-way join have in
         all; without it there is a list for every key.
         """
-        from sash.spark.plan import Inputs
+        from sash.spark.sources.inputs import QueryInputs
 
         options = Options(
             strategy or self.options.strategy,
@@ -220,7 +220,7 @@ class Engine:
         except UnknownNameError as problem:
             self._explain_refused(text, problem)
             raise
-        inputs = Inputs({**self._streams, **self._updates}, dict(self._relations), reread=dict(self._tables))
+        inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
         return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._keep)
 
     @property

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sash.spark.output import Mode
-    from sash.spark.plan import Inputs
-    from sash.spark.reread import Reread
     from sash.spark.sinks import Running, Sink
+    from sash.spark.sources.inputs import QueryInputs
+    from sash.spark.sources.refresh import TableRefresh
     from sash.spark.stores import Answer
 
 
@@ -31,7 +31,7 @@ class Query:
 
     planned: Planned
     spark: SparkSession
-    inputs: Inputs
+    inputs: QueryInputs
     shards: int
     checkpoint: str | None = None
     keep: Callable[[str, Running], None] | None = None
@@ -75,7 +75,7 @@ class Query:
         from sash.spark.session import apply_settings
 
         for name in self.planned.changing:
-            if name.lower() in self.inputs.reread:
+            if name.lower() in self.inputs.refreshed:
                 raise CatalogError(f"relation {name} is read again while a query runs: start the query with start()")
         apply_settings(self.spark, self._width)
         return self._changes(mode, key, self.inputs)
@@ -101,9 +101,9 @@ class Query:
         """
         from sash.spark.counts import operator_names
         from sash.spark.fingerprint import check_fingerprint
-        from sash.spark.observation import Observation, observing
         from sash.spark.session import query_settings
         from sash.spark.sinks import check_trigger, start_query
+        from sash.spark.sources.observation import StreamObservation, observe_streams
         from sash.spark.stores import STORES
 
         check_trigger(trigger, self._beating)
@@ -117,7 +117,7 @@ class Query:
         place, temporary = self._place(checkpoint, name)
         identity = check_fingerprint(self.spark, place, self._fingerprint())
         inputs, tables = self._read_tables(place)
-        inputs = observing(inputs, self.planned) if observe else inputs
+        inputs = observe_streams(inputs, self.planned) if observe else inputs
         if store is not None:
             sink, options = store.open(self._answer(chosen, key, identity, inputs)), {}
         with query_settings(self.spark, self._width, place):
@@ -126,14 +126,14 @@ class Query:
             operators = operator_names(self.planned.physical)
             running = start_query(changes, sink, written, trigger, place, name, temporary, operators)
         running.planned = self.planned
-        running.observation = Observation(self.planned) if observe else None
+        running.observation = StreamObservation(self.planned) if observe else None
         running.reading(tables, again=trigger not in ("available_now", "once"))
         if self.keep is not None:
             self.keep(name or f"query-{running.id[:8]}", running)
         return running
 
-    def _answer(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: Inputs) -> Answer:
-        from sash.spark.plan import time_type
+    def _answer(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: QueryInputs) -> Answer:
+        from sash.spark.dataflow import time_type
         from sash.spark.stores import Answer
 
         chosen = self.planned.key(key, needed=mode == "upsert")
@@ -149,18 +149,20 @@ class Query:
     def _flowing(self) -> tuple[str, ...]:
         return (*self.planned.streams, *self.planned.changing)
 
-    def _read_tables(self, place: str) -> tuple[Inputs, dict[str, Reread]]:
+    def _read_tables(self, place: str) -> tuple[QueryInputs, dict[str, TableRefresh]]:
         """The tables that are read again, read for the first time, and what the query reads with their updates in it."""
-        from sash.spark.plan import Source
-        from sash.spark.reread import READ_AT, READING, Reread
+        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.refresh import READ_AT, READING, TableRefresh
 
         streams, tables = dict(self.inputs.streams), {}
         for name in map(str.lower, self.planned.changing):
-            if name in self.inputs.reread:
-                tables[name] = Reread(self.spark, self.inputs.reread[name], f"{place.rstrip('/')}/relations/{name}")
+            if name in self.inputs.refreshed:
+                tables[name] = TableRefresh(
+                    self.spark, self.inputs.refreshed[name], f"{place.rstrip('/')}/relations/{name}"
+                )
                 tables[name].refresh()
                 time = READING if self.planned.streams else READ_AT
-                streams[name] = Source(tables[name].updates(), time=time)
+                streams[name] = StreamSource(tables[name].updates(), time=time)
         return replace(self.inputs, streams=streams), tables
 
     @property
@@ -168,8 +170,8 @@ class Query:
         """How many shards there is work for."""
         return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
-    def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: Inputs) -> DataFrame:
-        from sash.spark.plan import change_frame
+    def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: QueryInputs) -> DataFrame:
+        from sash.spark.dataflow import change_frame
 
         positions = self._check(mode, key)
         return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, positions)

@@ -14,10 +14,10 @@ from sash.durations import microseconds
 from sash.errors import CatalogError
 from sash.plan.catalog import StreamEntry
 from sash.plan.types import Schema
-from sash.spark.plan import Source
 from sash.spark.pools import STREAMS, in_pool
 from sash.spark.session import query_settings
 from sash.spark.sinks import Running, Sink, sash_errors, triggered, under_way
+from sash.spark.sources.inputs import StreamSource
 from sash.spark.window_store import Keeping, TakeChanges, TakeRows, kept_frame
 from sash.window_store.manifest import Kind, Layout
 from sash.window_store.queries import WindowQueries
@@ -74,7 +74,7 @@ def keep_stream(
     queries: WindowQueries,
     layout: Layout,
     place: Place,
-    source: Source,
+    source: StreamSource,
     entry: StreamEntry,
     trigger: str | None,
     recorder: Recorder | None = None,

@@ -8,9 +8,9 @@ from typing import Any
 from sash.runtime.analyze import Actual
 from sash.runtime.in_force import over_shards
 from sash.runtime.shard import Counts
+from sash.spark.batch_metrics import METRICS_COLUMN, total
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
-from sash.spark.gather import METRICS
-from sash.spark.notes import NOTES, total
+from sash.spark.gather import OBSERVATION_NAME
 from sash.time import BEGINNING, FOREVER
 
 _SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
@@ -35,7 +35,7 @@ class Progress:
         """Count the batches of Spark's reports that are new; their progress."""
         fresh = []
         for entry in entries:
-            if METRICS in entry["observedMetrics"] and entry["batchId"] > self._counted:
+            if OBSERVATION_NAME in entry["observedMetrics"] and entry["batchId"] > self._counted:
                 self._counted = entry["batchId"]
                 self._count(entry)
                 fresh.append(self.last())
@@ -67,7 +67,7 @@ class Progress:
         return {name: [found.as_json for found in over_shards(shards)] for name, shards in self._in_force.items()}
 
     def _count(self, entry: Any) -> None:
-        seen = total(entry["observedMetrics"][METRICS][NOTES] or (), self._names)
+        seen = total(entry["observedMetrics"][OBSERVATION_NAME][METRICS_COLUMN] or (), self._names)
         millis = entry["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)

@@ -21,10 +21,10 @@ from sash.errors import CatalogError, QueryFailedError, SashError
 from sash.plan.statistics import Statistics
 from sash.planning import Planned
 from sash.spark.progress import Progress
-from sash.spark.reread import Reread
+from sash.spark.sources.refresh import TableRefresh
 
 if TYPE_CHECKING:
-    from sash.spark.observation import Observation
+    from sash.spark.sources.observation import StreamObservation
 
 Sink = str | Callable[[DataFrame, int], None]
 
@@ -115,13 +115,13 @@ class Running:
         self._temporary = temporary
         self._progress = Progress(operators)
         self.planned: Planned | None = None
-        self.observation: Observation | None = None
+        self.observation: StreamObservation | None = None
         self.told: Callable[[dict[str, Any]], object] | None = None
         self._untold: list[dict[str, Any]] = []
         self._lock = threading.Lock()
-        self._tables: dict[str, Reread] = {}
+        self._tables: dict[str, TableRefresh] = {}
 
-    def reading(self, tables: dict[str, Reread], *, again: bool) -> Running:
+    def reading(self, tables: dict[str, TableRefresh], *, again: bool) -> Running:
         """Take charge of the tables that the query reads, and read them again and again where that is wanted."""
         self._tables = tables
         for table in tables.values() if again else ():

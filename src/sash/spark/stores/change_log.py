@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sash.errors import CatalogError
+from sash.spark.folders import Folder
 from sash.spark.output import Mode
-from sash.spark.places import Folder
 from sash.spark.stores.base import Answer, Store, Write
 
 if TYPE_CHECKING:

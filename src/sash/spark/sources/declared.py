@@ -1,0 +1,109 @@
+"""The DataFrames of sources that CREATE STREAM and CREATE RELATION declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from sash.errors import CatalogError
+from sash.plan.types import Schema
+from sash.script.sources import RELATIONS, STREAMS, option, relation_columns, stream_columns
+from sash.script.statements import Input, Value
+from sash.spark.sources.generator import items_frame, sales_frame
+from sash.sql.source import did_you_mean
+
+KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+
+FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
+"""By default Spark ignores files much older than the newest, even unread ones."""
+
+
+def stream_frame(spark: SparkSession, given: Input) -> DataFrame:
+    """The streaming DataFrame of a stream's source."""
+    columns = stream_columns(given)
+    options = dict(given.options)
+    with _spark_errors(spark, "stream", given, STREAMS):
+        if given.source == "generator":
+            return sales_frame(spark, options)
+        if given.source in ("text", "socket", "kafka"):
+            encoding = option(options, "format")
+            reader = spark.readStream.format(given.source).options(**_spark_options(options))
+            return _parse_lines(reader.load(), given, None if encoding is None else str(encoding))
+        if given.source == "rate":
+            return spark.readStream.format("rate").options(**_spark_options(options)).load()
+        chosen = {**FILES_OF_ANY_AGE, **_file_options(given.source, options)}
+        return spark.readStream.format(given.source).schema(struct(columns)).options(**chosen).load()
+
+
+def static_frame(spark: SparkSession, given: Input) -> DataFrame:
+    """The DataFrame of a relation's source."""
+    columns = relation_columns(given)
+    options = dict(given.options)
+    with _spark_errors(spark, "relation", given, RELATIONS):
+        if given.source == "generator":
+            return items_frame(spark, options)
+        if given.source == "table":
+            return spark.table(str(option(options, "name")))
+        reader = spark.read.format(given.source).options(**_file_options(given.source, options))
+        if given.columns is not None and columns is not None:
+            reader = reader.schema(struct(columns))
+        return reader.load()
+
+
+def struct(schema: Schema) -> StructType:
+    """The schema in Spark's types."""
+    return StructType([StructField(field.name, from_arrow_type(field.dtype)) for field in schema])
+
+
+def _spark_options(options: Mapping[str, Value]) -> dict[str, str]:
+    """Options as the strings that Spark expects."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+
+
+def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:
+    """The options of a file source. A CSV header must match the declared columns; by default Spark ignores its names."""
+    chosen = _spark_options(options)
+    header = any(name.lower() == "header" and value.lower() == "true" for name, value in chosen.items())
+    return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **chosen}
+
+
+def _parse_lines(frame: DataFrame, given: Input, encoding: str | None) -> DataFrame:
+    """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
+    if given.columns is None:
+        return frame if given.source == "kafka" else frame.selectExpr("current_timestamp() AS ts", "value")
+    parse: Callable[..., object] = sf.from_json if (encoding or "").lower() == "json" else sf.from_csv
+    ddl = struct(given.columns).simpleString() if parse is sf.from_json else _ddl(given.columns)
+    value = sf.col("value").cast("string")
+    return frame.select(parse(value, ddl).alias("row")).select("row.*")  # type: ignore[attr-defined]
+
+
+def _ddl(schema: Schema) -> str:
+    return ", ".join(f"`{field.name}` {from_arrow_type(field.dtype).simpleString()}" for field in schema)
+
+
+@contextmanager
+def _spark_errors(spark: SparkSession, what: str, given: Input, known: Mapping[str, object]) -> Iterator[None]:
+    """Raise Spark's errors about a source as CatalogErrors of one line."""
+    try:
+        yield
+    except (PySparkException, Py4JError, TypeError) as problem:
+        text = str(problem).strip().splitlines()[0]
+        if isinstance(problem, Py4JJavaError):
+            text = str(problem.java_exception.getMessage())
+        if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find" in text:
+            if given.source == "kafka":
+                package = f"{KAFKA_PACKAGE}:{spark.version}"
+                text = f"Spark's Kafka package is not loaded: start with --conf spark.jars.packages={package}"
+            else:
+                hint = did_you_mean(given.source, known)
+                text = f"Spark has no source {given.source}{hint}; Sash supports {', '.join(known)}"
+        elif "PATH_NOT_FOUND" in text:
+            text = f"there is no {option(dict(given.options), 'path')}: create the folder first"
+        raise CatalogError(f"{what} {given.name}: {text}") from problem
