@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-import sash.testing
 from sash.optimizer.choice import ByCost, Tuning
 from sash.optimizer.optimizer import RULES, Optimized, optimize
 from sash.optimizer.rewriting import named
@@ -120,7 +120,7 @@ def test_oracle_both_ways(rule: str, checked: Case, monkeypatch: pytest.MonkeyPa
         chosen = taken[0] if taken else plan
         return Planned(sql, plan, Optimized(chosen, (), (), 0.0), plan_stages(chosen, shards), options)
 
-    monkeypatch.setattr(sash.testing, "plan_query", planned)
+    monkeypatch.setattr(import_module("sash.testing.replay"), "plan_query", planned)
     assert_oracle(checked, batch=3)
     assert proposed, "the rule has nothing to propose"
     others = tuple(proposed)

@@ -29,7 +29,7 @@ from sash.spark.sinks import start_query
 from sash.spark.sources.declared import FILES_OF_ANY_AGE, struct
 from sash.spark.sources.inputs import QueryInputs, StreamSource
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.feeds import Feed, MicroBatch
+from sash.testing.inputs import MicroBatch, ReplayInput
 
 _TIME, _OPS = "_clock", pa.array(["-", "+"])
 _EPOCH = 1_000_000_000
@@ -38,7 +38,7 @@ _RECENT = "spark.sql.streaming.numRecentProgressUpdates"
 
 def replay_on_spark(
     planned: Planned,
-    feeds: Mapping[str, Feed],
+    inputs: Mapping[str, ReplayInput],
     relations: Mapping[str, pa.Table],
     batches: Sequence[MicroBatch],
     end: int,
@@ -50,7 +50,7 @@ def replay_on_spark(
     spark.conf.set(_RECENT, str(len(batches) + 100))
     try:
         streams = {
-            name.lower(): _stream(spark, home / name, feeds[name], [micro.rows.get(name) for micro in batches])
+            name.lower(): _stream(spark, home / name, inputs[name], [micro.rows.get(name) for micro in batches])
             for name in (*planned.streams, *planned.changing)
         }
         control = _control_stream(spark, home / "control")
@@ -98,19 +98,21 @@ def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:
     )
 
 
-def _stream(spark: SparkSession, directory: Path, feed: Feed, batches: Sequence[ChangeBatch | None]) -> StreamSource:
+def _stream(
+    spark: SparkSession, directory: Path, given: ReplayInput, batches: Sequence[ChangeBatch | None]
+) -> StreamSource:
     directory.mkdir(parents=True)
-    names = [field.name for field in feed.schema]
+    names = [field.name for field in given.schema]
     for number, batch in enumerate(batches):
-        rows = ChangeBatch.empty([field.dtype for field in feed.schema]) if batch is None else batch
+        rows = ChangeBatch.empty([field.dtype for field in given.schema]) if batch is None else batch
         columns = dict(zip([_TIME, *names], [pa.array(rows.ts), *rows.columns], strict=False))
-        if feed.signs is not None:
+        if given.signs is not None:
             columns[OP] = _OPS.take(pa.array((rows.sign > 0).astype("int8")))
         _write(pa.table(columns), directory, number)
-    schema = struct((Field(_TIME, BIGINT), *feed.schema))
-    if feed.signs is not None:
+    schema = struct((Field(_TIME, BIGINT), *given.schema))
+    if given.signs is not None:
         schema = schema.add(OP, "string")
-    return StreamSource(_files(spark, directory, schema), feed.slack, time=_TIME)
+    return StreamSource(_files(spark, directory, schema), given.slack, time=_TIME)
 
 
 def _control_stream(spark: SparkSession, directory: Path) -> DataFrame:
