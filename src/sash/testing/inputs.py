@@ -27,7 +27,6 @@ class ReplayInput:
     Updates are sorted by time and have signs; rows of a stream have none.
     """
 
-    name: str
     schema: Schema
     times: Ints
     columns: list[pa.Array]
@@ -48,7 +47,7 @@ def stream_input(name: str, rows: Sequence[Row], schema: Schema | None, scale: i
     if schema is None:
         schema = infer_schema(name, rows) if rows else (Field(TIME, BIGINT),)
     times = _times(f"stream {name}", rows, scale)
-    return ReplayInput(name, schema, times, to_arrow(name, rows, schema), int(slack * scale))
+    return ReplayInput(schema, times, to_arrow(name, rows, schema), int(slack * scale))
 
 
 def relation_input(
@@ -78,7 +77,7 @@ def _updates(name: str, rows: Sequence[Row], schema: Schema | None, scale: int) 
     schema = infer_schema(name, plain) if schema is None else schema
     index = pa.array(order)
     columns = [column.take(index) for column in to_arrow(name, plain, schema)]
-    return ReplayInput(name, schema, times[order], [*columns, pa.array(times[order])], 0, signs[order])
+    return ReplayInput(schema, times[order], [*columns, pa.array(times[order])], 0, signs[order])
 
 
 def _times(owner: str, rows: Sequence[Row], scale: int) -> Ints:

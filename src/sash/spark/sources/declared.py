@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -16,8 +16,10 @@ from sash.errors import CatalogError
 from sash.plan.types import Schema
 from sash.script.sources import RELATIONS, STREAMS, option, relation_columns, stream_columns
 from sash.script.statements import Input, Value
-from sash.spark.sources.generator import items_frame, sales_frame
 from sash.sql.source import did_you_mean
+
+_GENERATOR = {"rate": 100, "items": 50, "stores": 10}
+"""The options of the generator source, which makes up sales, and their defaults."""
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
@@ -31,7 +33,7 @@ def stream_frame(spark: SparkSession, given: Input) -> DataFrame:
     options = dict(given.options)
     with _spark_errors(spark, "stream", given, STREAMS):
         if given.source == "generator":
-            return sales_frame(spark, options)
+            return _sales(spark, options)
         if given.source in ("text", "socket", "kafka"):
             encoding = option(options, "format")
             reader = spark.readStream.format(given.source).options(**_spark_options(options))
@@ -48,7 +50,7 @@ def static_frame(spark: SparkSession, given: Input) -> DataFrame:
     options = dict(given.options)
     with _spark_errors(spark, "relation", given, RELATIONS):
         if given.source == "generator":
-            return items_frame(spark, options)
+            return _items(spark, options)
         if given.source == "table":
             return spark.table(str(option(options, "name")))
         reader = spark.read.format(given.source).options(**_file_options(given.source, options))
@@ -86,6 +88,46 @@ def _parse_lines(frame: DataFrame, given: Input, encoding: str | None) -> DataFr
 
 def _ddl(schema: Schema) -> str:
     return ", ".join(f"`{field.name}` {from_arrow_type(field.dtype).simpleString()}" for field in schema)
+
+
+def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
+    """A stream of sales. Every column is a function of the sale's number, so a batch can be recomputed."""
+    rate, items, stores = (_count(options, name, default) for name, default in _GENERATOR.items())
+    _refuse_unknown(options, _GENERATOR)
+    rows = spark.readStream.format("rate").option("rowsPerSecond", rate).load()
+
+    def uniform(salt: int) -> str:
+        return f"(pmod(xxhash64(value, {salt}), 1000003) / 1000003D)"
+
+    return rows.selectExpr(
+        "timestamp AS ts",
+        f"CAST({stores} * {uniform(1)} AS INT) AS store_id",
+        f"CAST({items} * {uniform(2)} * {uniform(2)} AS INT) AS item_id",  # some items sell better than others
+        f"ROUND(1 + 19 * {uniform(3)}, 2) AS price",
+        f"CAST(1 + 5 * {uniform(4)} AS INT) AS quantity",
+    )
+
+
+def _items(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
+    """The relation of items; every tenth is a favourite."""
+    items = _count(options, "items", _GENERATOR["items"])
+    _refuse_unknown(options, {"items"})
+    return spark.range(items).selectExpr(
+        "CAST(id AS INT) AS item_id", "concat('item ', id) AS name", "CAST(id % 10 = 0 AS INT) AS favourite"
+    )
+
+
+def _count(options: dict[str, Value], name: str, default: int) -> int:
+    value = option(options, name, default)
+    if not str(value).isdigit() or int(str(value)) < 1:
+        raise CatalogError(f"the generator's option {name} must be a whole number from 1, not {value!r}")
+    return int(str(value))
+
+
+def _refuse_unknown(options: Mapping[str, Value], known: Collection[str]) -> None:
+    for name in options:
+        hint = did_you_mean(name, known)
+        raise CatalogError(f"generator has no option {name}; its options are {', '.join(known)}{hint}")
 
 
 @contextmanager
