@@ -1,4 +1,4 @@
-"""`python -m bench`: throughput, growth and the papers' experiments; run it from the repository."""
+"""`python -m bench`: throughput, growth and the papers' experiments. Run it from the repository."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from sash.errors import SashError
 
 app = typer.Typer(
     name="bench",
-    help="Measure this machine.",
+    help="Benchmarks of Sash on this machine, and the papers' experiments.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Save = Annotated[
-    bool, typer.Option("--save", help="Keep the figures in bench/results, with the machine's description.")
+    bool, typer.Option("--save", help="Save the figures in bench/results, with a description of the machine.")
 ]
 
 
 @app.command()
 def throughput(
-    queries: Annotated[str, typer.Option(help="Which, comma-separated: q1, q2, q2-join-first, q3, q4, q5.")] = "all",
+    queries: Annotated[str, typer.Option(help="Queries, comma-separated: q1, q2, q2-join-first, q3, q4, q5.")] = "all",
     rows_per_batch: Annotated[
         int, typer.Option(min=1_000, help="Rows per micro-batch, all streams together.")
     ] = 1_000_000,
-    batches: Annotated[int, typer.Option(min=1, help="Batches that are measured, after the window has filled.")] = 12,
+    batches: Annotated[int, typer.Option(min=1, help="Measured batches, after the window has filled.")] = 12,
     warm_up: Annotated[
-        int, typer.Option(min=2, help="Batches before them, at least: Java compiles for about ten, of both runs.")
+        int,
+        typer.Option(min=2, help="Batches before the measured ones, at least: Java compiles during about ten of them."),
     ] = 10,
     baseline: Annotated[
-        bool, typer.Option("--baseline", help="Also hand the rows one by one to transformWithStateInPandas.")
+        bool, typer.Option("--baseline", help="Also measure a loop over single rows in transformWithStateInPandas.")
     ] = False,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
-    """Events per second of paper 1's queries, beside the limit that scan, filters and hand-over to Python set."""
+    """Events per second of paper 1's queries, beside the limit of scan, filters and transfer to Python."""
     from bench.report import publish
     from bench.throughput import measure, table
 
@@ -52,15 +53,15 @@ def throughput(
 @app.command()
 def growth(
     windows: Annotated[str, typer.Option(help="Rows in the window, comma-separated.")] = "100000,1000000,5000000",
-    operators: Annotated[str, typer.Option(help="Which, comma-separated: group-by, distinct, join.")] = "all",
+    operators: Annotated[str, typer.Option(help="Operators, comma-separated: group-by, distinct, join.")] = "all",
     rows_per_batch: Annotated[
         int, typer.Option(min=1_000, help="Rows per micro-batch, all streams together.")
     ] = 100_000,
-    batches: Annotated[int, typer.Option(min=1, help="Batches that are measured, after the window has filled.")] = 10,
+    batches: Annotated[int, typer.Option(min=1, help="Measured batches, after the window has filled.")] = 10,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
-    """How the time of a batch of fixed size grows with the window."""
+    """The time of a batch of fixed size by the size of the window."""
     from bench.growth import measure, table
     from bench.report import publish
 
@@ -73,7 +74,7 @@ def paper1(
     window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 20,
     length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 60,
     spark_seconds: Annotated[
-        int, typer.Option(min=0, help="Seconds measured per query and strategy on Spark; 0: not at all.")
+        int, typer.Option(min=0, help="Seconds measured per query and strategy on Spark; 0 skips Spark.")
     ] = 15,
     as_json: AsJson = False,
     save: Save = False,
@@ -108,15 +109,15 @@ def paper3(
 @app.command()
 def paper4(
     experiments: Annotated[
-        str, typer.Option(help="Which, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
+        str, typer.Option(help="Experiments, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
     ] = "all",
-    rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower ones take fewer.")] = 200_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the fastest counts.")] = 5,
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower runs use fewer.")] = 200_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the fastest counts.")] = 5,
     draw: Annotated[bool, typer.Option("--draw", help="Draw the figures into docs/experiments/figures.")] = False,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
-    """Multi-way joins: Table 8 and Figures 2, 3 and 4 of paper 4, and the rate of the whole engine."""
+    """Multi-way joins: Table 8 and Figures 2, 3 and 4 of paper 4, and the throughput of the whole engine."""
     from bench.paper4.command import measure, table
     from bench.report import publish
 
@@ -132,12 +133,16 @@ def paper2(
         "10,20,40,60,80,100"
     ),
     repeats: Annotated[int, typer.Option(min=1, help="Runs per point, in simulation and in real time.")] = 5,
-    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time; 'none' for none.")] = "20,100",
+    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time, or 'none'.")] = "20,100",
     t: Annotated[float, typer.Option(min=0.01, help="Seconds between updates in real time.")] = 0.1,
-    seconds: Annotated[float, typer.Option(min=1, help="How long each run in real time takes.")] = 4,
-    snapshots: Annotated[int, typer.Option(min=0, help="Snapshots of a window on Spark, per level; 0: none.")] = 10,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of each run in real time.")] = 4,
+    snapshots: Annotated[
+        int, typer.Option(min=0, help="Snapshots of a window on Spark, per isolation level; 0 skips Spark.")
+    ] = 10,
     as_json: AsJson = False,
-    save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
+    save: Annotated[
+        bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
+    ] = False,
 ) -> None:
     """Isolation of queries over sliding windows: aborts, freshness, throughput, response times (paper 2, Figs 8-14)."""
     from bench.paper2.measure import measure, plots, table
@@ -160,20 +165,22 @@ def paper2(
 def paper5(
     queries: Annotated[
         str,
-        typer.Option(help="Which, comma-separated: q1-ftp, q1-telnet, q2-src, q2-pairs, q3, q4, q5-below, q5-above."),
+        typer.Option(help="Queries, comma-separated: q1-ftp, q1-telnet, q2-src, q2-pairs, q3, q4, q5-below, q5-above."),
     ] = "all",
     windows: Annotated[str, typer.Option(help="Rows per window of the generated trace, comma-separated.")] = (
         "2000,6000,20000,60000,200000"
     ),
-    rows: Annotated[
-        int, typer.Option(min=1_000, help="Rows per link that are measured once windows are full.")
-    ] = 400_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of which the median counts.")] = 5,
-    data: Annotated[Path | None, typer.Option(help="The folder of recorded traces; default: ../shared/data.")] = None,
+    rows: Annotated[int, typer.Option(min=1_000, help="Measured rows per link, once windows are full.")] = 400_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the median counts.")] = 5,
+    data: Annotated[Path | None, typer.Option(help="Folder of recorded traces; default: ../shared/data.")] = None,
     state_rows: Annotated[int, typer.Option(min=1_000, help="Rows in the window of the group-by.")] = 1_000_000,
-    checkpoint: Annotated[bool, typer.Option(help="Measure what batches write to a checkpoint, on Spark.")] = True,
+    checkpoint: Annotated[
+        bool, typer.Option(help="Measure the bytes that batches write to a checkpoint on Spark.")
+    ] = True,
     as_json: AsJson = False,
-    save: Annotated[bool, typer.Option("--save", help="Keep the figures, the plots and docs/experiments.")] = False,
+    save: Annotated[
+        bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
+    ] = False,
 ) -> None:
     """Update patterns: Queries 1 to 5 of paper 5 under three strategies, time and state by window (Figs 9-17)."""
     from bench.paper5.command import DATA, measure_all, plots, table
@@ -190,7 +197,7 @@ def paper5(
 
 
 def main() -> None:
-    """The entry point: errors that a user can put right are one line."""
+    """Run the command; errors that the user can fix are printed as one line."""
     try:
         app(prog_name="python -m bench")
     except SashError as problem:

@@ -1,11 +1,10 @@
-"""The baseline: a query's rows handed one by one to transformWithStateInPandas.
+"""The baseline: a loop over a query's rows in transformWithStateInPandas, as one would write it without Sash.
 
-What can be had without Sash by a loop over rows: the rows of the window are kept in state, and for each row that comes
-those that have expired are taken off and the key's new count is put out. Every row of the streams is handed over, since
-time goes on with rows that fail the filter too; those cost one comparison. That is less than any of the queries asks for
-(expiry waits for the bucket's next row, nothing is joined or subtracted), and keys are gathered in a few buckets, since
-a state of its own for each of thousands of keys is slower by far. Counting only rows that pass a filter would make it
-faster by the filter's selectivity, and its clock wrong.
+The state holds the rows of the window. Each new row removes the expired ones and outputs the new count of its key. Every
+row of the streams is processed, because rows that fail the filter advance the time too; they cost one comparison. This is
+less work than any of the queries: expiration waits for the bucket's next row, and nothing is joined or subtracted. Keys
+share a few buckets, because a separate state for each of thousands of keys is far slower. Processing only the rows that
+pass the filter would be faster by its selectivity, but the clock would be wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from bench.queries import WINDOW_SECONDS, Query
+from bench.queries import WINDOW_SECONDS, WorkloadQuery
 from bench.runs import Timing, file_stream, run_frame
 from sash.time import SECOND
 
@@ -33,7 +32,7 @@ _WINDOW = WINDOW_SECONDS * SECOND
 
 
 class SlidingCount(StatefulProcessor):
-    """How many rows each key of a bucket has in the window, row by row."""
+    """Counts the rows of each key of a bucket in the window, row by row."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("window", "window BINARY")
@@ -65,8 +64,8 @@ class SlidingCount(StatefulProcessor):
         pass
 
 
-def run_baseline(spark: SparkSession, query: Query, streams: Mapping[str, Path]) -> Timing:
-    """The rows of all streams, row by row."""
+def run_baseline(spark: SparkSession, query: WorkloadQuery, streams: Mapping[str, Path]) -> Timing:
+    """Run the baseline over the rows of all streams."""
     frames = [file_stream(spark, directory) for directory in streams.values()]
     spread = "ts" if query.key == "0" else query.key
     rows = reduce(lambda left, right: left.unionAll(right), frames).selectExpr(

@@ -1,4 +1,4 @@
-"""Made-up sales as Parquet files: one file per micro-batch and stream, in an order that no listing can confuse."""
+"""Made-up sales as Parquet files: one file per micro-batch and stream, in a defined order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 1_700_000_000 * SECOND
 
 @dataclass(frozen=True)
 class Sales:
-    """How sales are made up: uniform items, stores and prices, exponential times between two sales.
+    """The distribution of sales: uniform items, stores and prices, exponential times between two sales.
 
     Items are 0 .. items - 1, stores 0 .. stores - 1; prices are between 0 and 20, or the integers 0 .. 20.
     """
@@ -32,7 +32,7 @@ class Sales:
     stores: int = 1_000
 
     def table(self, rows: int, after: int, random: np.random.Generator) -> pa.Table:
-        """So many sales, all after the given time."""
+        """Generate sales after the given time."""
         gaps = random.exponential(SECOND / self.rate, rows)
         ts = after + 1 + np.cumsum(gaps).astype(np.int64)
         columns: dict[str, Any] = {
@@ -46,7 +46,7 @@ class Sales:
 
 
 def write_stream(directory: Path, sales: Sales, sizes: Sequence[int], seed: int) -> None:
-    """Write one file for each size. The files' times of change are a second apart: Spark reads them in that order."""
+    """Write one file of each size. Their modification times are a second apart, and Spark reads them in that order."""
     directory.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
     last = START

@@ -1,4 +1,4 @@
-"""The figures of an experiment: each a set of lines over a common axis, drawn as PNG and SVG and kept as JSON.
+"""Figures of an experiment: sets of lines over a common axis, drawn as PNG and SVG, and saved as JSON.
 
 >>> delay = Figure("paper1-fig8", "Output delay by rate", "tuples/s", "seconds", {"direct": [(5, 0.1), (10, 0.2)]})
 >>> delay.as_json()["series"]
@@ -19,7 +19,7 @@ PLOTS = Path("docs") / "experiments" / "figures"
 
 @dataclass(frozen=True)
 class Figure:
-    """Lines of (x, y) points by name. `name` is the file's, such as `paper1-fig8`."""
+    """Lines of (x, y) points by name. `name` is the file name, such as `paper1-fig8`."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ class Figure:
         import matplotlib as mpl
 
         mpl.use("Agg")
-        mpl.rcParams["svg.hashsalt"] = self.name  # the same figures give the same file
+        mpl.rcParams["svg.hashsalt"] = self.name  # equal figures give equal files
         from matplotlib import pyplot
 
         drawing, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")

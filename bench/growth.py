@@ -1,6 +1,6 @@
-"""Growth: how the time of a batch of fixed size changes while the window grows.
+"""Growth: the time of a batch of fixed size by the size of the window.
 
-Keys grow with the window, so that a batch gives the same number of results whatever the window is.
+The number of keys grows with the window, so that a batch gives the same number of results for any window.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE = 1_000_000
 _SETTLING = 3
-"""Batches of the measured size, after the window has filled, that are not measured."""
+"""The batches after the window has filled that are not measured."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """A query, its streams, and how many rows of the window share a key."""
+class GrowthCase:
+    """A query, its streams, and the number of rows of the window per key."""
 
     name: str
     sql: str
@@ -40,14 +40,14 @@ class Case:
 
 
 CASES = (
-    Case(
+    GrowthCase(
         "group-by",
         f"SELECT item_id, COUNT(*) AS n, SUM(price) AS total FROM sales GROUP BY item_id WINDOW {WINDOW}",
         ("sales",),
         rows_per_key=10,
     ),
-    Case("distinct", f"SELECT DISTINCT item_id FROM sales WINDOW {WINDOW}", ("sales",), rows_per_key=10),
-    Case(
+    GrowthCase("distinct", f"SELECT DISTINCT item_id FROM sales WINDOW {WINDOW}", ("sales",), rows_per_key=10),
+    GrowthCase(
         "join",
         "SELECT a.item_id, a.price, b.store_id FROM sales_a AS a JOIN sales_b AS b ON a.item_id = b.item_id "
         f"WINDOW {WINDOW}",
@@ -58,7 +58,7 @@ CASES = (
 
 
 def measure(windows: str, operators: str, rows_per_batch: int, batches: int) -> Figures:
-    """The median time of a batch for every operator and window."""
+    """Measure the median time of a batch for every operator and window."""
     sizes = sorted(int(size) for size in windows.split(","))
     cases = _chosen(operators)
     console = Console(stderr=True)
@@ -80,35 +80,35 @@ def measure(windows: str, operators: str, rows_per_batch: int, batches: int) -> 
     return {"growth": results}
 
 
-def _chosen(names: str) -> tuple[Case, ...]:
+def _chosen(names: str) -> tuple[GrowthCase, ...]:
     if names == "all":
         return CASES
     known = {case.name: case for case in CASES}
     wanted = [name.strip().lower() for name in names.split(",")]
     for name in wanted:
         if name not in known:
-            raise SashError(f"there is no operator {name!r} here; there are {', '.join(known)}")
+            raise SashError(f"unknown operator {name!r}; use one of {', '.join(known)}")
     return tuple(known[name] for name in wanted)
 
 
-def _batch_seconds(spark: SparkSession, case: Case, window: int, rows_per_batch: int, batches: int) -> float:
+def _batch_seconds(spark: SparkSession, case: GrowthCase, window: int, rows_per_batch: int, batches: int) -> float:
     """Fill the window with large files, then time batches of the given size."""
     streams = len(case.streams)
     per_stream, in_batch = window // streams, rows_per_batch // streams
     fill = ceil(per_stream / _LARGEST_FILE)
     sizes = [ceil(per_stream / fill)] * fill + [in_batch] * (_SETTLING + batches)
     sales = Sales(rate=per_stream / WINDOW_SECONDS, items=max(1, window // case.rows_per_key))
-    with scratch() as place:
+    with scratch() as directory:
         directories: dict[str, Path] = {}
         for number, name in enumerate(case.streams):
-            directories[name] = place / name
+            directories[name] = directory / name
             write_stream(directories[name], sales, sizes, seed=number)
         timing = run_sash(spark, case.sql, directories, {})
     return median(timing.steady(fill + _SETTLING))
 
 
 def table(figures: Figures) -> Table:
-    """The figures for people."""
+    """The figures as a table."""
     results: list[dict[str, Any]] = figures["growth"]
     shown = Table(title=f"Seconds for a batch of {results[0]['batch_rows']:,} rows, by rows in the window")
     shown.add_column("operator")

@@ -1,4 +1,4 @@
-"""What the machine is that a figure was measured on."""
+"""A description of the machine, saved with the figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGES = ("numba", "numpy", "pandas", "pyarrow", "pyspark")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory, system, and the versions of what matters."""
+    """Processor, cores, memory, system, and the versions of Python and the main packages."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -24,7 +24,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name, where Linux tells."""
+    """The processor's name, from /proc on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The memory of this process and all it has started: the JVM and its Python workers."""
+"""The memory of this process and its children: the JVM and its Python workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PERIOD = 0.2
 
 
 class PeakMemory:
-    """While entered, samples the resident memory of the process tree; `peak` is the largest sum seen, in bytes.
+    """Samples the resident memory of the process tree while entered; `peak` is the largest sum, in bytes.
 
     Pages that processes share count once for each of them, so this is an upper bound.
     """
@@ -44,9 +44,9 @@ class PeakMemory:
                 return
 
     def _now(self) -> int:
-        """The sum over all processes that are there; one may end while it is asked.
+        """The sum over all processes; one may end while it is read.
 
-        One that has just been forked, and is about to run a command, still has all of its parent's memory.
+        A process that was just forked and has not run its command yet still maps its parent's memory, so it is left out.
         """
         own = self._psutil.Process()
         total = 0

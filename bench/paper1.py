@@ -1,7 +1,7 @@
 """Paper 1's experiments: output delay by strategy, rate, depth and selectivity (Figs 8-11), and throughput (Fig 12).
 
-Delays are simulated, with the service times that operators have on this machine; `spark` measures the same by the wall
-clock, beside the interval of its batches.
+Delays are simulated, with the operators' service times on this machine. `spark` measures them by the wall clock, beside
+the times of the batches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MILLISECOND = 1000
 
 
 def measure(rate: float, window: int, length: int, spark_seconds: int) -> Figures:
-    """All experiments; 0 seconds on Spark leave that one out."""
+    """Run all experiments; with 0 seconds on Spark, without that one."""
     console = Console(stderr=True)
     found: Figures = {"settings": {"rate": rate, "window_seconds": window, "length_seconds": length}}
     with console.status("output delay by query (Fig 8)"):
@@ -61,7 +61,7 @@ def _strategies(workload: Workload, names: Sequence[str] = STRATEGIES) -> dict[s
         found[name] = {
             "average_ms": round(_MILLISECOND * run.average, 4),
             "longest_ms": round(_MILLISECOND * run.longest, 4),
-            "never": run.unsaid,
+            "never": run.unreleased,
             "rows": run.work,
         }
     return found
@@ -72,7 +72,7 @@ def _sweep(points: Sequence[tuple[float, Workload]], names: Sequence[str] = STRA
 
 
 def _throughput(query: str, window: int) -> dict[str, float]:
-    """Changes per second, with sales as fast as they can be taken in micro-batches of the local runtime."""
+    """Changes per second of the local runtime, at its highest rate of sales."""
     found: dict[str, float] = {}
     for name in STRATEGIES:
         if query == "q1" and name == "hybrid":
@@ -124,7 +124,7 @@ def _figure(name: str, title: str, x_label: str, points: dict[str, Any]) -> Figu
 
 
 def table(found: Figures) -> Table:
-    """Fig 8 and 12 for people; the sweeps are drawn."""
+    """Figs 8 and 12 as a table; the sweeps are drawn."""
     shown = Table(title="Average (longest) output delay in ms; rows through the pipeline")
     shown.add_column("query")
     for name in STRATEGIES:
@@ -140,19 +140,20 @@ def table(found: Figures) -> Table:
 
 
 def page(found: Figures) -> str:
-    """What `docs/experiments/paper1.md` says: the run's figures beside what the paper claims."""
+    """The text of `docs/experiments/paper1.md`: the run's figures beside the paper's claims."""
     settings, by_query = found["settings"], found["fig8"]
     lines = [
-        "# Paper 1: how expiry travels, and how late answers are",
+        "# Paper 1: propagation of expirations, and output delay",
         "",
-        "Hammad, Aref, Franklin, Mokbel, Elmagarmid 2003, section 6. Repeat with `sash bench paper1 --save`.",
+        "Hammad, Aref, Franklin, Mokbel, Elmagarmid 2003, section 6. Repeat with `python -m bench paper1 --save`.",
         "",
         (
             f"Queries of Table 1, {settings['rate']:g} tuples/s per stream with exponential gaps, a window of "
             f"{settings['window_seconds']} s, {settings['length_seconds']} s simulated. Each operator is a server with the service "
-            "time per row that it had on this machine when run row by row; a change's delay is the simulated time at which it "
-            "left the last operator less its own time. Only changes after the window has filled count; what input-triggered "
-            "never released is left out, in its favour. Pipelines are the paper's: joins of two, DISTINCT where it is written."
+            "time per row that was measured on this machine, row by row. The delay of a change is the simulated time at which it "
+            "left the last operator, minus its own time. Only changes after the window has filled count; changes that "
+            "input-triggered never released are left out, in its favour. Pipelines are the paper's: binary joins, and DISTINCT "
+            "where it is written."
         ),
         "",
         "## Output delay by query (Fig 8)",
@@ -177,23 +178,23 @@ def page(found: Figures) -> str:
         "Average (longest) delay in milliseconds. Claims of the paper:",
         "",
         (
-            f"- *The three right strategies cut the delay by more than ten times*: {_held(least >= 10)}, by {least:,.0f} times or "
+            f"- *The three correct strategies cut the delay by more than ten times*: {_held(least >= 10)}, by {least:,.0f} times or "
             "more here. The gap is wider than the paper's because a row takes about a millisecond through these pipelines, "
-            "which Windows threads of 2003 did not manage."
+            "less than in the threads of 2003."
         ),
         f"- *Time probing is the fastest of the three, negative tuples the slowest*: {_held(len(slowest) < len(by_query))}"
         + (f", but not for {', '.join(slowest)}" if slowest else "")
         + f". Negative tuples bring {min(doubled):.1f} to {max(doubled):.1f} times the rows of input-triggered through the "
-        "operators of a stage: twice per operator, and selections and joins with tables, which otherwise run "
-        "below the first stage, are above Expire and in it.",
+        "operators of a stage: twice per operator, and in addition selections and joins with tables, which otherwise run "
+        "below the first stage.",
         "",
         "## By rate (Fig 9), by depth (Fig 10), by selectivity (Fig 11)",
         "",
         *(f"![{name}](figures/paper1-{name}.svg)" for name in ("fig9-q3", "fig9-q4", "fig10", "fig11")),
         "",
         (
-            f"- *The gap closes as the rate grows*: {_held(_closes(found['fig9']['q4']))} for Q4; for Q3, whose DISTINCT regulates "
-            f"what reaches the count, input-triggered falls from {_first(found['fig9']['q3']):,.0f} to "
+            f"- *The gap closes as the rate grows*: {_held(_closes(found['fig9']['q4']))} for Q4; for Q3, whose DISTINCT limits "
+            f"the rows that reach the count, input-triggered falls from {_first(found['fig9']['q3']):,.0f} to "
             f"{_last(found['fig9']['q3']):,.0f} ms."
         ),
         (
@@ -201,9 +202,9 @@ def page(found: Figures) -> str:
             f"{_first(found['fig10']):,.0f} ms with two streams to {_last(found['fig10']):,.0f} ms with five."
         ),
         (
-            f"- *At selectivity 1 all are alike*: input-triggered {_last(found['fig11']):,.1f} ms against "
+            f"- *At selectivity 1 all are equal*: input-triggered {_last(found['fig11']):,.1f} ms against "
             f"{_last(found['fig11'], 'time-probing'):,.1f} ms for time probing, from {_first(found['fig11']):,.0f} ms at 0.1. It "
-            "still waits for the next arrival, which is all that is left of the difference."
+            "still waits for the next arrival, which is the rest of the difference."
         ),
         "",
         "## Throughput (Fig 12)",
@@ -224,8 +225,8 @@ def page(found: Figures) -> str:
     lines += [
         "",
         (
-            "The paper's negative tuples fall behind without bound. Here they cost a constant factor: each `-` row finds its "
-            "`+` row by hash, whatever the window's size."
+            "In the paper negative tuples fall behind without bound. Here they cost a constant factor: each retraction finds its "
+            "row by hash, for any size of the window."
         ),
     ]
     if "spark" in found:
@@ -247,9 +248,9 @@ def _spark_lines(found: dict[str, Any], rate: float) -> list[str]:
         (
             f"The same queries over streams of {rate:g} sales/s that Spark's rate source makes up, a window of {WINDOW} s, a "
             f"heartbeat every {HEARTBEAT_MS} ms, a batch every {TRIGGER_MS} ms or as soon as the last has ended. Average "
-            "(longest) delay of a change in milliseconds by the wall clock, where it leaves the last stage; beside it the mean "
-            "time that a batch took. The rate source gives its rows second by second, so they are half a second old when they "
-            "come."
+            "(longest) delay of a change in milliseconds by the wall clock, when it leaves the last stage; then the mean "
+            "time of a batch. The rate source emits rows once per second, so they are half a second old on average when they "
+            "arrive."
         ),
         "",
         "| query | " + " | ".join(STRATEGIES) + " |",
@@ -260,15 +261,15 @@ def _spark_lines(found: dict[str, Any], rate: float) -> list[str]:
         ),
         "",
         (
-            "On Spark no answer is earlier than the batch that has it, so the right strategies wait for the batch and its "
-            "interval, and input-triggered for the next row that gets that far on top of that. Input-triggered's average is so "
-            f"many times that of the slowest of the others: {later}."
+            "On Spark a change leaves with its batch, so the correct strategies wait for the batch and its interval, and "
+            "input-triggered waits in addition for the next row that reaches the operator. The ratio of input-triggered's "
+            f"average to that of the slowest other strategy: {later}."
         ),
     ]
 
 
 def _cells(by: dict[str, Any], form: str) -> list[str]:
-    """A cell per strategy; hybrid is the same as negative tuples where nothing is joined."""
+    """A cell per strategy; without a join, hybrid is the same as negative tuples."""
     return [form.format(**by[name]) if name in by else "as negative-tuple" for name in STRATEGIES]
 
 

@@ -1,7 +1,6 @@
 """Paper 3's measurements: rows through the pipeline and delay of negative tuples, time messages and piggybacking, by rate.
 
-Simulated, with Q2 (a join, then DISTINCT) and Q3 (a join with a table, then COUNT(DISTINCT)) of paper 1; and one run
-whose rate changes, in which piggybacking switches.
+Simulated, with Q2 (a join, then DISTINCT) and Q3 (a join with a table, then COUNT(DISTINCT)) of paper 1.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from rich.table import Table
 from bench.figures import Figure
 from bench.pipelines import Workload
 from bench.report import Figures
-from sash.testing.simulation import Pace
+from sash.testing.simulation import SimulationSettings
 
 STRATEGIES = ("input-triggered", "negative-tuple", "time-message", "piggyback")
 RATES = (2, 10, 50, 200, 1000)
 _FIRST_KIND = ("Filter", "Project", "Union", "Join", "Lookup", "Combine")
 _PATIENCE = 100_000
 _ROWS = 2_000
-"""The most rows of a stream in a window: at higher rates windows and runs are shorter, for a simulation takes its time."""
+"""The most rows of a stream in a window: at higher rates windows and runs are shorter, to limit the simulation's time."""
 
 
 def measure(window: int, length: int, rates: Sequence[float] = RATES) -> Figures:
-    """Every query, rate and strategy."""
+    """Simulate every query, rate and strategy."""
     console = Console(stderr=True)
     found: Figures = {"settings": {"window_seconds": window, "length_seconds": length, "patience_ms": _PATIENCE / 1000}}
     for query in ("q2", "q3"):
@@ -41,7 +40,7 @@ def measure(window: int, length: int, rates: Sequence[float] = RATES) -> Figures
 
 
 def _figures(workload: Workload, strategy: str) -> dict[str, Any]:
-    run = workload.simulate(strategy, Pace(patience=_PATIENCE))
+    run = workload.simulate(strategy, service={}, settings=SimulationSettings(patience=_PATIENCE))
     stages = [(name.split(".")[-1], seen) for name, seen in run.counts.items() if "leg" not in name]
     below = [seen for _, seen in takewhile(lambda operator: operator[0] in _FIRST_KIND, stages)]
     return {
@@ -51,13 +50,13 @@ def _figures(workload: Workload, strategy: str) -> dict[str, Any]:
         "negatives_below_second_kind": sum(seen.taken_negative for seen in below),
         "average_ms": round(1000 * run.average, 3),
         "longest_ms": round(1000 * run.longest, 3),
-        "never": run.unsaid,
+        "never": run.unreleased,
         "switches": sum(run.switches.values()),
     }
 
 
 def figures(found: Figures) -> list[Figure]:
-    """Rows, as a share of input-triggered's, and delays."""
+    """The plots of rows, as a multiple of input-triggered's, and of delays."""
     drawn = []
     for query in ("q2", "q3"):
         by = found[query]
@@ -74,7 +73,7 @@ def figures(found: Figures) -> list[Figure]:
 
 
 def table(found: Figures) -> Table:
-    """For people."""
+    """The figures as a table."""
     shown = Table(title="Rows and messages (times input-triggered); average delay in ms")
     shown.add_column("query, tuples/s")
     for name in STRATEGIES:
@@ -88,20 +87,20 @@ def table(found: Figures) -> Table:
 
 
 def page(found: Figures) -> str:
-    """What `docs/experiments/paper3.md` says: the run's figures beside what is claimed of the two optimisations."""
+    """The text of `docs/experiments/paper3.md`: the run's figures beside the claims for the two optimisations."""
     settings = found["settings"]
     lines = [
         "# Paper 3: fewer negative tuples",
         "",
         (
             "*Incremental evaluation of sliding-window queries over data streams*; time messages and piggybacking as "
-            "[strategies](../strategies.md) defines them. Repeat with `sash bench paper3 --save`."
+            "defined in [strategies](../strategies.md). Repeat with `python -m bench paper3 --save`."
         ),
         "",
         (
             f"Paper 1's Q2 and Q3 in simulation, a window of {settings['window_seconds']} s, {settings['length_seconds']} s "
-            f"simulated, both shorter at rates that would bring more than {_ROWS:,} rows into a window; piggybacking lets a "
-            f"time wait {settings['patience_ms']:g} ms for a row."
+            f"simulated, both shorter at rates that would bring more than {_ROWS:,} rows into a window; piggybacking holds back a "
+            f"time for up to {settings['patience_ms']:g} ms until a row carries it."
         ),
         "",
         (
@@ -136,11 +135,11 @@ def page(found: Figures) -> str:
         f"- *Its delay is that of negative tuples at low rates*: at {low} tuples/s it is {delays:g} ms on average.",
         (
             "- *Time messages bring the negatives processed by selections, projections and joins to zero*: below the first "
-            f"operator that must have them (DISTINCT, an aggregate) they are {first}."
+            f"operator that needs them (DISTINCT, an aggregate) there are {first}."
         ),
         (
-            "- Negative tuples bring more than twice the rows, because selections and joins with tables run above Expire, in the "
-            "stage; for the other strategies they run in Spark's engine below it and are not counted."
+            "- Negative tuples bring more than twice the rows, because selections and joins with tables run in the stage, above "
+            "Expire. For the other strategies they run in Spark's engine, below the stage, and are not counted."
         ),
     ]
     return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
-"""Paper 1's workload in simulation: its five queries over made-up sales, strategy by strategy, with measured service times.
+"""Paper 1's workload in simulation: its five queries over made-up sales, by strategy, with measured service times.
 
-Inter-arrival times are exponential; items are so many that a sale of one stream finds its item in the other's window
-with the probability that the paper sets.
+Inter-arrival times are exponential. The number of items is such that a sale of one stream finds its item in the other's
+window with the paper's probability.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
+from bench.service_times import measure_service_times, set_service_times
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options, check_strategy
 from sash.planning import Planned, plan_query
@@ -23,7 +24,7 @@ from sash.runtime.counts import Counts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
 from sash.state.changes import ChangeBatch
-from sash.testing.simulation import Feed, Pace, Simulation
+from sash.testing.simulation import SimulatedInput, Simulation, SimulationSettings
 from sash.time import FOREVER, SECOND
 
 _SALES = parse_schema("ts BIGINT, store_id BIGINT, item_id BIGINT, price BIGINT")
@@ -34,7 +35,7 @@ _JOIN_SELECTIVITY = 0.6
 
 @dataclass(frozen=True)
 class Workload:
-    """A query of Table 1 under one load: `rate` sales per second and stream, `window` and `length` of the run in seconds."""
+    """A query of Table 1 under one load: `rate` in sales per second and stream, `window` and run `length` in seconds."""
 
     query: str
     rate: float
@@ -46,12 +47,12 @@ class Workload:
 
     @property
     def items(self) -> int:
-        """So many that 0.6 of one stream's sales match the other's window (Q2), all equally likely."""
+        """The number of items for which 0.6 of one stream's sales match the other's window (Q2)."""
         return max(10, round(self.rate * self.window / -log(1 - _JOIN_SELECTIVITY)))
 
     @property
     def sql(self) -> str:
-        """The query, its thresholds set for the selectivity."""
+        """The query, with thresholds for the selectivity."""
         window = f"WINDOW {self.window} SECONDS"
         price = round(PRICES * (1 - self.selectivity))
         match self.query:
@@ -83,39 +84,46 @@ class Workload:
     def _names(self) -> list[str]:
         return [f"sales{number}" for number in range(1, self.streams + 1)]
 
-    def simulate(self, strategy: str, pace: Pace | None = None) -> Run:
-        """Run it, in simulated time; with the service times that a first run measures, unless others are given."""
+    def simulate(
+        self, strategy: str, service: Mapping[str, float] | None = None, settings: SimulationSettings | None = None
+    ) -> SimulatedRun:
+        """Simulate the query; without `service` times, those that a first run measures."""
         planned = self._planned(strategy)
         tables = static_tables(planned.physical, self.relations)
-        feeds = {name: Feed(self._rows(number)) for number, name in enumerate(self._names) if name in planned.streams}
+        inputs = {
+            name: SimulatedInput(self._rows(number))
+            for number, name in enumerate(self._names)
+            if name in planned.streams
+        }
         until = self.length * SECOND
-        if pace is None:
-            measured = Simulation(planned.physical, tables, feeds).run(until)
-            pace = Pace(service=measured.service)
-        done = Simulation(planned.physical, tables, feeds, pace).run(until)
+        if service is None:
+            service = measure_service_times(Simulation(planned.physical, tables, inputs), until)
+        simulation = Simulation(planned.physical, tables, inputs, settings)
+        set_service_times(simulation, service)
+        done = simulation.run(until)
         full = done.changes.ts >= self.window * SECOND
-        said = done.released < FOREVER
-        delays = (done.released - done.changes.ts)[full & said] / SECOND
-        return Run(delays, int((full & ~said).sum()), done.counts, done.switches)
+        released = done.released < FOREVER
+        delays = (done.released - done.changes.ts)[full & released] / SECOND
+        return SimulatedRun(delays, int((full & ~released).sum()), done.counts, done.switches)
 
     def throughput(self, strategy: str) -> float:
         """Changes per second of the local runtime, in micro-batches of a second."""
         planned = self._planned(strategy)
-        feeds = {name: self._rows(number) for number, name in enumerate(self._names) if name in planned.streams}
+        streams = {name: self._rows(number) for number, name in enumerate(self._names) if name in planned.streams}
         run = LocalRun(planned.physical, static_tables(planned.physical, self.relations))
         seconds, changes = 0.0, 0
         for second in range(self.length):
             start, end = second * SECOND, (second + 1) * SECOND
-            rows = {name: _between(batch, start, end) for name, batch in feeds.items()}
+            rows = {name: _between(batch, start, end) for name, batch in streams.items()}
             begun = perf_counter()
-            given = run.advance(rows, dict.fromkeys(feeds, end))
+            given = run.advance(rows, dict.fromkeys(streams, end))
             if second >= 2 * self.window:
                 seconds += perf_counter() - begun
                 changes += len(given)
         return changes / seconds
 
     def _planned(self, strategy: str) -> Planned:
-        """The paper's own pipelines: joins of two, and DISTINCT where it is written."""
+        """Plan the paper's pipelines: binary joins, and DISTINCT where it is written."""
         catalog = Catalog(
             {name: StreamEntry(name, _SALES, "ts") for name in self._names},
             {
@@ -129,7 +137,7 @@ class Workload:
 
     @property
     def relations(self) -> dict[str, pa.Table]:
-        """The favourites, of as many rows as the paper's selectivities ask for."""
+        """The favourites, with the numbers of rows that give the paper's selectivities."""
         share = 0.1**0.5 if self.query == "q4" else 0.1
         return {
             "favorite_items": pa.table({"item_id": range(max(1, round(share * self.items)))}),
@@ -157,11 +165,11 @@ def _between(batch: ChangeBatch, start: int, end: int) -> ChangeBatch:
 
 
 @dataclass(frozen=True)
-class Run:
-    """The output delays of the changes, in seconds, once the window is full; how many were never released; and counts."""
+class SimulatedRun:
+    """The output delays of the changes in seconds, once the window is full, and the number that was never released."""
 
     delays: np.ndarray[tuple[int], np.dtype[np.float64]]
-    unsaid: int
+    unreleased: int
     counts: Mapping[str, Counts]
     switches: Mapping[str, int]
 
@@ -175,5 +183,5 @@ class Run:
 
     @property
     def work(self) -> int:
-        """Rows and time messages that reached all operators together."""
+        """Rows and time messages that all operators took in."""
         return sum(seen.taken + seen.messages for name, seen in self.counts.items() if not name.startswith("leg"))

@@ -1,7 +1,7 @@
-"""The five workload queries of paper 1 (Table 1), and for each what Spark alone would do before the first state.
+"""The five workload queries of paper 1 (Table 1), and for each the part that Spark runs below the first state.
 
-Selectivities are the paper's: 0.25 for the filters of Q1 and Q2, 0.1 for the joins with the favourites; Q4 has two
-such joins, which together let 0.1 through.
+Selectivities are the paper's: 0.25 for the filters of Q1 and Q2, 0.1 for the joins with the favourites. Q4 has two such
+joins with a combined selectivity of 0.1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bench.data import Sales
 WINDOW = "1 MINUTE"
 WINDOW_SECONDS = 60
 SALES = Sales(rate=20_000)
-"""The sales of each stream, unless a query says otherwise."""
+"""The default sales of each stream."""
 
 _Q2 = (
     "SELECT DISTINCT a.item_id FROM sales_a AS a, sales_b AS b "
@@ -24,11 +24,11 @@ _Q2_LIMIT = "SELECT item_id, ts FROM sales_a WHERE price >= 15 UNION ALL SELECT 
 
 
 @dataclass(frozen=True)
-class Query:
+class WorkloadQuery:
     """A query, the streams it reads, the share of items and stores that are favourites, and its limit.
 
-    `limit` is the query's part that needs no state, as Spark runs it: scan, filters, joins with tables. `key` is what
-    the query's state is kept by, and `keeps` tells which sales get that far, without a join: favourites come first.
+    `limit` is the stateless part of the query in Spark SQL: scan, filters, joins with tables. `key` is the key of the
+    query's state, and `keeps` the condition for a sale to reach it, without a join, because favourites come first.
     """
 
     name: str
@@ -60,16 +60,16 @@ class Query:
         return self.where + items + stores
 
 
-QUERIES: tuple[Query, ...] = (
-    Query(
+QUERIES: tuple[WorkloadQuery, ...] = (
+    WorkloadQuery(
         "q1",
         f"SELECT SUM(price) AS total FROM sales WHERE item_id >= 37500 WINDOW {WINDOW}",
         "SELECT price, ts FROM sales WHERE item_id >= 37500",
         "0",
         where="item_id >= 37500",
     ),
-    Query("q2", _Q2, _Q2_LIMIT, "item_id", ("sales_a", "sales_b")),
-    Query(
+    WorkloadQuery("q2", _Q2, _Q2_LIMIT, "item_id", ("sales_a", "sales_b")),
+    WorkloadQuery(
         "q2-join-first",
         _Q2,
         _Q2_LIMIT,
@@ -78,7 +78,7 @@ QUERIES: tuple[Query, ...] = (
         sales=Sales(rate=1_000),
         disable=frozenset({"push_distinct_below_join"}),
     ),
-    Query(
+    WorkloadQuery(
         "q3",
         "SELECT COUNT(DISTINCT s.store_id) AS stores FROM sales AS s, favorite_items AS f "
         f"WHERE s.item_id = f.item_id WINDOW {WINDOW}",
@@ -86,7 +86,7 @@ QUERIES: tuple[Query, ...] = (
         "store_id",
         favourite_items=0.1,
     ),
-    Query(
+    WorkloadQuery(
         "q4",
         "SELECT s.item_id, SUM(s.price) AS total FROM favorite_items AS fi, sales AS s, favorite_stores AS fs "
         f"WHERE fi.item_id = s.item_id AND s.store_id = fs.store_id GROUP BY s.item_id WINDOW {WINDOW}",
@@ -96,7 +96,7 @@ QUERIES: tuple[Query, ...] = (
         favourite_items=sqrt(0.1),
         favourite_stores=sqrt(0.1),
     ),
-    Query(
+    WorkloadQuery(
         "q5",
         "SELECT s.item_id, SUM(s.price) AS total FROM favorite_items AS f, (SELECT item_id, price FROM sales_a MINUS "
         "SELECT item_id, price FROM sales_b) AS s WHERE f.item_id = s.item_id GROUP BY s.item_id "

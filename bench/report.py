@@ -1,4 +1,4 @@
-"""How the figures of a benchmark are given: as a table, as JSON, or kept in bench/results."""
+"""Output of a benchmark's figures: as a table, as JSON, and as a file in bench/results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXPERIMENTS = Path("docs") / "experiments"
 def publish(
     name: str, figures: Figures, table: Callable[[Figures], RenderableType], *, as_json: bool, save: bool
 ) -> None:
-    """Show the figures, and keep them if asked."""
+    """Print the figures, and save them if requested."""
     if as_json:
         print(json.dumps(figures, indent=2))
     else:
@@ -29,14 +29,14 @@ def publish(
     if save:
         RESULTS.mkdir(parents=True, exist_ok=True)
         now = datetime.now(UTC)
-        kept = {"benchmark": name, "measured": now.isoformat(timespec="seconds"), "machine": machine(), **figures}
+        saved = {"benchmark": name, "measured": now.isoformat(timespec="seconds"), "machine": machine(), **figures}
         path = RESULTS / f"{name}-{now:%Y%m%dT%H%M%S}.json"
-        path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-        Console(stderr=True).print(f"kept in {path}")
+        path.write_text(json.dumps(saved, indent=2) + "\n", encoding="utf-8")
+        Console(stderr=True).print(f"saved in {path}")
 
 
 def write_page(name: str, text: str, figures: Sequence[Figure]) -> None:
-    """Keep what a run says of an experiment: its page, and its plots beside it."""
+    """Write the page of an experiment, and its plots beside it."""
     EXPERIMENTS.mkdir(parents=True, exist_ok=True)
     (EXPERIMENTS / f"{name}.md").write_text(text, encoding="utf-8")
     for figure in figures:

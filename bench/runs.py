@@ -1,4 +1,4 @@
-"""Runs of streaming queries over files: Sash's, the limit's, and the row-by-row baseline's, timed by their batches."""
+"""Timed runs of streaming queries over files: in Sash, and Spark's limit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Timing:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A directory that is gone afterwards."""
+    """A temporary directory."""
     directory = Path(tempfile.mkdtemp(prefix="sash-bench-"))
     try:
         yield directory
@@ -47,7 +47,7 @@ def file_stream(spark: SparkSession, directory: Path) -> DataFrame:
 
 
 def run_limit(spark: SparkSession, sql: str, streams: Mapping[str, Path], relations: Mapping[str, DataFrame]) -> Timing:
-    """Spark's own scan, filters and joins with tables, the hand-over to Python and back, and nothing else."""
+    """Run only Spark's scan, filters and joins with tables, and the transfer to Python and back."""
     for name, directory in streams.items():
         file_stream(spark, directory).createOrReplaceTempView(name)
     for name, frame in relations.items():
@@ -60,7 +60,7 @@ def run_limit(spark: SparkSession, sql: str, streams: Mapping[str, Path], relati
 
 @contextmanager
 def _other_workers(spark: SparkSession) -> Iterator[None]:
-    """Functions that are made here run in Python workers of their own, in which nothing of Sash is loaded or set."""
+    """Run functions that are created here in separate Python workers, which have not loaded Sash."""
     environment = spark.sparkContext.environment
     environment["SASH_BENCH"] = "limit"
     try:
@@ -70,7 +70,7 @@ def _other_workers(spark: SparkSession) -> Iterator[None]:
 
 
 def run_frame(frame: DataFrame) -> Timing:
-    """Run a streaming DataFrame into the noop sink until its files are used up."""
+    """Run a streaming DataFrame into the noop sink until all files are processed."""
     from sash.spark.session import default_shards, query_settings
 
     spark = frame.sparkSession
@@ -84,12 +84,12 @@ def run_frame(frame: DataFrame) -> Timing:
 
 
 def timing(query: StreamingQuery) -> Timing:
-    """How long each batch of a query took, from its trigger to its commit."""
+    """The time of each batch of a query, from its trigger to its commit."""
     batches: dict[int, float] = {}
     for progress in query.recentProgress:
-        told: Any = progress
-        if told["numInputRows"] > 0:
-            batches[told["batchId"]] = told["durationMs"]["triggerExecution"] / 1000
+        report: Any = progress
+        if report["numInputRows"] > 0:
+            batches[report["batchId"]] = report["durationMs"]["triggerExecution"] / 1000
     return Timing(tuple(batches[number] for number in sorted(batches)))
 
 
@@ -100,7 +100,7 @@ def run_sash(
     relations: Mapping[str, DataFrame],
     disable: Collection[str] = (),
 ) -> Timing:
-    """The query in Sash, every change unpacked and handed to the noop sink; `disable` names rules not to be used."""
+    """Run the query in Sash, with every change sent to the noop sink; `disable` names optimizer rules to leave out."""
     engine = Engine(spark)
     for name, directory in streams.items():
         engine.stream(name, file_stream(spark, directory))

@@ -1,6 +1,6 @@
-"""Output delay on Spark by the wall clock: paper 1's queries over sales that are stamped as they come, with a heartbeat.
+"""Output delay on Spark by the wall clock: paper 1's queries over sales with their arrival times, with a heartbeat.
 
-Beside the delays is how long batches take and how long one comes after another: no answer can leave before its batch.
+The times of the batches are measured too, because a change cannot leave before its batch.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 TRIGGER_MS = 500
 HEARTBEAT_MS = 200
 WINDOW = 5
-"""Of the queries, in seconds: what is measured begins twice as much after the start."""
+"""The queries' window in seconds; measuring begins after twice this time."""
 
 
 def measure_delays(queries: Sequence[str], strategies: Sequence[str], rate: float, seconds: int) -> dict[str, Any]:
-    """Average and longest delay of the changes, and the batches, by query and strategy, each run for some seconds."""
+    """Measure the delays of changes and the times of batches for each query and strategy, for some seconds each."""
     found: dict[str, Any] = {}
     with quiet_engine() as host:
         for number, query in enumerate(queries):
             workload = Workload(query, rate, WINDOW)
             engine = _engine(host.spark, workload)
             if not number:
-                _run(engine, workload.sql, strategies[0], 2 * WINDOW)  # the first query of a session starts up slowly
+                _run(engine, workload.sql, strategies[0], 2 * WINDOW)  # the first query of a session is slow
             found[query] = {
                 name: _run(engine, workload.sql, name, seconds)
                 for name in strategies
@@ -41,7 +41,7 @@ def measure_delays(queries: Sequence[str], strategies: Sequence[str], rate: floa
 
 
 def _engine(spark: SparkSession, workload: Workload) -> Engine:
-    """With two streams of sales that Spark makes up as time goes by, and the favourites."""
+    """An engine with two streams of sales from Spark's rate source, and the favourites."""
     engine = Engine(spark)
     for number in (1, 2):
         made = spark.readStream.format("rate").option("rowsPerSecond", round(workload.rate)).load()

@@ -1,4 +1,4 @@
-"""Throughput: events per second of paper 1's queries in steady state, beside the limit on the same files."""
+"""Throughput: events per second of paper 1's queries in steady state, beside Spark's limit on the same files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from bench.baseline import run_baseline
 from bench.data import Sales, write_stream
 from bench.memory import PeakMemory
-from bench.queries import QUERIES, WINDOW_SECONDS, Query
+from bench.queries import QUERIES, WINDOW_SECONDS, WorkloadQuery
 from bench.report import Figures
 from bench.runs import Timing, run_limit, run_sash, scratch
 from sash.cli.session import quiet_engine
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def measure(names: str, rows_per_batch: int, batches: int, warm_up: int, *, baseline: bool) -> Figures:
-    """Run every query over its files, the limit first; what is measured begins after the warm-up, with a full window.
+    """Run every query over its files, the limit first; batches count after the warm-up, with a full window.
 
-    The first limit runs once before: else it would be measured while Java still compiles what all of them share.
+    The first limit runs twice and counts once, because Java compiles the code that all queries share during the first run.
     """
     chosen = _chosen(names)
     console = Console(stderr=True)
     results = []
-    with quiet_engine() as engine, scratch() as place:
+    with quiet_engine() as engine, scratch() as home:
         for query in chosen:
             per_stream = rows_per_batch // len(query.streams)
             skipped = max(warm_up, ceil(query.sales.rate * WINDOW_SECONDS / per_stream))
             with console.status(f"{query.name}: writing files"):
-                streams = _files(place, query, per_stream, skipped + batches)
+                streams = _files(home, query, per_stream, skipped + batches)
             if query is chosen[0]:
                 with console.status("starting up"):
                     run_limit(engine.spark, query.limit, streams, _favourites(engine.spark, query))
@@ -44,22 +44,22 @@ def measure(names: str, rows_per_batch: int, batches: int, warm_up: int, *, base
     return {"queries": results}
 
 
-def _chosen(names: str) -> tuple[Query, ...]:
+def _chosen(names: str) -> tuple[WorkloadQuery, ...]:
     if names == "all":
         return QUERIES
     known = {query.name: query for query in QUERIES}
     wanted = [name.strip().lower() for name in names.split(",")]
     for name in wanted:
         if name not in known:
-            raise SashError(f"there is no query {name!r}; there are {', '.join(known)}")
+            raise SashError(f"unknown query {name!r}; use one of {', '.join(known)}")
     return tuple(known[name] for name in wanted)
 
 
-def _files(place: Path, query: Query, rows: int, count: int) -> dict[str, Path]:
-    """The directory of each stream; queries over the same sales, in as many files, share them."""
+def _files(home: Path, query: WorkloadQuery, rows: int, count: int) -> dict[str, Path]:
+    """Write the files of each stream; queries share those with equal sales and numbers of files."""
     directories = {}
     for number, name in enumerate(query.streams):
-        directory = place / f"{name}-{_label(query.sales)}-{rows}x{count}"
+        directory = home / f"{name}-{_label(query.sales)}-{rows}x{count}"
         if not directory.exists():
             write_stream(directory, query.sales, [rows] * count, seed=number)
         directories[name] = directory
@@ -71,7 +71,13 @@ def _label(sales: Sales) -> str:
 
 
 def _measure(
-    spark: SparkSession, query: Query, streams: dict[str, Path], per_stream: int, skipped: int, *, baseline: bool
+    spark: SparkSession,
+    query: WorkloadQuery,
+    streams: dict[str, Path],
+    per_stream: int,
+    skipped: int,
+    *,
+    baseline: bool,
 ) -> dict[str, Any]:
     relations = _favourites(spark, query)
     rows = per_stream * len(streams)
@@ -94,8 +100,8 @@ def _measure(
     return result
 
 
-def _favourites(spark: SparkSession, query: Query) -> dict[str, DataFrame]:
-    """The relations that a query joins with, of as many rows as its selectivity asks for."""
+def _favourites(spark: SparkSession, query: WorkloadQuery) -> dict[str, DataFrame]:
+    """The relations that a query joins with, with the numbers of rows that give its selectivity."""
     made = {}
     for name, count, column in (
         ("favorite_items", query.items, "item_id"),
@@ -109,12 +115,12 @@ def _favourites(spark: SparkSession, query: Query) -> dict[str, DataFrame]:
 def _events_per_second(timing: Timing, rows: int, skipped: int) -> float:
     steady = timing.steady(skipped)
     if not steady:
-        raise SashError(f"only {len(timing.seconds)} batches ran, {skipped} of them to start up: ask for more batches")
+        raise SashError(f"only {len(timing.seconds)} batches ran, {skipped} of them to warm up: increase --batches")
     return rows * len(steady) / sum(steady)
 
 
 def table(figures: Figures) -> Table:
-    """The figures for people."""
+    """The figures as a table."""
     shown = Table(title="Events per second, steady state")
     for column in ("query", "Sash", "limit", "ratio", "rows a batch", "peak memory", "row by row"):
         shown.add_column(column, justify="left" if column == "query" else "right")

@@ -1,4 +1,4 @@
-"""Replay as a user's test would use it: answers, changes, times, and errors that say what to change."""
+"""Replay as in a user's test: answers, changes, times, and error messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_change_stream() -> None:
     ]
 
 
-def test_until_is_the_last_instant_that_is_said() -> None:
+def test_until_is_the_last_instant() -> None:
     streams = {"s": ROWS[:1]}
     assert [change.ts for change in replay(COUNT, streams=streams, until=5_199).changes] == [200]
     assert [change.ts for change in replay(COUNT, streams=streams, until=5_200).changes] == [200, 5_200]
@@ -68,7 +68,7 @@ def test_times_between_units_are_exact() -> None:
     assert [change.ts for change in result.changes] == [0.5, 0.501]
 
 
-def test_the_time_is_a_column_too() -> None:
+def test_the_time_is_also_a_column() -> None:
     result = replay("SELECT ts, v FROM s [RANGE 1 SECOND]", streams={"s": ROWS[:1]})
     assert result.at(200) == [{"ts": 200, "v": 1}]
 
@@ -100,14 +100,14 @@ def test_an_empty_stream_has_the_columns_it_is_given() -> None:
     assert result.at(0) == [{"n": 0}]
 
 
-def test_rows_that_a_slide_has_begin_together_end_apart_in_whatever_order_they_come() -> None:
+def test_rows_of_a_slide_start_together_and_expire_separately_in_any_order() -> None:
     rows = [{"ts": ts, "k": "a"} for ts in (2, 1, 4, 3)]
     sql = "SELECT COUNT(*) AS n FROM s [RANGE 3 SECONDS SLIDE 2 SECONDS]"
     result = replay(sql, streams={"s": rows}, unit="s", until=20)
     assert [result.at(t) for t in (1, 2, 4, 6, 8)] == [[{"n": n}] for n in (0, 2, 3, 1, 0)]
 
 
-def test_late_rows_are_counted_and_dropped_unless_slack_lets_them_in() -> None:
+def test_late_rows_are_counted_and_dropped_unless_within_slack() -> None:
     rows = [{"ts": 1_000, "k": "a"}, {"ts": 400, "k": "b"}, {"ts": 1_100, "k": "c"}]
     late = replay(COUNT, streams={"s": rows}, batch=1)
     assert late.late == 1
@@ -119,7 +119,7 @@ def test_late_rows_are_counted_and_dropped_unless_slack_lets_them_in() -> None:
     assert {c.released - c.ts for c in slack.changes if c.released is not None} == {600}
 
 
-def test_counts_say_what_operators_did() -> None:
+def test_counts_of_operators() -> None:
     result = replay(COUNT, streams={"s": ROWS})
     (name,) = (name for name in result.counts if name.endswith("Aggregate"))
     assert result.counts[name].taken == 3
@@ -150,14 +150,14 @@ BAD: list[tuple[str, type[SashError], str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "error", "says", "options"), BAD, ids=[f"{i}" for i in range(len(BAD))])
-def test_errors_say_what_is_wrong(sql: str, error: type[SashError], says: str, options: dict[str, Any]) -> None:
-    with pytest.raises(error, match=says):
+@pytest.mark.parametrize(("sql", "error", "message", "options"), BAD, ids=[f"{i}" for i in range(len(BAD))])
+def test_errors_name_the_problem(sql: str, error: type[SashError], message: str, options: dict[str, Any]) -> None:
+    with pytest.raises(error, match=message):
         replay(sql, streams={"s": ROWS}, **options)
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("rows", "message"),
     [
         ([{"k": "a"}], "row 0 of stream s has no ts"),
         ([{"ts": None, "k": "a"}], "no ts"),
@@ -167,8 +167,8 @@ def test_errors_say_what_is_wrong(sql: str, error: type[SashError], says: str, o
         ([{"ts": 1, "k": object()}], "no SQL type"),
     ],
 )
-def test_bad_rows_are_named(rows: list[dict[str, Any]], says: str) -> None:
-    with pytest.raises(BadRowError, match=says):
+def test_bad_rows_are_named(rows: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(BadRowError, match=message):
         replay(COUNT, streams={"s": rows})
 
 
@@ -186,8 +186,8 @@ def test_expirations_are_counted_apart_from_messages() -> None:
     assert (counts["0.0.Aggregate"].expired, counts["0.0.Aggregate"].messages) == (30, 0)
 
 
-def test_what_was_seen_changes_how_a_query_is_planned() -> None:
-    """All rows have one value: the negation goes below the join once that is known; the answer is the same."""
+def test_observed_statistics_change_the_plan() -> None:
+    """All rows have one value: with these statistics the negation goes below the join, and the answer is the same."""
     sql = (
         "SELECT a.k, c.v FROM a [RANGE 1 SECOND] JOIN c [RANGE 1 SECOND] ON a.k = c.k EXCEPT ALL "
         "SELECT b.k, c.v FROM b [RANGE 1 SECOND] JOIN c [RANGE 1 SECOND] ON b.k = c.k"
@@ -208,7 +208,7 @@ def test_what_was_seen_changes_how_a_query_is_planned() -> None:
     assert [apart.at(at) for at in range(0, 4_000, 100)] == [dense.at(at) for at in range(0, 4_000, 100)]
 
 
-def test_relations_are_counted_too() -> None:
+def test_relations_have_statistics_too() -> None:
     result = replay(
         "SELECT s.k FROM s [RANGE 1 SECOND] JOIN t ON s.k = t.k",
         {"s": [{"ts": 0, "k": 1}]},

@@ -1,4 +1,4 @@
-"""`sash bench paper4`: runs the experiments that are asked for, and shows them."""
+"""`python -m bench paper4`: runs the chosen experiments and shows their results."""
 
 from __future__ import annotations
 
@@ -19,51 +19,53 @@ EXPERIMENTS = ("table8", "engine", "fig2", "fig3", "fig4", "spark")
 
 
 def measure(names: str, rows: int, repeats: int) -> tuple[Figures, list[Figure]]:
-    """Run the experiments; what they gave, and the figures to draw."""
+    """Run the experiments; returns their results and the figures to draw."""
     wanted = EXPERIMENTS if names == "all" else tuple(name.strip().lower() for name in names.split(","))
     for name in wanted:
         if name not in EXPERIMENTS:
-            raise SashError(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
+            raise SashError(f"unknown experiment {name!r}; use one of {', '.join(EXPERIMENTS)}")
     console = Console(stderr=True)
     with console.status("paper 4") as status:
         return _run(wanted, rows, repeats, status.update)
 
 
-def _run(wanted: tuple[str, ...], rows: int, repeats: int, tell: Callable[[str], None]) -> tuple[Figures, list[Figure]]:
+def _run(
+    wanted: tuple[str, ...], rows: int, repeats: int, report: Callable[[str], None]
+) -> tuple[Figures, list[Figure]]:
     made: Figures = {"rows": rows, "repeats": repeats}
     drawn: list[Figure] = []
     if "table8" in wanted:
-        made["table8"] = experiments.table_8(rows, repeats, tell)
+        made["table8"] = experiments.table_8(rows, repeats, report)
     if "engine" in wanted:
-        made["local"] = local_rates(max(1, rows // 4), 2, tell)
+        made["local"] = local_rates(max(1, rows // 4), 2, report)
     if "fig2" in wanted:
-        drawn.append(experiments.figure_2(max(1, rows // 50), 6, tell))
+        drawn.append(experiments.figure_2(max(1, rows // 50), 6, report))
     if "fig3" in wanted:
-        drawn += [experiments.figure_3(max(1, rows // 10), fast, tell) for fast in (1, 10)]
+        drawn += [experiments.figure_3(max(1, rows // 10), fast, report) for fast in (1, 10)]
     if "fig4" in wanted:
-        drawn.append(experiments.figure_4a(max(1, rows // 2), repeats, tell))
-        drawn.append(experiments.figure_4b(max(1, rows // 2), repeats, tell))
+        drawn.append(experiments.figure_4a(max(1, rows // 2), repeats, report))
+        drawn.append(experiments.figure_4b(max(1, rows // 2), repeats, report))
     if "spark" in wanted:
         with quiet_engine() as engine:
-            made["spark"] = spark_rates(engine.spark, max(1, rows // 4), 2, tell)
+            made["spark"] = spark_rates(engine.spark, max(1, rows // 4), 2, report)
     made["figures"] = [figure.as_json() for figure in drawn]
     return made, drawn
 
 
 def table(made: Figures, drawn: list[Figure]) -> Group:
-    """The figures for people."""
+    """The results as tables."""
     parts: list[Table] = []
     if "table8" in made:
         parts.append(_table_8(made["table8"]))
     for where, title in (("local", "in one process"), ("spark", "on Spark")):
         if where in made:
-            parts.append(_rates(made[where], f"The whole engine {title}, every change written out (rows/s)"))
+            parts.append(_rates(made[where], f"The whole engine {title}, with every change in the output (rows/s)"))
     return Group(*parts, *(figure.table() for figure in drawn))
 
 
 def _table_8(results: list[dict[str, Any]]) -> Table:
     shown = Table(title="Table 8: highest input rate of the operator, results counted (tuples/s)")
-    columns = ("form", "best plan", "worst plan", "ratio", "looked at, best", "worst", "paper: best", "worst", "ratio")
+    columns = ("form", "best plan", "worst plan", "ratio", "probes, best", "worst", "paper: best", "worst", "ratio")
     for column in columns:
         shown.add_column(column, justify="left" if column == "form" else "right")
     keys = ["best_per_s", "worst_per_s", "ratio", "best_probes", "worst_probes"]

@@ -1,4 +1,4 @@
-"""How fast the whole engine is on Table 5's streams: SQL in, every change out, in one process and on Spark."""
+"""Throughput of the whole engine on Table 5's streams, from SQL to changes, in one process and on Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCHEMA = "ts BIGINT, k BIGINT"
 _NAMES = ("s1", "s2", "s3", "s4")
 _FILLING = 2
-"""Batches that are not measured: the windows fill, and code is loaded."""
+"""Batches that are not measured, while the windows fill and code is loaded."""
 
 
 def query() -> str:
@@ -43,7 +43,7 @@ def query() -> str:
 
 
 def planned(name: str, which: str, shards: int) -> Planned:
-    """The query in a form of Table 8, its order pinned to the best or the worst."""
+    """Plan the query in a form of Table 8, with the best or the worst join order."""
     form, tau = form_and_tau(name)
     order = plans(TABLE_5, tau)[0 if which == "best" else 1]
     options = Options(join=form, tau=None if tau is None else round(tau * TABLE_5.unit))
@@ -62,13 +62,13 @@ def _pinned(plan: PhysicalPlan, order: tuple[int, ...]) -> PhysicalPlan:
     return replace(plan, stages=tuple(replace(stage, root=rebuild(stage.root, pin)) for stage in plan.stages))
 
 
-def local_rates(rows: int, batches: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Rows a second in one process, results made into rows and every change given."""
+def local_rates(rows: int, batches: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Measure rows per second in one process, with all changes of the answer."""
     results = []
     for name in PAPER:
         entry: dict[str, Any] = {"form": name}
         for which in ("best", "worst"):
-            tell(f"the engine in one process: {name}, {which} plan")
+            report(f"the engine in one process: {name}, {which} plan")
             run = LocalRun(planned(name, which, 1).physical, {})
             taken, seconds, changes = 0, 0.0, 0
             sizes = [TABLE_5.filling, *[rows] * batches]
@@ -89,25 +89,25 @@ def local_rates(rows: int, batches: int, tell: Callable[[str], None]) -> list[di
     return results
 
 
-def spark_rates(spark: SparkSession, rows: int, batches: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Rows a second on Spark, every change unpacked and handed to the noop sink."""
+def spark_rates(spark: SparkSession, rows: int, batches: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Measure rows per second on Spark, with every change sent to the noop sink."""
     results = []
-    with scratch() as place:
-        tell("writing files for Spark")
-        _write(place, [max(rows, TABLE_5.filling), *[rows] * (_FILLING - 1 + batches)])
+    with scratch() as directory:
+        report("writing files for Spark")
+        _write(directory, [max(rows, TABLE_5.filling), *[rows] * (_FILLING - 1 + batches)])
         for name in PAPER:
             entry: dict[str, Any] = {"form": name}
             for which in ("best", "worst"):
-                tell(f"the engine on Spark: {name}, {which} plan")
-                entry[f"{which}_per_s"] = round(_on_spark(spark, place, name, which, rows))
+                report(f"the engine on Spark: {name}, {which} plan")
+                entry[f"{which}_per_s"] = round(_on_spark(spark, directory, name, which, rows))
             results.append(entry)
     return results
 
 
-def _on_spark(spark: SparkSession, place: Path, name: str, which: str, rows: int) -> float:
+def _on_spark(spark: SparkSession, directory: Path, name: str, which: str, rows: int) -> float:
     engine = Engine(spark)
     for stream in _NAMES:
-        source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(place / stream))
+        source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(directory / stream))
         engine.stream(stream, source)
     form, tau = form_and_tau(name)
     made = engine.sql(query(), join=form, tau=None if tau is None else f"{round(tau * TABLE_5.unit)} microseconds")
@@ -119,11 +119,11 @@ def _on_spark(spark: SparkSession, place: Path, name: str, which: str, rows: int
         running.stop()
 
 
-def _write(place: Path, sizes: list[int]) -> None:
-    """One file per batch and stream; Spark reads them in the order of their times."""
+def _write(directory: Path, sizes: list[int]) -> None:
+    """Write one file per batch and stream; Spark reads them in the order of their modification times."""
     for number, (_, given) in enumerate(TABLE_5.batches(sizes, seed=1)):
         for stream, part in zip(_NAMES, given, strict=True):
-            path = place / stream / f"{number:05d}.parquet"
+            path = directory / stream / f"{number:05d}.parquet"
             path.parent.mkdir(exist_ok=True)
             pq.write_table(pa.table({"ts": pa.array(part.ts), "k": part.columns[0]}), path)
             os.utime(path, (1_700_000_000 + number,) * 2)

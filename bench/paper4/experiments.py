@@ -12,7 +12,7 @@ from sash.optimizer.cost import eager_cost, lazy_cost, naive_cost
 from sash.optimizer.join_order import choose_orders
 from sash.plan.options import JOINS, JoinForm, check_word
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 PAPER: dict[str, tuple[int, int]] = {
     "eager-nlj": (1614, 333),
@@ -22,19 +22,19 @@ PAPER: dict[str, tuple[int, int]] = {
     "lazy-hash 5": (8420, 2041),
     "lazy-hash 10": (7947, 1848),
 }
-"""Tuples a second of the best and of the worst plan in Table 8, by form and tau."""
+"""Tuples per second of the best and of the worst plan in Table 8, by form and tau."""
 
 BUCKETS = 5
 _TAUS = (1, 2, 5, 10, 15, 20, 30, 40, 50)
 
 
 def form_and_tau(name: str) -> tuple[JoinForm, float | None]:
-    """What a row of Table 8 is of."""
+    """The form and tau of a row of Table 8."""
     form, *tau = name.split()
     return check_word("join", form, JOINS), float(tau[0]) if tau else None
 
 
-def table_8(rows: int, repeats: int, tell: Tell) -> list[dict[str, Any]]:
+def table_8(rows: int, repeats: int, report: Report) -> list[dict[str, Any]]:
     """The highest rates of the best and of the worst plan, with five buckets per hash table."""
     results = []
     for name, (paper_best, paper_worst) in PAPER.items():
@@ -42,7 +42,7 @@ def table_8(rows: int, repeats: int, tell: Tell) -> list[dict[str, Any]]:
         buckets = (BUCKETS if "hash" in form else 1,) * len(TABLE_5.rates)
         speeds: list[Speed] = []
         for which, order in zip(("best", "worst"), plans(TABLE_5, tau), strict=True):
-            tell(f"Table 8: {name}, {which} plan")
+            report(f"Table 8: {name}, {which} plan")
             share = 1 if "hash" in form else BUCKETS
             speeds.append(measure(TABLE_5, Setting(first(order, 4), buckets, tau), rows // share, repeats))
         best, worst = speeds
@@ -60,7 +60,7 @@ def table_8(rows: int, repeats: int, tell: Tell) -> list[dict[str, Any]]:
                 "paper_ratio": round(paper_best / paper_worst, 2),
             }
         )
-    tell("Table 8: a list for every key")
+    report("Table 8: a list for every key")
     exact = measure(TABLE_5, Setting(first(plans(TABLE_5, None)[0], 4), None), rows, repeats)
     results.append(
         {"form": "eager-hash, a list per key", "best_per_s": round(exact.rate), "best_probes": round(exact.probes, 1)}
@@ -68,8 +68,8 @@ def table_8(rows: int, repeats: int, tell: Tell) -> list[dict[str, Any]]:
     return results
 
 
-def figure_2(rows: int, most: int, tell: Tell) -> Figure:
-    """Rows looked at per unit of time by the naive and by the eager join, by number of windows."""
+def figure_2(rows: int, most: int, report: Report) -> Figure:
+    """Probes per unit of time of the naive and the eager join, by number of windows."""
     lines: dict[str, list[tuple[float, float]]] = {
         "multi-way": [],
         "naive": [],
@@ -77,7 +77,7 @@ def figure_2(rows: int, most: int, tell: Tell) -> Figure:
         "naive, model": [],
     }
     for count in range(2, most + 1):
-        tell(f"Fig 2: {count} windows")
+        report(f"Fig 2: {count} windows")
         streams = alike(count)
         order = tuple(range(1, count + 1))
         same = tuple(range(count))
@@ -86,18 +86,16 @@ def figure_2(rows: int, most: int, tell: Tell) -> Figure:
             lines[name].append((count, round(speed.probes * streams.unit)))
         lines["multi-way, model"].append((count, round(eager_cost(order, *streams.figures))))
         lines["naive, model"].append((count, round(naive_cost(order, *streams.figures))))
-    return Figure(
-        "paper4-fig2", "Fig 2: scaling with the number of windows", "windows", "rows looked at per unit", lines
-    )
+    return Figure("paper4-fig2", "Fig 2: scaling with the number of windows", "windows", "probes per unit", lines)
 
 
-def figure_3(rows: int, fast: int, tell: Tell) -> Figure:
-    """Rows looked at per unit of time by the lazy joins, each in its best orders, by tau."""
+def figure_3(rows: int, fast: int, report: Report) -> Figure:
+    """Probes per unit of time of the lazy joins, each in its best orders, by tau."""
     streams = alike(4, fast)
     names = ("naive", "lazy", "general")
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in (*names, *(f"{name}, model" for name in names))}
     for tau in _TAUS:
-        tell(f"Fig 3, last stream {fast} times as fast: tau {tau}")
+        report(f"Fig 3, last stream {fast} times as fast: tau {tau}")
         fixed, shared = plans(streams, tau, naive=True)[0], plans(streams, tau)[0]
         own = choose_orders(*streams.figures, tau=tau)
         naive = tuple(number - 1 for number in fixed)
@@ -114,24 +112,24 @@ def figure_3(rows: int, fast: int, tell: Tell) -> Figure:
             lines[name].append((tau, round(speed.probes * streams.unit)))
     part = "a" if fast == 1 else "b"
     title = f"Fig 3({part}): naive, lazy and general joins"
-    return Figure(f"paper4-fig3{part}", title, "tau", "rows looked at per unit", lines)
+    return Figure(f"paper4-fig3{part}", title, "tau", "probes per unit", lines)
 
 
-def figure_4a(rows: int, repeats: int, tell: Tell) -> Figure:
+def figure_4a(rows: int, repeats: int, report: Report) -> Figure:
     """The highest rate by tau and number of buckets."""
     streams = alike(4)
     lines: dict[str, list[tuple[float, float]]] = {}
     for name, buckets in (("NLJ", 1), ("HASH2", 2), ("HASH10", 10), ("HASH30", 30)):
         lines[name] = []
         for tau in _TAUS:
-            tell(f"Fig 4(a): {name}, tau {tau}")
+            report(f"Fig 4(a): {name}, tau {tau}")
             setting = Setting(first((1, 2, 3, 4), 4), (buckets,) * 4, tau)
             lines[name].append((tau, round(measure(streams, setting, rows, repeats).rate)))
     return Figure("paper4-fig4a", "Fig 4(a): re-execution interval and hash sizes", "tau", "tuples/s", lines)
 
 
-def figure_4b(rows: int, repeats: int, tell: Tell) -> Figure:
-    """The highest rate by how many buckets the three slow streams have of those there are; tau is 5."""
+def figure_4b(rows: int, repeats: int, report: Report) -> Figure:
+    """The highest rate by the number of buckets that the three slow streams have; tau is 5."""
     streams = alike(4, fast=50)
     lines: dict[str, list[tuple[float, float]]] = {"equal": [], "1 to slow": [], "5 to slow": [], "10 to slow": []}
     order = plans(streams, 5)[0]
@@ -141,7 +139,7 @@ def figure_4b(rows: int, repeats: int, tell: Tell) -> Figure:
             fast = 4 * mean - 3 * slow
             if fast < slow:
                 continue
-            tell(f"Fig 4(b): {name}, {mean} buckets on average")
+            report(f"Fig 4(b): {name}, {mean} buckets on average")
             setting = Setting(first(order, 4), (slow, slow, slow, fast), 5)
             line.append((mean, round(measure(streams, setting, rows, repeats).rate)))
     return Figure("paper4-fig4b", "Fig 4(b): buckets to slow and fast streams", "buckets per window", "tuples/s", lines)

@@ -1,4 +1,4 @@
-"""How fast the multi-way join is by itself: one operator, rows in, results counted (paper 4, 6.1)."""
+"""Throughput of the multi-way join operator alone, with results counted (paper 4, 6.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SLICE = 1 << 14
 
 @dataclass(frozen=True)
 class Speed:
-    """Rows a second that an operator took, results and rows looked at per row."""
+    """The rows per second of an operator, and its results and probes per row."""
 
     rate: float
     results: float
@@ -31,7 +31,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Setting:
-    """A form of the join: orders per origin from 0, the sizes of its hash tables (1: none), tau in units of time."""
+    """A form of the join: orders per origin from 0, the buckets of its hash tables (1: none), tau in units of time."""
 
     orders: Orders
     buckets: tuple[int, ...] | None
@@ -39,7 +39,7 @@ class Setting:
 
 
 def first(order: Sequence[int], count: int) -> Orders:
-    """The orders of a global order that has new rows first."""
+    """The orders per origin of a global order, with the origin first in each."""
     numbers = [number - 1 for number in order]
     return tuple((origin, *(j for j in numbers if j != origin)) for origin in range(count))
 
@@ -57,7 +57,7 @@ def plans(streams: Streams, tau: float | None, naive: bool = False) -> tuple[tup
 
 
 def measure(streams: Streams, setting: Setting, rows: int, repeats: int = 1) -> Speed:
-    """The speed of the fastest of some runs (what disturbs one only slows it), windows full before its clock starts."""
+    """The speed of the fastest run, measured once windows are full. Other load on the machine only slows a run."""
     runs = [_run(streams, setting, rows, seed) for seed in range(repeats)]
     return Speed(max(run.rate for run in runs), runs[0].results, runs[0].probes)
 

@@ -1,7 +1,6 @@
-"""The streams of paper 4's experiments: rows of streams in the ratio of their rates, keys uniform (6.1).
+"""The streams of paper 4's experiments: rows in the ratio of the streams' rates, with uniform keys (6.1).
 
-A unit of time has as many rows as all rates together, one a tick, so that a window of T units of a stream with rate r
-holds r T rows.
+A unit of time has one tick per row of all streams, so that a window of T units of a stream with rate r holds r T rows.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sash.state.changes import ChangeBatch
 
 @dataclass(frozen=True)
 class Streams:
-    """Rates and windows by stream, and how many keys each has."""
+    """The rates, windows and numbers of keys of the streams."""
 
     rates: tuple[int, ...]
     windows: tuple[int, ...]
@@ -35,11 +34,11 @@ class Streams:
 
     @property
     def figures(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """What the cost model takes."""
+        """The arguments of the cost model."""
         return self.rates, self.windows, self.distinct
 
     def batches(self, sizes: list[int], seed: int) -> Iterator[tuple[int, list[ChangeBatch]]]:
-        """Batches of so many rows, one list of rows per stream, each batch with the clock that it brings."""
+        """Generate batches of the given sizes: the clock after each batch, and its rows by stream."""
         random = np.random.default_rng(seed)
         share = np.array(self.rates) / self.unit
         begun = 0
@@ -56,7 +55,7 @@ class Streams:
 
     @property
     def filling(self) -> int:
-        """Rows until every window is full."""
+        """The number of rows until every window is full."""
         return max(self.lengths)
 
 

@@ -1,7 +1,7 @@
-"""What a batch writes to the checkpoint, by rows in the window: the group-by benchmark on Spark.
+"""The bytes that a batch writes to the checkpoint, by rows in the window: the group-by benchmark on Spark.
 
-Counted are the files with the state store's changes that commit with a batch. (RocksDB's own files are uploaded now and
-then, in the background, and are counted apart.)
+The files with the state store's changes, which commit with a batch, are counted. RocksDB's own files, which are uploaded
+in the background, are counted separately.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHANGES = ".changelog"
 
 
 def checkpoint_bytes(windows: Sequence[int] = WINDOWS, batch: int = BATCH) -> list[dict[str, Any]]:
-    """For every window, the bytes that batches of one size write once it is full."""
+    """Measure the bytes per batch for every window, once it is full."""
     with quiet_engine() as engine:
         return [_written(engine.spark, window, batch) for window in windows]
 
@@ -41,20 +41,20 @@ def _written(spark: SparkSession, window: int, batch: int) -> dict[str, Any]:
     case = next(case for case in CASES if case.name == "group-by")
     sales = Sales(window / WINDOW_SECONDS, items=max(1, window // case.rows_per_key))
     filling = ceil(window / batch)
-    with scratch() as place:
-        write_stream(place / "sales", sales, [batch] * (filling + _SETTLING + _BATCHES), seed=5)
+    with scratch() as home:
+        write_stream(home / "sales", sales, [batch] * (filling + _SETTLING + _BATCHES), seed=5)
         engine = Engine(spark)
-        engine.stream("sales", file_stream(spark, place / "sales"))
-        running = engine.sql(case.sql).start("noop", mode="changes", checkpoint=str(place / "checkpoint"))
+        engine.stream("sales", file_stream(spark, home / "sales"))
+        running = engine.sql(case.sql).start("noop", mode="changes", checkpoint=str(home / "checkpoint"))
         try:
             running.process_all()
             held = running.progress()["state_bytes"]
         finally:
             running.stop()
-        changes, others = sizes(place / "checkpoint" / "state")
+        changes, others = sizes(home / "checkpoint" / "state")
     steady = [changes[version] for version in sorted(changes)][-_BATCHES:]
     if not steady:
-        raise SashError("Spark wrote no changes of its state store: changelog checkpointing is off")
+        raise SashError("Spark wrote no changelog of its state store: enable changelog checkpointing")
     return {
         "window_rows": window,
         "batch_rows": batch,

@@ -1,4 +1,4 @@
-"""What paper 5's experiments are to show, each with the numbers that were measured, on the generated trace."""
+"""The claims of paper 5's experiments, each with the measured numbers on the generated trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SLACK = 1.05
 
 
 def claims(figures: dict[str, Any]) -> list[tuple[str, bool]]:
-    """Sentences, and whether they hold in these results."""
+    """The claims, and whether they hold in these results."""
     results = [result for result in figures["results"] if result["trace"] == "generated"]
     return [
         *_times(results),
@@ -24,7 +24,7 @@ def claims(figures: dict[str, Any]) -> list[tuple[str, bool]]:
 
 
 def _by_strategy(results: Sequence[dict[str, Any]], query: str) -> list[dict[str, dict[str, Any]]]:
-    """Of a query, for every window from the smallest on, the result of each strategy."""
+    """The results of a query by strategy, for every window from the smallest."""
     windows: dict[int, dict[str, dict[str, Any]]] = {}
     for result in results:
         if result["query"] == query:
@@ -48,7 +48,7 @@ def _times(results: Sequence[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
 
 
 def _slowest(windows: Sequence[dict[str, dict[str, Any]]]) -> tuple[float, int]:
-    """The largest ratio to the better of the other strategies, and the window where it is."""
+    """The largest ratio to the better of the other strategies, and its window."""
     ratios = [
         (
             row[UPA]["ms_per_1000"] / min(row[name]["ms_per_1000"] for name in row if name != UPA),
@@ -83,7 +83,7 @@ def _negation(results: Sequence[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
     if windows:
         share = windows[-1][UPA]["premature"]
         yield (
-            f"q3: {share:.0%} of the rows that end do so prematurely at the largest window (40 %)",
+            f"q3: {share:.0%} of the expirations are premature at the largest window (40 %)",
             0.35 <= share <= 0.45,
         )
         slowest, at = _slowest(windows)
@@ -102,7 +102,7 @@ def _choices(choices: Sequence[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
     for choice in choices:
         chosen = " or ".join(dict.fromkeys(choice["chosen"]))
         text = (
-            f"q5, {choice['trace']}, {choice['window_rows']:,} rows per window: the optimizer takes {chosen}, "
+            f"q5, {choice['trace']}, {choice['window_rows']:,} rows per window: the optimizer chooses {chosen}, "
             f"{choice['ratio']:.2f} times the time of the faster form (1.1)"
         )
         yield text, choice["good"]

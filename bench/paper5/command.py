@@ -1,4 +1,4 @@
-"""`sash bench paper5`: the queries over every trace and window, the optimizer's choices, and how they are shown."""
+"""`python -m bench paper5`: measures the queries over every trace and window, and the optimizer's choices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.paper5.checkpoint import checkpoint_bytes
 from bench.paper5.claims import claims
 from bench.paper5.ends import measure_ends
 from bench.paper5.measure import BATCH, LEAST, batch_of, chosen_form, measure, measure_forms
-from bench.paper5.queries import CASES, STRATEGIES, Case
+from bench.paper5.queries import CASES, STRATEGIES, PaperQuery
 from bench.paper5.state import group_by_state
 from bench.paper5.trace import Trace, generated, recorded
 from bench.report import Figures
@@ -24,13 +24,13 @@ from sash.errors import SashError
 
 DATA = Path("..") / "shared" / "data"
 SHARES = (200, 60, 20, 6, 2)
-"""Windows over a recorded trace are such parts of it, in rows on average."""
+"""The windows over a recorded trace, as fractions of its length."""
 LONGEST = 100_000
-"""A recorded trace is repeated till it has this many rows on a link, so that work is measured, not the start of it."""
+"""A recorded trace is repeated until a link has this many rows, so that the start-up does not dominate."""
 FORM_REPEATS = 3
-"""The forms of Query 5 run so often; the best run of each counts."""
+"""The runs of each form of Query 5; the best counts."""
 SIZES = (LEAST, BATCH, 50_000)
-"""Sizes of micro-batches, to see what they do to the comparison."""
+"""Sizes of micro-batches for the comparison by size."""
 
 
 def measure_all(
@@ -43,11 +43,11 @@ def measure_all(
     checkpoint: bool = True,
     seed: int = 5,
 ) -> Figures:
-    """Everything that the command measures."""
+    """Run all measurements of the command."""
     wanted = [case for case in CASES if names == "all" or case.name in names.split(",")]
     unknown = [] if names == "all" else [name for name in names.split(",") if name not in {case.name for case in CASES}]
     if unknown:
-        raise SashError(f"there is no query {unknown[0]!r}; there are {', '.join(case.name for case in CASES)}")
+        raise SashError(f"unknown query {unknown[0]!r}; use one of {', '.join(case.name for case in CASES)}")
     traces, missing = recorded(data)
     with Console(stderr=True).status("paper 5") as status:
         results, choices = [], []
@@ -68,13 +68,13 @@ def measure_all(
             for batch in SIZES
             if batch <= rows // 4
         ]
-        status.update("where the time goes")
+        status.update("breakdown of the time")
         parts = _parts(free, made, windows[-1])
         status.update("calendar or negative tuples above a negation")
         ends = measure_ends(max(windows) // 2, min(rows, 100_000))
         status.update("the state of the group-by benchmark")
         state = group_by_state(state_rows)
-        status.update("what the group-by benchmark writes to its checkpoint")
+        status.update("the checkpoint of the group-by benchmark")
         written = checkpoint_bytes() if checkpoint else []
     figures: Figures = {"rows": rows, "repeats": repeats, "results": results, "skipped": missing, "group_by": state}
     figures["ends"] = ends
@@ -88,12 +88,17 @@ def measure_all(
 
 
 def _over(
-    cases: Sequence[Case], trace: Trace, windows: Sequence[int], repeats: int, batch: int, tell: Callable[[str], None]
+    cases: Sequence[PaperQuery],
+    trace: Trace,
+    windows: Sequence[int],
+    repeats: int,
+    batch: int,
+    report: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     made = []
     for window in windows:
         for case in cases:
-            tell(f"{trace.name}: {case.title}, {window / 1e6:g} s")
+            report(f"{trace.name}: {case.title}, {window / 1e6:g} s")
             runs = [measure(case, trace, window, batch=batch) for _ in range(repeats)]
             for same in zip(*runs, strict=True):
                 times = [run["ms_per_1000"] for run in same]
@@ -101,8 +106,8 @@ def _over(
     return made
 
 
-def _parts(cases: Sequence[Case], trace: Trace, window: int) -> list[dict[str, Any]]:
-    """Of the queries without negation, where the time goes at the largest window."""
+def _parts(cases: Sequence[PaperQuery], trace: Trace, window: int) -> list[dict[str, Any]]:
+    """The breakdown of the time of queries without negation, at the largest window."""
     return [
         {"query": case.name, "window_rows": window, "us_per_row": breakdown(case, trace, 1_000 * window)}
         for case in cases
@@ -110,15 +115,15 @@ def _parts(cases: Sequence[Case], trace: Trace, window: int) -> list[dict[str, A
 
 
 def _choices(
-    cases: Sequence[Case], trace: Trace, windows: Sequence[int], batch: int, tell: Callable[[str], None]
+    cases: Sequence[PaperQuery], trace: Trace, windows: Sequence[int], batch: int, report: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """What the optimizer makes of Query 5, whichever form it is written in, beside what both forms take."""
+    """The form of Query 5 that the optimizer chooses for each written form, beside the times of both."""
     forms = [case for case in cases if case.fixed]
     if len(forms) < 2:
         return []
     made = []
     for window in windows:
-        tell(f"{trace.name}: the forms of Query 5, {window / 1e6:g} s")
+        report(f"{trace.name}: the forms of Query 5, {window / 1e6:g} s")
         chosen = [chosen_form(trace, window, case) for case in forms]
         times = measure_forms(forms, trace, window, FORM_REPEATS, batch)
         ratio = max(times[form] for form in chosen) / min(times.values())
@@ -156,7 +161,7 @@ def plots(figures: Figures) -> list[Figure]:
 
 
 def table(figures: Figures) -> Group:
-    """The figures for people."""
+    """The results as tables."""
     shown = Table(title="Paper 5: time per 1,000 tuples (ms) and state (bytes)")
     for column in ("trace", "query", "rows per window", *STRATEGIES, *(f"{name}, bytes" for name in STRATEGIES)):
         shown.add_column(column, justify="left" if column in ("trace", "query") else "right")
@@ -164,18 +169,18 @@ def table(figures: Figures) -> Group:
         times = [f"{row['times'][name]:.3f}" for name in STRATEGIES]
         sizes = [f"{row['bytes'][name]:,}" for name in STRATEGIES]
         shown.add_row(row["trace"], row["query"], f"{row['window_rows']:,}", *times, *sizes)
-    told = Table(title="What was to be shown")
-    told.add_column("claim")
-    told.add_column("held")
+    claims_table = Table(title="Claims")
+    claims_table.add_column("claim")
+    claims_table.add_column("held")
     for claim in figures["claims"]:
-        told.add_row(claim["claim"], "yes" if claim["held"] else "no")
+        claims_table.add_row(claim["claim"], "yes" if claim["held"] else "no")
     ends = Table(title="Above a negation: ms per 1,000 rows")
-    for column in ("negation", "premature", *figures["ends"][0]["ms_per_1000"], "in the end"):
-        ends.add_column(column, justify="left" if column in ("negation", "in the end") else "right")
+    for column in ("negation", "premature", *figures["ends"][0]["ms_per_1000"], "final choice"):
+        ends.add_column(column, justify="left" if column in ("negation", "final choice") else "right")
     for result in figures["ends"]:
         times = [f"{ms:.3f}" for ms in result["ms_per_1000"].values()]
         ends.add_row(result["negation"], f"{result['premature']:.0%}", *times, result["in_force"])
-    return Group(shown, ends, told)
+    return Group(shown, ends, claims_table)
 
 
 def rows_of(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""Calendar or negative tuples above a negation: both ways kept throughout, and the one that is chosen (paper 5, 5.3.2).
+"""Calendar or negative tuples above a negation: each of the two fixed, and the adaptive choice (paper 5, 5.3.2).
 
-A join above an anti join or an EXCEPT ALL (which the optimizer is kept from putting above it), whose right side matches few
-rows or many: the more it matches, the more rows end prematurely.
+The queries join above an anti join or an EXCEPT ALL; the optimizer may not pull the negation up. The more rows the right
+side of the negation matches, the more rows expire prematurely.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEGATIONS = {
     ),
 }
 MATCHES = {"anti join": (0.0, 0.02, 0.1, 0.5), "EXCEPT ALL": (0.0, 0.1, 0.5, 2.0)}
-"""Rows of the right side for each of the left: to an anti join one takes all rows of its source, to EXCEPT ALL one."""
+"""Rows of the right side per row of the left. In an anti join one removes all rows of its source, in EXCEPT ALL one."""
 
 PARTITIONS = 1024
 _SCHEMA = parse_schema("ts BIGINT, src BIGINT, dst BIGINT")
@@ -49,7 +49,7 @@ Rows = dict[str, ChangeBatch]
 
 
 def measure_ends(window: int, rows: int, matches: Mapping[str, Sequence[float]] = MATCHES) -> list[dict[str, Any]]:
-    """Windows of so many rows, then so many rows more, measured: milliseconds per 1,000 rows both ways and by choice."""
+    """Fill windows of `window` rows, then measure `rows` more: milliseconds per 1,000 rows for each variant."""
     catalog = Catalog({name: StreamEntry(name, _SCHEMA, "ts") for name in ("link1", "link2", "link3")})
     measured = []
     for name, shares in matches.items():
@@ -93,7 +93,7 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict
 
 
 def _kept(plan: PhysicalPlan, share: float) -> PhysicalPlan:
-    """The plan with every negation's ends told one way throughout: as for this share of premature ones."""
+    """The plan with the choice of every negation fixed to that for this share of premature expirations."""
 
     def fix(_old: Operation, node: Operation) -> Physical:
         match node:
@@ -106,7 +106,7 @@ def _kept(plan: PhysicalPlan, share: float) -> PhysicalPlan:
 
 
 def _batches(window: int, rows: int, matches: float) -> Iterator[tuple[Rows, int]]:
-    """A row of link1 per millisecond, fewer of the others, and the clock after each batch."""
+    """Generate batches and their clocks: a row of link1 per millisecond, and rows of the other links."""
     random = np.random.default_rng(5)
     sources = max(1, window // _ROWS_PER_SOURCE)
     for start in range(0, window + rows, _BATCH):

@@ -1,4 +1,4 @@
-"""Measures a query under several strategies side by side: the same micro-batches, in turn, in one process."""
+"""Measures a query under several strategies side by side: on the same micro-batches, by turns, in one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.paper5.queries import CHOICES, STRATEGIES, Case
+from bench.paper5.queries import CHOICES, STRATEGIES, PaperQuery
 from bench.paper5.trace import Trace
 from sash.plan.nodes import Except, Join, walk
 from sash.plan.options import Options, check_strategy
@@ -22,21 +22,21 @@ from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 
 BATCH, LEAST = 20_000, 5_000
-"""Rows per link of a micro-batch: a second's, at the rate of the throughput benchmark; not more than a window has, but so
-many at least."""
+"""The rows per link of a micro-batch (a second's, at the rate of the throughput benchmark), and the least for small
+windows."""
 _AWARE = Options("update-pattern-aware")
 _GROUP = 4
-"""Batches of a turn. Their times are added up before the median is taken, so that what happens now and then counts; and a
-run has the processor's caches to itself for so long, as it would have alone."""
+"""Batches per turn. Their times are added before the median is taken, so that occasional work counts, and a run has the
+processor's caches to itself during a turn."""
 
 
 def batch_of(window_rows: int) -> int:
-    """The rows per link of the micro-batches that a window of so many rows is measured with."""
+    """The rows per link of the micro-batches for a window of this many rows."""
     return max(LEAST, min(BATCH, window_rows))
 
 
-class Timed:
-    """A run, with the times of its batches after the window has filled, and its output, positive and negative."""
+class TimedRun:
+    """A run with the times of its measured batches, and the counts of its output."""
 
     def __init__(self, planned: Planned) -> None:
         self.planned = planned
@@ -44,13 +44,13 @@ class Timed:
         self.times: list[float] = []
         self.rows: list[int] = []
         self.given = 0
-        self.taken_back: list[Ints] = []
+        self.retractions: list[Ints] = []
         self.answer = 0
         self.bytes: list[int] = []
         self.measuring = False
 
     def advance(self, rows: dict[str, ChangeBatch], clocks: dict[str, int], *, measured: bool) -> None:
-        """One batch."""
+        """Run one batch."""
         self.measuring = measured
         before = time.process_time()
         changes = self.run.advance(rows, clocks)
@@ -61,7 +61,7 @@ class Timed:
             self.times.append(taken)
             self.rows.append(sum(len(batch) for batch in rows.values()))
             self.given += len(changes)
-            self.taken_back.append(changes.ts[negative])
+            self.retractions.append(changes.ts[negative])
             self.bytes.append(sum(self.run.stage_bytes.values()))
 
     @property
@@ -75,24 +75,24 @@ class Timed:
 
 
 def measure(
-    case: Case, trace: Trace, window: int, strategies: Sequence[str] = STRATEGIES, batch: int = BATCH
+    case: PaperQuery, trace: Trace, window: int, strategies: Sequence[str] = STRATEGIES, batch: int = BATCH
 ) -> list[dict[str, Any]]:
-    """The query over windows of so many microseconds, under each strategy: times, bytes, rows."""
+    """Measure the query over windows of this many microseconds, under each strategy: times, bytes, rows."""
     protocol = trace.unselective if case.unselective else trace.selective
     only = trace.only(case.links)
     disable = CHOICES if case.fixed else frozenset()
     catalog = trace.catalog
     text = case.text(window, protocol)
     runs = {
-        name: Timed(plan_query(text, catalog, disable=disable, shards=1, options=Options(check_strategy(name))))
+        name: TimedRun(plan_query(text, catalog, disable=disable, shards=1, options=Options(check_strategy(name))))
         for name in strategies
     }
     side_by_side(list(runs.values()), only, window, batch)
     return [_figures(name, run, case, only, window) for name, run in runs.items()]
 
 
-def side_by_side(runs: Sequence[Timed], trace: Trace, window: int, batch: int) -> None:
-    """Give every batch to each of the runs, which take turns of some batches, another one first every time."""
+def side_by_side(runs: Sequence[TimedRun], trace: Trace, window: int, batch: int) -> None:
+    """Give every batch to each run. Runs take turns of some batches, with another run first in every turn."""
     begun = int(min(rows.ts[0] for rows in trace.links.values() if len(rows))) + window
     gc.collect()
     gc.disable()
@@ -111,13 +111,13 @@ def side_by_side(runs: Sequence[Timed], trace: Trace, window: int, batch: int) -
 
 
 def measure_forms(
-    forms: Sequence[Case], trace: Trace, window: int, repeats: int, batch: int = BATCH
+    forms: Sequence[PaperQuery], trace: Trace, window: int, repeats: int, batch: int = BATCH
 ) -> dict[str, float]:
-    """Forms of a query beside one another, update-pattern-aware: milliseconds per 1,000 rows, of each the best run."""
+    """Measure forms of a query side by side, update-pattern-aware: milliseconds per 1,000 rows of each one's best run."""
     times: dict[str, float] = {}
     for _ in range(repeats):
         runs = {
-            form.name: Timed(
+            form.name: TimedRun(
                 plan_query(form.text(window, trace.selective), trace.catalog, disable=CHOICES, shards=1, options=_AWARE)
             )
             for form in forms
@@ -127,7 +127,7 @@ def measure_forms(
     return {name: round(taken, 4) for name, taken in times.items()}
 
 
-def _figures(strategy: str, run: Timed, case: Case, trace: Trace, window: int) -> dict[str, Any]:
+def _figures(strategy: str, run: TimedRun, case: PaperQuery, trace: Trace, window: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "query": case.name,
         "trace": trace.name,
@@ -144,18 +144,18 @@ def _figures(strategy: str, run: Timed, case: Case, trace: Trace, window: int) -
         "operator_rows": run.run.operator_rows,
     }
     if case.name == "q3":
-        result["premature"] = round(premature(run.taken_back, trace.links["link1"].ts, window), 4)
+        result["premature"] = round(premature(run.retractions, trace.links["link1"].ts, window), 4)
     return result
 
 
-def premature(taken_back: Sequence[Ints], left: Ints, window: int) -> float:
-    """The share of rows that are taken back at an instant at which no row of the left input expires."""
-    times = np.concatenate(taken_back)
+def premature(retractions: Sequence[Ints], left: Ints, window: int) -> float:
+    """The share of retractions at an instant at which no row of the left input expires."""
+    times = np.concatenate(retractions)
     return float((~np.isin(times - window, left)).mean()) if len(times) else 0.0
 
 
-def chosen_form(trace: Trace, window: int, written: Case) -> str:
-    """Which form of Query 5 the optimizer takes, given what the trace tells: `q5-above` or `q5-below`."""
+def chosen_form(trace: Trace, window: int, written: PaperQuery) -> str:
+    """The form of Query 5 that the optimizer chooses by the trace's statistics: `q5-above` or `q5-below`."""
     planned = plan_query(written.text(window, trace.selective), trace.catalog)
     top = next(node for node in walk(planned.optimized) if isinstance(node, Join | Except))
     return "q5-above" if isinstance(top, Except) else "q5-below"

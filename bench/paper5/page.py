@@ -1,4 +1,4 @@
-"""Writes docs/experiments/paper5.md from results, so that every number on the page is from a run."""
+"""Writes docs/experiments/paper5.md from the results of a run."""
 
 from __future__ import annotations
 
@@ -11,57 +11,55 @@ from bench.paper5.claims import UPA
 from bench.paper5.command import LONGEST
 from bench.paper5.ends import NEGATIONS, PARTITIONS
 from bench.paper5.measure import BATCH, LEAST
-from bench.paper5.queries import CASES, STRATEGIES, Case
+from bench.paper5.queries import CASES, STRATEGIES, PaperQuery
 from bench.paper5.trace import DESTINATIONS, FTP, SOURCES, TELNET
 
 PAGE = Path("docs") / "experiments" / "paper5.md"
 
-INTRODUCTION = f"""# Paper 5: execution that knows update patterns
+INTRODUCTION = f"""# Paper 5: update-pattern-aware execution
 
 Golab and Özsu, *Update-pattern-aware modeling and processing of continuous queries* (2005), section 6.
-`sash bench paper5 --save` measures everything here and writes this page.
+`python -m bench paper5 --save` measures everything here and writes this page.
 
 Each query runs under `negative-tuple`, `direct` and `update-pattern-aware` in one process and one shard, on the same
-micro-batches of {BATCH:,} rows per link (of a window's rows where it has fewer, but {LEAST:,} at least), the three taking
-turns of four batches. Times are processor time per 1,000 rows of input once the windows are full: {{rows:,}} rows per link on the generated trace, median of {{repeats}} runs (recorded
-traces: one run). Bytes are those of the arrays that the operators keep, as they are allocated (by doubling). All changes
-of the answer are computed, ends included.
+micro-batches of {BATCH:,} rows per link (a window's rows if it has fewer, but at least {LEAST:,}). The three take turns of
+four batches. Times are processor time per 1,000 rows of input once the windows are full, over {{rows:,}} rows per link of
+the generated trace, as the median of {{repeats}} runs (recorded traces: one run). Bytes are those of the operators' arrays
+as allocated (by doubling). All changes of the answer are computed, including expirations.
 
 The generated trace has one row per link and millisecond, {SOURCES:,} sources, {DESTINATIONS} destinations of each on a
 link, {FTP:.0%} ftp and {TELNET:.0%} telnet; ftp's and telnet's sources on two links overlap in a tenth. The recorded
-traces are split into three links by destination; where a trace has no ftp or telnet, two other protocols (or ports)
-stand for the selective and the unselective one. They are short: each is repeated till a link has {{longest:,}} rows, so that
-the operators' work is measured and not what it takes to call them.
+traces are split into three links by destination. If a trace has no ftp or telnet, two other protocols (or ports) are the
+selective and the unselective one. The recorded traces are short, so each is repeated until a link has {{longest:,}} rows;
+otherwise the overhead of calling the operators would dominate.
 
-All three strategies have the same operators, compiled loops and buffers that are made well: `direct` keeps its rows in a
-calendar, partitioned by the planner, where the paper's scans a list, `negative-tuple` finds the row that ends by its hash.
+All three strategies use the same operators, compiled loops and efficient buffers. `direct` keeps its rows in a calendar
+partitioned by the planner, whereas the paper's scans a list; `negative-tuple` finds the expiring row by its hash.
 """
 
-READING = """## Where it differs from the paper, and why
+READING = """## Differences from the paper, and their reasons
 
-- **Query 1.** In the paper `direct` scans its whole result to find what expires, and so loses more the larger the result
-  is (Figures 9 and 10). Here its result and its windows are in calendars, which look only at what expires. What is left
-  to update-pattern awareness: windows are in FIFO rings, which neither link nor sort, and since the join's ends are
-  known from its inputs, its results are not kept at all: when a row ends, the join probes once more and takes back what
-  it gave. With few results, filtering and storing the input is most of the work, and that is the same for all (the table
-  of where the time goes says how much: selections, and what is done around operators); `negative-tuple` does all of it
-  twice, selections included.
-- **Query 2.** delta-star keeps one entry per value and looks at a value again only when the expiry that it waits for
-  is over; `direct` and `negative-tuple` process the end of every input row. The gain grows with the rows per value.
-  Hashing each row and looking up its value, which all three must, and what is done around operators are most of what is
-  left, and bound the ratio.
-- **Query 3.** In the paper a premature end scans a list, so that negative tuples win on large windows. Here the results
-  of a negation are kept as counts by value in every strategy: a premature end costs what any other does, nothing need
-  be chosen, and expirations by the clock stay cheaper than a row for each. Where a join keeps the results of a negation
-  row by row, there is a choice, as in the paper: see above.
-- **Query 4** is Query 2 twice, and a join of few rows. delta-star tells the join of values that come and go, and not of
-  the rows that stand for them.
-- **Query 5.** Which form is faster turns with the window: the join's results grow with the square of the rows, so that
-  negation above the join is for small windows and selective joins, as the paper says. Rates and numbers of distinct values
-  do not tell it on recorded traces, where a few hosts and ports have most of the rows and a join gives up to a hundred times
-  what even values would: the optimizer counts with the values that are frequent, and with what an insertion, an end that
-  is said and a probe were seen to take. Below the join, the negation's rows carry their ends or have them said, as it pays
-  (see above).
+- **Query 1.** In the paper `direct` scans its whole result for expired rows, so that its loss grows with the result
+  (Figures 9 and 10). Here its result and its windows are in calendars, which visit only the expired rows. The remaining
+  gain of update-pattern awareness is that windows are FIFO rings, which need no links and no sorting, and that the join
+  stores no results: their expiration times follow from the inputs, so when a row expires, the join probes once more and
+  retracts its results. With few results, most of the work is filtering and storing the input, which is the same for all
+  strategies (see the breakdown of the time); `negative-tuple` does all of it twice, selections included.
+- **Query 2.** delta-star keeps one entry per value and visits a value again only when its current row has expired;
+  `direct` and `negative-tuple` process the expiration of every input row. The gain grows with the rows per value. It is
+  bounded by the work that all three share: hashing each row, looking up its value, and the overhead around operators.
+- **Query 3.** In the paper a premature expiration scans a list, so that negative tuples win on large windows. Here every
+  strategy keeps the results of a negation as counts by value. A premature expiration costs the same as any other, no
+  choice is needed, and expiration by the clock is cheaper than a retraction for each row. If a join keeps the results of a
+  negation row by row, there is a choice, as in the paper: see above.
+- **Query 4** is Query 2 twice, and a join of few rows. delta-star sends the join changes of values, not of the rows that
+  represent them.
+- **Query 5.** The faster form depends on the window: the join's results grow with the square of the rows, so that negation
+  above the join suits small windows and selective joins, as in the paper. Rates and numbers of distinct values do not
+  predict this on recorded traces, where a few hosts and ports have most of the rows and a join gives up to a hundred times
+  the results of uniform values. So the optimizer uses frequent values, and measured costs of an insertion, a retraction
+  and a probe. Below the join, the negation's rows carry expiration times or are retracted, by the adaptive choice (see
+  above).
 """
 
 
@@ -98,16 +96,14 @@ def write(results: dict[str, Any], page: Path = PAGE) -> Path:
     if results["checkpoint"]:
         parts.append(_checkpoint(results["checkpoint"]))
     held = "\n".join(f"| {claim['claim']} | {'yes' if claim['held'] else 'no'} |" for claim in results["claims"])
-    parts += [
-        f"## What was to be shown\n\nIn parentheses, what was asked for.\n\n| claim | held |\n|---|---|\n{held}\n"
-    ]
+    parts += [f"## Claims\n\nThe target is in parentheses.\n\n| claim | held |\n|---|---|\n{held}\n"]
     parts.append(READING)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(parts), encoding="utf-8")
     return page
 
 
-def _query(case: Case, results: Sequence[dict[str, Any]]) -> str:
+def _query(case: PaperQuery, results: Sequence[dict[str, Any]]) -> str:
     lines = [f"## {case.title} ({case.figure})\n", f"![{case.title}](figures/paper5-{case.name}-time.svg)\n"]
     lines.append(_times(results))
     if "DISTINCT" in case.sql:
@@ -121,7 +117,7 @@ def _query(case: Case, results: Sequence[dict[str, Any]]) -> str:
         sentence += f"; the paper reports about {case.gain[0]:g} and {case.gain[1]:g} times, or more"
     premature = last[UPA].get("premature")
     if premature is not None:
-        sentence += f"; {premature:.0%} of the rows that end do so prematurely"
+        sentence += f"; {premature:.0%} of the expirations are premature"
     return "\n".join([*lines, sentence + ".\n"])
 
 
@@ -147,9 +143,9 @@ def _times(results: Sequence[dict[str, Any]], *, every: bool = False) -> str:
 def _ends(results: Sequence[dict[str, Any]]) -> str:
     ways = ("calendar", "negative tuples", "chosen")
     text = (
-        "The join learns of the negation's ends by calendar, by negative tuples, or by what is chosen while it runs, by the "
-        f"share of rows that end prematurely. Calendars have {PARTITIONS:,} partitions here. Times are per 1,000 rows of "
-        "link1; rows are those that the join is handed.\n"
+        "The join expires the negation's rows by calendar, by negative tuples, or by the way that is chosen at run time "
+        f"from the share of premature expirations. Calendars have {PARTITIONS:,} partitions here. Times are per 1,000 rows "
+        "of link1; rows are those that the join takes in.\n"
     )
     times, rows = ([f"{way}, {unit}" for way in ways] for unit in ("ms", "rows"))
     lines = [
@@ -157,7 +153,7 @@ def _ends(results: Sequence[dict[str, Any]]) -> str:
         *(f"- {name}: `{sql.format(w='w', m='m')}`" for name, sql in NEGATIONS.items()),
         "",
         text,
-        f"| {' | '.join(('negation', 'premature', *times, *rows, 'in the end'))} |",
+        f"| {' | '.join(('negation', 'premature', *times, *rows, 'final choice'))} |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
@@ -171,12 +167,12 @@ def _ends(results: Sequence[dict[str, Any]]) -> str:
 
 def _choices(choices: Sequence[dict[str, Any]]) -> str:
     lines = [
-        "## Query 5: what the optimizer takes\n",
+        "## Query 5: the optimizer's choice\n",
         (
-            "The streams' rates, distinct counts and frequent values are those that a look at the trace finds; both forms run\n"
-            "update-pattern-aware, side by side, and of three runs the best counts.\n"
+            "The streams' rates, distinct counts and frequent values are computed from the trace. Both forms run\n"
+            "update-pattern-aware, side by side, and the best of three runs counts.\n"
         ),
-        "| trace | rows per window | taken | below, ms | above, ms | to the faster |",
+        "| trace | rows per window | chosen | below, ms | above, ms | ratio to the faster |",
         "|---|---|---|---|---|---|",
     ]
     for choice in choices:
@@ -190,13 +186,13 @@ def _choices(choices: Sequence[dict[str, Any]]) -> str:
 
 
 def _sizes(sizes: Sequence[dict[str, Any]]) -> str:
-    """The table of what the size of micro-batches does to the comparison."""
+    """The comparison by the size of micro-batches."""
     window = sizes[0]["results"][0]["window_rows"]
     lines = [
         "## By the size of micro-batches\n",
         (
-            f"Queries without negation at {window:,} rows per window: milliseconds per 1,000 rows, and how many times as fast as\n"
-            f"`direct` is `{UPA}`. What it takes to call operators is shared by more rows the larger batches are.\n"
+            f"Queries without negation at {window:,} rows per window: milliseconds per 1,000 rows, and the speed-up of\n"
+            f"`{UPA}` over `direct`. In larger batches more rows share the overhead of calling operators.\n"
         ),
         "| query | rows per batch | " + " | ".join(STRATEGIES) + " | times direct |",
         "|---|---|" + "---|" * (len(STRATEGIES) + 1),
@@ -212,15 +208,15 @@ def _sizes(sizes: Sequence[dict[str, Any]]) -> str:
 
 
 def _breakdown(parts: Sequence[dict[str, Any]]) -> str:
-    """The table of what each part takes, by query and strategy."""
+    """The time of each part, by query and strategy."""
     names = list(dict.fromkeys(name for one in parts for taken in one["us_per_row"].values() for name in taken))
     names.sort(key=lambda name: (name == REST, name != LEGS, name))
     lines = [
-        "## Where the time goes\n",
+        "## Breakdown of the time\n",
         (
-            f"Queries without negation at {parts[0]['window_rows']:,} rows per window: microseconds per row of input, in a run of\n"
-            f"its own for each strategy. `{LEGS}` are the legs right above the links; `{REST}` is what a shard does about its\n"
-            "operators: it puts rows in order, gives them their lives, lets them wait for the clock.\n"
+            f"Queries without negation at {parts[0]['window_rows']:,} rows per window: microseconds per row of input, in a\n"
+            f"separate run for each strategy. `{LEGS}` are the legs directly above the links; `{REST}` is the work of a shard\n"
+            "around its operators: it sorts rows, assigns expiration times, and holds rows until the clock passes them.\n"
         ),
         "| query | strategy | " + " | ".join(names) + " | in all |",
         "|---|---|" + "---|" * (len(names) + 1),
@@ -234,11 +230,11 @@ def _breakdown(parts: Sequence[dict[str, Any]]) -> str:
 
 def _checkpoint(written: Sequence[dict[str, Any]]) -> str:
     lines = [
-        "## What a batch writes to the checkpoint\n",
+        "## Bytes written to the checkpoint per batch\n",
         (
             f"The same query on Spark, in batches of {written[0]['batch_rows']:,} rows, once the window is full: bytes of the state\n"
-            "store's changes that commit with a batch, median, least and most of its last batches. What is written follows the\n"
-            "batch, since the log of its rows is all that is kept; operators' arrays are a cache.\n"
+            "store's changes that commit with a batch, as median, minimum and maximum of the last batches. They are\n"
+            "proportional to the batch, because only the log of its rows is stored; operators' arrays are a cache.\n"
         ),
         "| rows per window | bytes per batch | least | most | bytes per row of the batch | bytes of working state |",
         "|---|---|---|---|---|---|",

@@ -29,11 +29,11 @@ CHOICES = frozenset({"pull_up_negation", "push_down_negation"})
 
 
 @dataclass(frozen=True)
-class Case:
+class PaperQuery:
     """A query of the paper: its figure, its text, and whether its protocol is the unselective one.
 
-    `gain` is how many times as fast the paper finds UPA at the largest windows, against negative tuples and direct; `free`
-    says that it has no negation. With `fixed` its form is as written.
+    `gain` is the paper's speed-up of UPA at the largest windows over negative tuples and direct. `free` queries have no
+    negation. A `fixed` query is run in the form in which it is written.
     """
 
     name: str
@@ -47,19 +47,19 @@ class Case:
     fixed: bool = False
 
     def text(self, microseconds: int, protocol: str) -> str:
-        """The query over windows of that length."""
+        """The query over windows of this length."""
         return self.sql.format(w=f"RANGE {microseconds} MICROSECONDS", p=protocol)
 
 
 _TWO, _THREE = ("link1", "link2"), ("link1", "link2", "link3")
 
 CASES = (
-    Case("q1-ftp", "Fig 9", "Query 1: join, selective protocol", JOIN, _TWO, gain=(2, 2)),
-    Case("q1-telnet", "Fig 10", "Query 1: join, unselective protocol", JOIN, _TWO, unselective=True, gain=(10, 10)),
-    Case("q2-src", "Figs 11, 13", "Query 2: DISTINCT sources", "SELECT DISTINCT src FROM link1 [{w}]", ("link1",), gain=(10, 10)),
-    Case("q2-pairs", "Figs 12, 14", "Query 2: DISTINCT pairs", "SELECT DISTINCT src, dst FROM link1 [{w}]", ("link1",), gain=(2, 2)),
-    Case("q3", "Fig 15", "Query 3: negation", NEGATION, _TWO, free=False),
-    Case("q4", "Fig 16", "Query 4: join of DISTINCTs", DISTINCT_JOIN, _TWO, gain=(2, 2)),
-    Case("q5-below", "Fig 17", "Query 5: negation below the join", BELOW, _THREE, free=False, fixed=True),
-    Case("q5-above", "Fig 17", "Query 5: negation above the join", ABOVE, _THREE, free=False, fixed=True),
+    PaperQuery("q1-ftp", "Fig 9", "Query 1: join, selective protocol", JOIN, _TWO, gain=(2, 2)),
+    PaperQuery("q1-telnet", "Fig 10", "Query 1: join, unselective protocol", JOIN, _TWO, unselective=True, gain=(10, 10)),
+    PaperQuery("q2-src", "Figs 11, 13", "Query 2: DISTINCT sources", "SELECT DISTINCT src FROM link1 [{w}]", ("link1",), gain=(10, 10)),
+    PaperQuery("q2-pairs", "Figs 12, 14", "Query 2: DISTINCT pairs", "SELECT DISTINCT src, dst FROM link1 [{w}]", ("link1",), gain=(2, 2)),
+    PaperQuery("q3", "Fig 15", "Query 3: negation", NEGATION, _TWO, free=False),
+    PaperQuery("q4", "Fig 16", "Query 4: join of DISTINCTs", DISTINCT_JOIN, _TWO, gain=(2, 2)),
+    PaperQuery("q5-below", "Fig 17", "Query 5: negation below the join", BELOW, _THREE, free=False, fixed=True),
+    PaperQuery("q5-above", "Fig 17", "Query 5: negation above the join", ABOVE, _THREE, free=False, fixed=True),
 )  # fmt: skip

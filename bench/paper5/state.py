@@ -1,4 +1,4 @@
-"""What the 60 s group-by benchmark keeps in memory, in bytes per row of its window."""
+"""The state of the 60 s group-by benchmark, in bytes per row of its window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BATCH = 50_000
 
 
 def group_by_state(window_rows: int) -> dict[str, Any]:
-    """Run the group-by of `sash bench growth` over a window of so many rows until it has been full for half its length."""
+    """Run the group-by of `python -m bench growth` until its window has been full for half its length."""
     case = next(case for case in CASES if case.name == "group-by")
     sales = Sales(window_rows / WINDOW_SECONDS, items=max(1, window_rows // case.rows_per_key))
     planned = plan_query(case.sql, Catalog({"sales": StreamEntry("sales", parse_schema(SCHEMA), "ts")}))

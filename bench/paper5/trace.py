@@ -3,8 +3,8 @@
 The generated one has one row per link and millisecond, 2,000 sources and, on every link, ten destinations of each. Two
 protocols have sources of their own, of which two links share a tenth: ftp's results of a join on the source are about as
 many as its rows at the largest window, and telnet, with sqrt(10) times the rows, has ten times the results. Where ftp's
-sources are on one link, telnet's are on the other, so that every source is about as busy on both: of what EXCEPT ALL
-gives, about 40 % is taken back before it expires. Real traces are read from files and split into links by destination.
+sources are on one link, telnet's are on the other, so that every source is about as busy on both: about 40 % of the
+results of EXCEPT ALL are retracted before they expire. Real traces are read from files and split by destination.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SHARED = 0.05
 
 @dataclass(frozen=True)
 class Trace:
-    """Links by name, their rows as stamped changes in order of time; and the protocols that queries ask for."""
+    """Links by name, with their rows as stamped changes in order of time, and the protocols of the queries."""
 
     name: str
     links: Mapping[str, ChangeBatch]
@@ -49,7 +49,7 @@ class Trace:
 
     @cached_property
     def span(self) -> int:
-        """From the first row to the last, in microseconds."""
+        """The time from the first row to the last, in microseconds."""
         return self._last - self._first
 
     @property
@@ -62,19 +62,19 @@ class Trace:
 
     @property
     def rows(self) -> int:
-        """Rows of the busiest link."""
+        """The number of rows of the busiest link."""
         return max(len(rows) for rows in self.links.values())
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The links as streams, with what a look at the whole trace tells of them."""
+        """The links as streams, with the statistics of the whole trace."""
         entries = {}
         for name, rows in self.links.items():
             entries[name] = StreamEntry(name, SCHEMA, "ts", seen(SCHEMA, rows.columns, max(self.span, 1), "ts"))
         return Catalog(entries)
 
     def batches(self, size: int) -> Iterator[tuple[dict[str, ChangeBatch], dict[str, int]]]:
-        """Micro-batches of so many rows of the busiest link, and the clocks that they bring."""
+        """Split the trace into micro-batches of `size` rows of the busiest link, each with its clocks."""
         busiest = max(self.links.values(), key=len)
         cuts = [int(busiest.ts[end - 1]) + 1 for end in range(size, len(busiest) + 1, size)]
         begun = dict.fromkeys(self.links, 0)
@@ -90,7 +90,7 @@ class Trace:
         return Trace(self.name, {name: self.links[name] for name in links}, self.selective, self.unselective)
 
     def repeated(self, rows: int) -> Trace:
-        """The trace over and over, till its busiest link has so many rows; each turn begins where the last one ended."""
+        """Repeat the trace until its busiest link has this many rows."""
         turns, period = -(-rows // self.rows), self.span + max(1, self.span // self.rows)
         links = {}
         for name, link in self.links.items():
@@ -101,7 +101,7 @@ class Trace:
 
 
 def generated(rows: int, seed: int = 5) -> Trace:
-    """A trace with so many rows on each of its three links."""
+    """Generate a trace with this many rows on each of its three links."""
     random = np.random.default_rng(seed)
     return Trace("generated", {name: _link(random, number, rows) for number, name in enumerate(LINKS)}, "ftp", "telnet")
 
@@ -127,7 +127,7 @@ def _rows(ts: Ints, src: pa.Array, dst: pa.Array, protocol: pa.Array) -> ChangeB
 
 
 def recorded(folder: Path) -> tuple[list[Trace], list[str]]:
-    """The traces that are in the folder, and why others are not among them."""
+    """Read the traces in the folder; returns them, and the reason for each missing one."""
     found, missing = [], []
     for name, read in (
         ("lbl_pkt4_connections.csv", _connections),
@@ -148,18 +148,18 @@ def _connections(path: Path) -> Trace:
 
 
 def _packets(path: Path) -> Trace:
-    """The protocol of a UDP packet is told by its port: 53 is the domain service, 123 the time's."""
+    """UDP packets, whose protocol is their port: 53 is DNS, 123 is NTP."""
     table = parquet.read_table(path)
     port = table["dport"].cast(pa.string())
     return _split(path.stem, table["ts"], table["src"], table["dst"], port, "123", "53")
 
 
 def _server(path: Path) -> Trace:
-    """Nearly all connections go to one server: what they go to is its address and port."""
+    """Connections to a server: nearly all have one address, so the destination is address and port."""
     table = parquet.read_table(path)
     port = table["dport"].cast(pa.string())
-    place = pc.binary_join_element_wise(table["dst"], port, ":")
-    return _split(path.stem, table["ts"], table["src"], place, port, "80", "22")
+    destination = pc.binary_join_element_wise(table["dst"], port, ":")
+    return _split(path.stem, table["ts"], table["src"], destination, port, "80", "22")
 
 
 def _split(
@@ -171,7 +171,7 @@ def _split(
     selective: str,
     unselective: str,
 ) -> Trace:
-    """Three links by destination: of the destinations, those that are met first, fourth, seventh ... are on the first."""
+    """Split rows into three links by destination: the first, fourth, seventh ... destination are on the first link."""
     ts = np.round(seconds.to_numpy() * 1e6).astype(np.int64)
     ts -= ts[0] - 1
     sources, destinations = (np.asarray(_codes(column)) for column in (src, dst))
@@ -186,6 +186,6 @@ def _split(
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:
-    """Small numbers for values, in order of first appearance."""
+    """Number the values in order of first appearance."""
     codes: Ints = column.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
     from sash.spark.listener import BatchListener
-    from sash.spark.plan import Source
     from sash.spark.progress import ProgressTracker
-    from sash.spark.reread import Table
+    from sash.spark.sources.inputs import StreamSource
+    from sash.spark.sources.refresh import RefreshedTable
     from sash.spark.window_store import Keeping
     from sash.window_store.periodic import Periodic
     from sash.window_store.queries import Asked, WindowQueries
@@ -63,10 +63,10 @@ class Engine:
         self.checkpoint = checkpoint
         self.options = Options(strategy, partitions=partitions).for_engine()
         self._catalog = Catalog(spark_type=self._spark_type)
-        self._streams: dict[str, Source] = {}
+        self._streams: dict[str, StreamSource] = {}
         self._relations: dict[str, DataFrame] = {}
-        self._updates: dict[str, Source] = {}
-        self._tables: dict[str, Table] = {}
+        self._updates: dict[str, StreamSource] = {}
+        self._tables: dict[str, RefreshedTable] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
         self._keeping: list[Keeping] = []
@@ -105,8 +105,8 @@ class Engine:
         `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
         the answer.
         """
-        from sash.spark.plan import Source
-        from sash.spark.relations import drops
+        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.relations import drops_bad_rows
         from sash.spark.types import read_schema
 
         self._claim(name)
@@ -114,13 +114,13 @@ class Engine:
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
-        dropping = drops(bad_rows)
+        dropping = drops_bad_rows(bad_rows)
         schema, refused = read_schema(df)
         columns = tuple(field.name for field in schema)
         known = declared(name, columns, rate=rate, distinct=distinct, statistics=statistics)
         entry = replace(stream_entry(name, schema, time), statistics=known)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-        source = Source(df, microseconds(slack, "slack"), beat, dropping)
+        source = StreamSource(df, microseconds(slack, "slack"), beat, dropping)
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
         self._catalog.streams[name.lower()] = entry
@@ -160,9 +160,9 @@ class Engine:
         `rows`, `distinct` (the number of values of a column, by name) and observed `statistics` are estimates for the
         optimizer.
         """
-        from sash.spark.plan import Source
-        from sash.spark.relations import read_relation
-        from sash.spark.reread import Table
+        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.refresh import RefreshedTable
+        from sash.spark.sources.relations import read_relation
 
         def known(schema: Schema) -> Statistics:
             columns = tuple(field.name for field in schema)
@@ -172,9 +172,9 @@ class Engine:
         found = read_relation(name, df, key, retroactive, changes, time, heartbeat, refresh, bad_rows, known)
         self._refused[name.lower()] = found.refused
         match found.source:
-            case Source():
+            case StreamSource():
                 self._updates[name.lower()] = found.source
-            case Table():
+            case RefreshedTable():
                 self._tables[name.lower()] = found.source
             case frame:
                 self._relations[name.lower()] = frame
@@ -221,7 +221,7 @@ class Engine:
         `buckets` is the total number of hash buckets of a multi-way join's windows; by default there is
         a list for every key.
         """
-        from sash.spark.plan import Inputs
+        from sash.spark.sources.inputs import QueryInputs
 
         options = Options(
             strategy or self.options.strategy,
@@ -236,7 +236,7 @@ class Engine:
         except UnknownNameError as problem:
             self._explain_refused(text, problem)
             raise
-        inputs = Inputs({**self._streams, **self._updates}, dict(self._relations), reread=dict(self._tables))
+        inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
         return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register)
 
     @property

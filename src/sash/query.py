@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sash.running import RunningQuery
-    from sash.spark.plan import Inputs
     from sash.spark.progress import ProgressTracker
-    from sash.spark.reread import Reread
     from sash.spark.sinks import OutputSpec, WriteBatch
+    from sash.spark.sources.inputs import QueryInputs
+    from sash.spark.sources.refresh import TableRefresh
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Query:
 
     planned: Planned
     spark: SparkSession
-    inputs: Inputs
+    inputs: QueryInputs
     shards: int
     checkpoint: str | None = None
     on_start: Callable[[RunningQuery, ProgressTracker], None] | None = None
@@ -76,7 +76,7 @@ class Query:
         from sash.spark.session import apply_settings
 
         for name in self.planned.changing:
-            if name.lower() in self.inputs.reread:
+            if name.lower() in self.inputs.refreshed:
                 raise CatalogError(f"relation {name} has a refresh interval: start the query with start()")
         apply_settings(self.spark, self._width)
         return self._changes(check_word("output mode", mode, MODES), key, self.inputs)
@@ -107,11 +107,11 @@ class Query:
         from sash.running import RunningQuery
         from sash.spark.counts import operator_names
         from sash.spark.fingerprint import check_fingerprint
-        from sash.spark.observation import Observation, observing
         from sash.spark.progress import ProgressTracker
         from sash.spark.session import query_settings
         from sash.spark.sinks import SINKS
         from sash.spark.sinks.start import start_query
+        from sash.spark.sources.observation import StreamObservation, observe_streams
 
         given = StartOptions.parse(mode, trigger, options)
         given.trigger.check_heartbeats(self._with_heartbeat)
@@ -125,14 +125,14 @@ class Query:
         path, temporary = self._checkpoint_path(checkpoint, name)
         identity = check_fingerprint(self.spark, path, self._fingerprint())
         inputs, tables = self._read_tables(path)
-        inputs = observing(inputs, self.planned) if observe else inputs
+        inputs = observe_streams(inputs, self.planned) if observe else inputs
         written = {option: str(value) for option, value in given.sink.items()}
         if target is not None:
             sink, written = target.open(self._output(mode, key, identity, inputs)), {}
         with query_settings(self.spark, self._width, path):
             changes = self._changes(mode, key, inputs)
             started = start_query(changes, sink, written, given.trigger, path, name)
-        observation = Observation(self.planned) if observe else None
+        observation = StreamObservation(self.planned) if observe else None
         tracker = ProgressTracker(started, operator_names(self.planned.physical), observation)
         for table in tables.values() if given.trigger.word is None else ():
             table.start()
@@ -141,8 +141,8 @@ class Query:
             self.on_start(running, tracker)
         return running
 
-    def _output(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: Inputs) -> OutputSpec:
-        from sash.spark.plan import time_type
+    def _output(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: QueryInputs) -> OutputSpec:
+        from sash.spark.dataflow import time_type
         from sash.spark.sinks import OutputSpec
 
         columns = self.planned.key(key, needed=mode == "upsert")
@@ -155,19 +155,19 @@ class Query:
         sources = {name: self.inputs.streams.get(name.lower()) for name in names}
         return [name for name, source in sources.items() if source is not None and source.heartbeat is not None]
 
-    def _read_tables(self, checkpoint: str) -> tuple[Inputs, dict[str, Reread]]:
+    def _read_tables(self, checkpoint: str) -> tuple[QueryInputs, dict[str, TableRefresh]]:
         """Read the relations with a refresh interval; return the inputs with the streams of their updates, and the tables."""
-        from sash.spark.plan import Source
-        from sash.spark.reread import READ_AT, READING, Reread
+        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.refresh import READ_AT, READING, TableRefresh
 
         streams, tables = dict(self.inputs.streams), {}
         for name in map(str.lower, self.planned.changing):
-            if name in self.inputs.reread:
+            if name in self.inputs.refreshed:
                 folder = f"{checkpoint.rstrip('/')}/relations/{name}"
-                tables[name] = Reread(self.spark, self.inputs.reread[name], folder)
+                tables[name] = TableRefresh(self.spark, self.inputs.refreshed[name], folder)
                 tables[name].refresh()
                 time = READING if self.planned.streams else READ_AT
-                streams[name] = Source(tables[name].updates(), time=time)
+                streams[name] = StreamSource(tables[name].updates(), time=time)
         return replace(self.inputs, streams=streams), tables
 
     @property
@@ -175,8 +175,8 @@ class Query:
         """The number of shards in use: one if no stage is partitioned."""
         return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
-    def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: Inputs) -> DataFrame:
-        from sash.spark.plan import change_frame
+    def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: QueryInputs) -> DataFrame:
+        from sash.spark.dataflow import change_frame
 
         columns = self.planned.key(key, needed=mode == "upsert")
         return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, columns)

@@ -12,7 +12,7 @@ from sash.spark.handle import StreamingHandle
 
 if TYPE_CHECKING:
     from sash.spark.progress import ProgressTracker
-    from sash.spark.reread import Reread
+    from sash.spark.sources.refresh import TableRefresh
 
 
 class RunningQuery(StreamingHandle):
@@ -23,7 +23,7 @@ class RunningQuery(StreamingHandle):
         name: str | None,
         planned: Planned,
         tracker: ProgressTracker,
-        tables: Mapping[str, Reread],
+        tables: Mapping[str, TableRefresh],
         temporary: str | None = None,
     ) -> None:
         super().__init__(tracker.query)

@@ -1,4 +1,4 @@
-"""Peak memory is that of all processes; one that still shares its parent's memory does not count it again."""
+"""Peak memory is that of all processes; memory that a process shares with its parent counts once."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from sash.physical.nodes import MultiJoin, operations
 from sash.testing import replay
 
 
-def test_windows_hold_what_rates_and_lengths_say() -> None:
+def test_windows_hold_rate_times_length_rows() -> None:
     assert TABLE_5.unit == 15
     (_, filled), (clock, rows) = TABLE_5.batches([TABLE_5.filling, 1500], seed=0)
     assert clock == 4500
@@ -28,15 +28,15 @@ def test_best_and_worst_plan_are_those_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("tau", [None, 5])
-def test_the_operator_looks_at_as_many_rows_as_the_model_says(tau: float | None) -> None:
-    """Lazily fewer: the model takes rows that have expired for matches, the operator does not."""
+def test_the_operator_probes_as_many_rows_as_the_model_predicts(tau: float | None) -> None:
+    """The lazy join probes fewer: the model counts matches of expired rows, the operator does not."""
     for order in plans(TABLE_5, tau):
         speed = measure(TABLE_5, Setting(first(order, 4), (1,) * 4, tau), 8_000)
         cost = eager_cost(order, *TABLE_5.figures) if tau is None else lazy_cost(order, *TABLE_5.figures, tau)
         assert speed.probes * TABLE_5.unit == pytest.approx(cost, rel=0.15)
 
 
-def test_buckets_divide_what_is_looked_at() -> None:
+def test_buckets_divide_the_probes() -> None:
     setting = [Setting(first((1, 2, 3, 4), 4), (buckets,) * 4) for buckets in (1, 5)]
     scanned, hashed = (measure(TABLE_5, given, 4_000).probes for given in setting)
     assert scanned / hashed == pytest.approx(5, rel=0.1)
@@ -51,7 +51,7 @@ def test_the_naive_join_falls_behind_with_every_window() -> None:
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_engine_runs_the_form_and_order_that_are_asked_for(name: str) -> None:
+def test_the_engine_runs_the_requested_form_and_order(name: str) -> None:
     for which, order in zip(("best", "worst"), plans(TABLE_5, engine.form_and_tau(name)[1]), strict=True):
         plan = engine.planned(name, which, 2).physical
         (join,) = [node.plan for node in operations(plan.stages[0].root) if isinstance(node, MultiJoin)]
@@ -83,7 +83,7 @@ def test_unknown_experiments_are_refused() -> None:
         command.measure("fig9", 1000, 1)
 
 
-def test_what_was_measured_is_shown() -> None:
+def test_measurements_are_shown() -> None:
     made, drawn = command.measure("engine", 1000, 1)
     assert {entry["form"] for entry in made["local"]} == set(PAPER)
     assert drawn == []

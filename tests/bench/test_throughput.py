@@ -8,7 +8,7 @@ import pytest
 
 from bench import growth, throughput
 from bench.data import SCHEMA
-from bench.queries import QUERIES, Query
+from bench.queries import QUERIES, WorkloadQuery
 from bench.runs import Timing
 from sash.cli.catalog import declared
 from sash.errors import SashError
@@ -18,13 +18,13 @@ from tests.cli.command import python
 KEYS = {"query", "events_per_s", "limit_events_per_s", "ratio", "batch_rows", "peak_rss_bytes"}
 
 
-def planned(query: Query) -> Planned:
+def planned(query: WorkloadQuery) -> Planned:
     favourites = ["favorite_items(item_id INT)", "favorite_stores(store_id INT)"]
     return plan_query(query.sql, declared([f"{name}({SCHEMA})" for name in query.streams], favourites), query.disable)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
-def test_every_query_plans_over_its_streams(query: Query) -> None:
+def test_every_query_plans_over_its_streams(query: WorkloadQuery) -> None:
     assert set(planned(query).streams) == set(query.streams)
 
 
@@ -49,7 +49,7 @@ def test_figures_are_of_the_steady_state() -> None:
 
 
 def test_too_few_batches_are_refused() -> None:
-    with pytest.raises(SashError, match="ask for more batches"):
+    with pytest.raises(SashError, match="increase --batches"):
         throughput._events_per_second(Timing((9.0, 8.0)), rows=100, skipped=2)
 
 

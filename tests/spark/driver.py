@@ -1,7 +1,7 @@
-"""A driver to be killed: runs a query over files to the end of what is there.
+"""A driver process for recovery tests: runs a query over all files that are present.
 
-python -m tests.spark.driver HOME MASTER [MAXIMUM_BATCHES_BEFORE_DEATH]: reads HOME/in, writes HOME/out, keeps
-HOME/checkpoint, meets HOME/trouble; the sink kills the process in the given batch before it writes anything.
+python -m tests.spark.driver HOME MASTER [DEADLY_BATCH]: reads HOME/in, writes HOME/out, checkpoints to HOME/checkpoint,
+injects the faults of HOME/trouble. In the given batch the sink kills the process before it writes anything.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-import sash.spark.plan
+import sash.spark.dataflow
 import tests.spark.trouble
 from sash.spark.session import embedded_session
 from tests.spark.files import SQL, FolderSink, file_engine
-from tests.spark.trouble import TroubledRound
+from tests.spark.trouble import TroubledProcessor
 
 
 def main(home: Path, master: str, deadly: int | None) -> None:
     (home / "trouble").mkdir(exist_ok=True)
     (home / "trouble" / "pid").write_text(str(os.getpid()))
     cloudpickle.register_pickle_by_value(tests.spark.trouble)
-    sash.spark.plan.Round = lambda *a: TroubledRound(home / "trouble", *a)  # type: ignore[assignment, misc]
+    sash.spark.dataflow.StageProcessor = lambda *a: TroubledProcessor(home / "trouble", *a)  # type: ignore[assignment, misc]
     sink = FolderSink(home / "out")
 
     def write(batch: Any, number: int) -> None:

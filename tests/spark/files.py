@@ -1,4 +1,4 @@
-"""What the Spark tests share: streams that come as files, one per micro-batch, and a sink that may be called twice."""
+"""Fixtures of the Spark tests: streams of files, one per micro-batch, and an idempotent sink."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made_up_rows(batches: int, seed: int = 0) -> Rows:
 
 
 def write_batch(directory: Path, number: int, rows: Rows) -> None:
-    """The rows of a micro-batch as a file that Spark takes in its turn."""
+    """Write the rows of a micro-batch as a file, which Spark reads in the order of the numbers."""
     directory.mkdir(parents=True, exist_ok=True)
     columns = {
         "ts": pa.array([row["ts"] for row in rows], pa.int64()),
@@ -65,7 +65,7 @@ def file_engine(spark: SparkSession, directory: Path, **options: Any) -> Engine:
 
 
 class FolderSink:
-    """Writes every batch to a file named by its number, so that a batch that comes again replaces itself."""
+    """Writes every batch to a file named by its number, so that a repeated batch replaces its file."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -84,7 +84,7 @@ class FolderSink:
 
 
 def expected(sql: str, rows: Rows) -> Counter[tuple[Any, ...]]:
-    """The changes that the same batches give locally, up to the last row's time."""
+    """The changes of a local replay of the same batches, up to the last row's time."""
     last = max(row["ts"] for row in rows)
     result = replay(sql, {"s": rows}, unit="us", until=last - 1, batch=ROWS_PER_BATCH)
     return Counter((change.op, change.ts, *change.row.values()) for change in result.changes)

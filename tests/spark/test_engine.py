@@ -55,13 +55,13 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
         engine.relation("r", spark.range(3), key="x")
     with pytest.raises(BadRowError, match="2 rows of key"):
         engine.relation("r", spark.range(4).selectExpr("id % 3 AS k"), key=["k"])
-    with pytest.raises(CatalogError, match="say changes=True"):
+    with pytest.raises(CatalogError, match="pass changes=True"):
         engine.relation("r", rate(spark))
     with pytest.raises(CatalogError, match="no column 'ts'"):
         engine.relation("r", rate(spark), changes=True)
     with pytest.raises(CatalogError, match="no column _op"):
         engine.relation("r", rate(spark), changes=True, time="timestamp")
-    with pytest.raises(CatalogError, match="how often it is read again"):
+    with pytest.raises(CatalogError, match="pass a refresh period"):
         engine.relation("r", spark.range(3), key="id", changes=True)
     with pytest.raises(CatalogError, match="found by key"):
         engine.relation("r", spark.range(3), changes=True, refresh="1 second")

@@ -1,4 +1,4 @@
-"""The last stage's changes on their way into Spark: nothing is converted, notes travel beside."""
+"""The last stage's changes as Spark rows: columns are not converted, and batch metrics travel beside them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _changes() -> ChangeBatch:
     return ChangeBatch(times, np.full(2, FOREVER), np.array([1, -1], np.int8), columns)
 
 
-def test_columns_travel_as_they_are_and_times_as_numbers() -> None:
+def test_columns_are_sent_unconverted_and_times_as_integers() -> None:
     gather = Gather(_SCHEMA, TIMESTAMP)
     frame = gather.rows(_changes())
     assert gather.ddl.startswith("sign tinyint NOT NULL, ts bigint NOT NULL, c0 boolean, c1 tinyint")
@@ -56,32 +56,32 @@ def test_columns_travel_as_they_are_and_times_as_numbers() -> None:
         assert arrays[f"c{index}"].type == expected, dtype
 
 
-def test_notes_have_the_same_columns() -> None:
+def test_batch_metrics_have_the_same_columns() -> None:
     gather = Gather(_SCHEMA, BIGINT)
-    notes = gather.notes(["{}", '{"late": 1}'])
-    assert list(notes.columns) == list(gather.rows(_changes()).columns)
-    assert set(notes["sign"]) == {0}
-    assert len(notes) == 4  # thirteen bytes and two ends of lines, in words of four
+    metrics = gather.metrics(["{}", '{"late": 1}'])
+    assert list(metrics.columns) == list(gather.rows(_changes()).columns)
+    assert set(metrics["sign"]) == {0}
+    assert len(metrics) == 4  # thirteen bytes and two newlines, in words of four bytes
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("time", [TIMESTAMP, TIMESTAMP_NTZ, BIGINT])
-def test_the_notes_of_all_tasks_are_observed_as_they_were(spark: SparkSession, time: pa.DataType) -> None:
+def test_the_metrics_of_all_tasks_are_observed_unchanged(spark: SparkSession, time: pa.DataType) -> None:
     gather = Gather(_SCHEMA, time)
     first, second, third = '{"rows_out": 2}', '{"in_force": "ä, ö"}', "{}"
 
     def made(frames: object) -> object:
         for frame in frames:  # type: ignore[attr-defined]
             yield gather.rows(_changes())
-            yield gather.notes([first, second] if frame["id"][0] else [third])
-            yield gather.notes([third])
+            yield gather.metrics([first, second] if frame["id"][0] else [third])
+            yield gather.metrics([third])
 
     packed = spark.range(0, 2, 1, 2).mapInPandas(made, gather.ddl)  # type: ignore[arg-type]
     assert sorted(_observed(gather, packed)) == sorted([first, second, third, third, third])
 
 
 @pytest.mark.spark
-def test_without_notes_there_are_none(spark: SparkSession) -> None:
+def test_without_batch_metrics_the_observed_list_is_empty(spark: SparkSession) -> None:
     gather = Gather(_SCHEMA, BIGINT)
 
     def made(_: object) -> object:
@@ -91,7 +91,7 @@ def test_without_notes_there_are_none(spark: SparkSession) -> None:
 
 
 def _observed(gather: Gather, packed: DataFrame) -> list[str]:
-    """What Spark says it observed, once the rows have been read."""
+    """The list that Spark observed while the rows were read."""
     typed = gather.typed(packed)
     assert typed.collect()
     metrics = typed._jdf.queryExecution().observedMetrics()  # type: ignore[attr-defined]
@@ -105,7 +105,7 @@ def test_every_type_arrives(spark: SparkSession, time: pa.DataType) -> None:
 
     def made(_: object) -> object:
         yield gather.rows(_changes())
-        yield gather.notes(['{"rows_out": 2}'])
+        yield gather.metrics(['{"rows_out": 2}'])
 
     packed = spark.range(1).coalesce(1).mapInPandas(made, gather.ddl)  # type: ignore[arg-type]
     found = gather.typed(packed).toArrow()

@@ -17,7 +17,7 @@ from sash.plan.types import BIGINT, STRING, Field
 from sash.planning import plan_query
 from sash.runtime.legs import LegRunner, static_tables
 from sash.spark.legs import leg_frame
-from sash.spark.lookups import lookups_of
+from sash.spark.lookups import find_lookups
 from sash.state.changes import ChangeBatch
 from sash.time import FOREVER
 
@@ -65,7 +65,7 @@ def test_differential_a_leg_in_spark_is_the_leg_in_arrow(spark: SparkSession, sq
     assert Counter(tuple(row.values()) for row in accepted) == wanted
     assert {row["_ts"] for row in found} == {row[0] for row in ROWS}, "every row goes on, if only for its time"
 
-    lookups = lookups_of(leg.node, {"items": relation})
+    lookups = find_lookups(leg.node, {"items": relation})
     assert (lookups is not None) == ("items" in sql)
     if lookups is not None:
         rows = [
@@ -84,13 +84,13 @@ def test_differential_a_leg_in_spark_is_the_leg_in_arrow(spark: SparkSession, sq
 
 
 @pytest.mark.spark
-def test_large_tables_and_what_only_spark_can_compute_stay_with_spark(
+def test_large_tables_and_native_expressions_stay_in_spark(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     relation = spark.createDataFrame(ITEMS, "k string, least long, label string")
     sql = "SELECT i.label, j.label AS second FROM s [RANGE 1 SECOND] JOIN items i ON s.k = i.k JOIN items j ON s.v = j.least"
     (node,) = [leg.node for leg in plan_query(sql, CATALOG).physical.legs if isinstance(leg, StreamLeg)]
-    found = lookups_of(node, {"items": relation})
+    found = find_lookups(node, {"items": relation})
     assert found is not None
     assert (len(found.tables), [type(part) for part in walk(found.below)]) == (2, [Project, Stream])
 
@@ -100,9 +100,11 @@ def test_large_tables_and_what_only_spark_can_compute_stay_with_spark(
     plain = [Column(index, field.name, field.dtype) for index, field in enumerate(upper.left.schema)]
     native = tuple(SparkFunction("reverse({0})", (each,), STRING) if each.dtype == STRING else each for each in plain)
     above_a_native = replace(upper, left=Project(upper.left, tuple(each.name for each in plain), native))
-    found = lookups_of(above_a_native, {"items": relation})
+    found = find_lookups(above_a_native, {"items": relation})
     assert found is not None
-    assert (len(found.tables), found.below) == (1, above_a_native.left), "the other join is below what Spark computes"
+    assert (len(found.tables), found.below) == (1, above_a_native.left), (
+        "the other join is below an expression that Spark computes"
+    )
 
     monkeypatch.setattr("sash.spark.lookups.SMALL", len(ITEMS) - 1)
-    assert lookups_of(node, {"items": relation}) is None
+    assert find_lookups(node, {"items": relation}) is None

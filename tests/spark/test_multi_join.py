@@ -1,4 +1,4 @@
-"""Four streams joined on Spark: the oracle's answers, whatever the batches and whatever fails or restarts."""
+"""Four streams joined on Spark: the oracle's answers, for any batches and across failures and restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-import sash.spark.plan
+import sash.spark.dataflow
 import tests.spark.trouble
 from sash.engine import Engine
 from sash.testing import replay
@@ -19,7 +19,7 @@ from tests.oracle.case import Case, case
 from tests.oracle.check import assert_oracle
 from tests.oracle.fixed.multi_joins import CHAIN, COMMON, HYBRID
 from tests.spark.files import FolderSink, Rows, made_up_rows, write_batch
-from tests.spark.trouble import TroubledRound, order
+from tests.spark.trouble import TroubledProcessor, order
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ JOIN = case(
     unit="us",
 )
 SIZES = (7, 40, 1, 60, 52)
-"""How many rows of each stream the micro-batches have."""
+"""The rows of each stream in each micro-batch."""
 
 
 def uneven(case: Case) -> list[int]:
@@ -61,24 +61,24 @@ def test_oracle_on_spark(spark: SparkSession, case: Any, options: dict[str, Any]
     assert_oracle(case, runtime="spark", **options)
 
 
-def engine_over(spark: SparkSession, place: Path) -> Engine:
+def engine_over(spark: SparkSession, folder: Path) -> Engine:
     engine = Engine(spark, shards=2)
     for name in NAMES:
-        (place / name).mkdir(parents=True, exist_ok=True)
+        (folder / name).mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.schema("ts long, k string, v long").option("maxFilesPerTrigger", 1)
-        engine.stream(name, reader.option("maxFileAge", "36500d").parquet(str(place / name)))
+        engine.stream(name, reader.option("maxFileAge", "36500d").parquet(str(folder / name)))
     return engine
 
 
-def put(place: Path, number: int) -> None:
+def put(folder: Path, number: int) -> None:
     """One micro-batch of every stream."""
     begun = sum(SIZES[:number])
     for name in NAMES:
-        write_batch(place / name, number, list(JOIN.streams[name])[begun : begun + SIZES[number]])
+        write_batch(folder / name, number, list(JOIN.streams[name])[begun : begun + SIZES[number]])
 
 
 def released() -> Counter[tuple[Any, ...]]:
-    """The oracle's changes before the last row of the stream that is furthest behind."""
+    """The oracle's changes before the last row of the slowest stream."""
     ends = [max(row["ts"] for row in JOIN.streams[name][: sum(SIZES)]) for name in NAMES]
     assert_oracle(JOIN)
     streams: dict[str, Rows] = {name: list(rows) for name, rows in JOIN.streams.items()}
@@ -91,7 +91,9 @@ def test_differential_restarts_and_failures(
 ) -> None:
     cloudpickle.register_pickle_by_value(tests.spark.trouble)
     trouble, sink = tmp_path / "trouble", FolderSink(tmp_path / "out")
-    monkeypatch.setattr(sash.spark.plan, "Round", lambda *arguments: TroubledRound(trouble, *arguments))
+    monkeypatch.setattr(
+        sash.spark.dataflow, "StageProcessor", lambda *arguments: TroubledProcessor(trouble, *arguments)
+    )
     for given in ((1, "fail", "within"), (2, "kill", "end"), (3, "kill", "within")):
         order(trouble, *given)
     for first, last in ((0, 2), (2, 5)):
@@ -108,7 +110,7 @@ def test_differential_restarts_and_failures(
             assert f"in force in all 2 shards: {found['what']}, as planned" in running.explain()
         finally:
             running.stop()
-    assert not list(trouble.iterdir()), "all of it happened"
+    assert not list(trouble.iterdir()), "every fault was injected"
     found = sink.read()
     assert sum(found.values()) > 100
     assert found == released()

@@ -1,4 +1,4 @@
-"""A sample of the oracle's cases on Spark: the same change streams, in micro-batches and shards."""
+"""A sample of the oracle's cases on Spark, in micro-batches and shards."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import sash
 from sash.metrics import batch_metrics
-from sash.spark.gather import METRICS
-from sash.spark.notes import NOTES, Note
+from sash.spark.batch_metrics import METRICS_COLUMN, BatchMetrics
+from sash.spark.gather import OBSERVATION_NAME
 from sash.spark.progress import Progress
 from sash.testing import replay
 from tests.spark.files import SQL, TWO_STAGES, batches_of, file_engine, made_up_rows, write_batch
@@ -30,7 +30,7 @@ def test_differential_operators_are_counted_as_they_are_locally(spark: SparkSess
 
 def test_rates_start_at_the_first_batch_with_a_watermark() -> None:
     def entry(batch: int, clock: int | None) -> dict[str, Any]:
-        observed = {METRICS: {NOTES: [Note(clock=clock).to_json()]}}
+        observed = {OBSERVATION_NAME: {METRICS_COLUMN: [BatchMetrics(clock=clock).to_json()]}}
         return {"batchId": batch, "durationMs": {"triggerExecution": 100}, "observedMetrics": observed}
 
     progress = Progress(["0.0.Aggregate"])

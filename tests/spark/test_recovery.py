@@ -13,7 +13,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-import sash.spark.plan
+import sash.spark.dataflow
 import tests.spark.trouble
 from tests.cli.command import QUICK
 from tests.spark.files import (
@@ -27,7 +27,7 @@ from tests.spark.files import (
     made_up_rows,
     write_batch,
 )
-from tests.spark.trouble import TroubledRound, WatchedRound, order
+from tests.spark.trouble import TroubledProcessor, WatchedProcessor, order
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,9 @@ def test_differential_tasks_that_fail_and_workers_that_are_killed(
 ) -> None:
     cloudpickle.register_pickle_by_value(tests.spark.trouble)
     trouble = tmp_path / "trouble"
-    monkeypatch.setattr(sash.spark.plan, "Round", lambda *arguments: TroubledRound(trouble, *arguments))
+    monkeypatch.setattr(
+        sash.spark.dataflow, "StageProcessor", lambda *arguments: TroubledProcessor(trouble, *arguments)
+    )
     rows, sink = made_up_rows(6), FolderSink(tmp_path / "out")
     for number, batch in enumerate(batches_of(rows)):
         write_batch(tmp_path / "in", number, batch)
@@ -48,7 +50,7 @@ def test_differential_tasks_that_fail_and_workers_that_are_killed(
         order(trouble, *given)
     running = file_engine(spark, tmp_path / "in").sql(sql).start(sink, trigger="available_now")
     running.await_termination()
-    assert not list(trouble.iterdir()), "all of it happened"
+    assert not list(trouble.iterdir()), "every fault was injected"
     assert running.progress()["total_rebuilt"] >= len(orders)
     assert sink.read() == expected(sql, rows)
     running.stop()
@@ -90,7 +92,9 @@ def test_differential_arenas_that_are_lost_after_a_snapshot(
     cloudpickle.register_pickle_by_value(tests.spark.trouble)
     watch, floor, sql = tmp_path / "watch", 1500, "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k"
     watch.mkdir()
-    monkeypatch.setattr(sash.spark.plan, "Round", lambda *arguments: WatchedRound(watch, floor, *arguments))
+    monkeypatch.setattr(
+        sash.spark.dataflow, "StageProcessor", lambda *arguments: WatchedProcessor(watch, floor, *arguments)
+    )
     rows, sink = made_up_rows(7), FolderSink(tmp_path / "out")
     running = file_engine(spark, tmp_path / "in").sql(sql).start(sink)
     try:
@@ -114,7 +118,7 @@ def test_differential_arenas_that_are_lost_after_a_snapshot(
 
 
 def drive(home: Path, master: str, deadly: int | None = None) -> int:
-    """Run the driver in a process of its own; its exit code."""
+    """Run the driver in a process of its own; returns its exit code."""
     command = [
         sys.executable,
         "-m",

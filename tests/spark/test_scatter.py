@@ -8,8 +8,8 @@ import pytest
 
 from sash.errors import BadRowError
 from sash.plan.types import BIGINT, STRING
-from sash.spark.messages import CONTROL, NOTE, SCHEMA, Message, from_frame, to_frames, to_record_batches
-from sash.spark.scatter import Beat, Scatter, Target
+from sash.spark.messages import CONTROL, METRICS_STAGE, SCHEMA, Message, from_frame, to_frames, to_record_batches
+from sash.spark.scatter import ClockScatter, Scatter, Target
 from sash.state.encoding import decode
 
 LABELS = (2, 0, 14, 3)
@@ -54,14 +54,14 @@ def test_every_row_reaches_each_target_once_and_equal_keys_one_shard() -> None:
     assert all(len(labels) == 1 for labels in shards.values())
 
 
-def test_all_shards_hear_the_clock_even_if_every_row_is_refused() -> None:
+def test_all_shards_receive_the_clock_even_if_every_row_is_refused() -> None:
     packed = scattered(scatter(), leg([100, 300, 200], ok=[False] * 3))
-    told = {(row["stage"], row["label"]): row["clock"] for row in packed if row["stage"] != NOTE}
-    assert told == {**{(0, label): 290 for label in LABELS}, (3, 2): 290}
+    clocks = {(row["stage"], row["label"]): row["clock"] for row in packed if row["stage"] != METRICS_STAGE}
+    assert clocks == {**{(0, label): 290 for label in LABELS}, (3, 2): 290}
     assert not rows_of(packed, 0)
 
 
-def test_a_stream_that_is_silent_sends_nothing() -> None:
+def test_a_stream_without_rows_sends_nothing() -> None:
     assert scattered(scatter()) == []
     assert scattered(scatter(), leg([])) == []
 
@@ -70,22 +70,24 @@ def test_rows_without_a_time_fail_or_are_counted() -> None:
     with pytest.raises(BadRowError, match="stream s has a row whose time column is NULL"):
         scattered(scatter(), leg([1, None]))
     packed = scattered(scatter(drop=True), leg([1, None, 3]))
-    (note,) = [row for row in packed if row["stage"] == NOTE]
-    assert json.loads(str(note["note"])) == {"rows_in": 3, "bad": 1}
+    (metrics,) = [row for row in packed if row["stage"] == METRICS_STAGE]
+    assert json.loads(str(metrics["metrics"])) == {"rows_in": 3, "bad": 1}
     assert sum(rows_of(packed, 0).values()) == 2
 
 
-def test_a_beat_moves_every_shard() -> None:
-    beat = Beat(CONTROL, 0, TARGETS)
-    packed = [row for batch in beat([pa.RecordBatch.from_pydict({"_ts": [5, 9]})]) for row in batch.to_pylist()]
+def test_a_clock_without_rows_reaches_every_shard() -> None:
+    scatter_clock = ClockScatter(CONTROL, 0, TARGETS)
+    packed = [
+        row for batch in scatter_clock([pa.RecordBatch.from_pydict({"_ts": [5, 9]})]) for row in batch.to_pylist()
+    ]
     assert {(row["stage"], row["label"], row["clock"], row["kind"]) for row in packed} == {
         *((0, label, 9, CONTROL) for label in LABELS),
         (3, 2, 9, CONTROL),
     }
 
 
-def test_messages_survive_pandas() -> None:
-    messages = [Message(2, 0, clock=-(2**62), blob=b"x"), Message(0, NOTE, note='{"late": 3}')]
+def test_messages_are_unchanged_by_pandas() -> None:
+    messages = [Message(2, 0, clock=-(2**62), blob=b"x"), Message(0, METRICS_STAGE, metrics='{"late": 3}')]
     assert [m for frame in to_frames(messages) for m in from_frame(frame)] == messages
     (packed,) = to_record_batches(messages)
     assert packed.schema == SCHEMA

@@ -1,4 +1,4 @@
-"""Strategies on Spark: the same answers, and what each leaves unsaid until a row comes."""
+"""Strategies on Spark: the same answers, and the changes that input-triggered withholds until a row arrives."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_oracle_on_spark(spark: SparkSession, strategy: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["aggregate_over_aggregate"])
-def test_input_triggered_says_on_spark_what_it_says_in_simulation(spark: SparkSession, name: str) -> None:
+def test_input_triggered_releases_the_same_changes_on_spark_and_in_simulation(spark: SparkSession, name: str) -> None:
     local = run(BY_NAME[name], strategy="input-triggered", shards=1, batch=4)
-    said = [change for change in local.changes if change.released is not None]
-    assert 0 < len(said) < len(local.changes)
+    released = [change for change in local.changes if change.released is not None]
+    assert 0 < len(released) < len(local.changes)
     on_spark = run(BY_NAME[name], strategy="input-triggered", runtime="spark", shards=1, batch=4)
-    assert listed(on_spark.changes) == listed(said)
+    assert listed(on_spark.changes) == listed(released)
 
 
 def listed(changes: Any) -> Counter[tuple[Any, ...]]:

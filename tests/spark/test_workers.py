@@ -1,4 +1,4 @@
-"""What workers have loaded is spared from collections of garbage, what later tasks leave behind is not."""
+"""Loaded modules are excluded from garbage collection, and the garbage of later tasks is collected."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 
 _SCRIPT = """
 import gc
-from sash.spark.workers import spare_collections
+from sash.spark.workers import freeze_loaded_objects
 
 frozen = []
 for task in range(6):
-    spare_collections()
+    freeze_loaded_objects()
     frozen.append(gc.get_freeze_count())
     left = [[] for _ in range(100)]
     for one in left:
@@ -23,7 +23,7 @@ print(*frozen)
 """
 
 
-def test_only_the_first_tasks_spare_what_is_there() -> None:
+def test_only_the_first_tasks_freeze_objects() -> None:
     ran = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True, timeout=60)
     first, *others = map(int, ran.stdout.split())
     assert first > 1_000

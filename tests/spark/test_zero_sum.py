@@ -1,4 +1,4 @@
-"""The zero-sum test on Spark: two streams, shuffled each on its own, balance to nothing at every instant."""
+"""The zero-sum test on Spark: two streams, each shuffled on its own, add up to zero at every instant."""
 
 from __future__ import annotations
 

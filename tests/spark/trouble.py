@@ -1,4 +1,4 @@
-"""Trouble made to order: a round of stages that fails, or whose process or driver is killed, in a given batch, once."""
+"""Fault injection: a stage processor that fails, or whose worker or driver is killed, once in a given batch."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sash.spark.stage import HEADER, Round
-
-DIRECTORY = "SASH_TEST_TROUBLE"
+from sash.spark.stage import HEADER, StageProcessor
 
 
 def order(directory: Path, batch: int, what: str, where: str) -> None:
-    """Have `what` (fail, kill or driver) happen once in the batch: `within` the shard's work or at its `end`."""
+    """Inject `what` (fail, kill or driver) once in the batch: `within` the shard's work or at its `end`."""
     directory.mkdir(exist_ok=True)
     (directory / f"{batch}-{what}-{where}").touch()
 
 
-class TroubledRound(Round):
-    """A round that looks for orders in `directory`."""
+class TroubledProcessor(StageProcessor):
+    """A stage processor that injects the faults ordered in `directory`."""
 
     def __init__(self, directory: Path, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -28,13 +26,13 @@ class TroubledRound(Round):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         yield from super().handleInputRows(key, rows, timerValues)
-        self._meet("end")
+        self._inject("end")
 
     def outgoing(self, *arguments: Any) -> Iterator[Any]:
-        self._meet("within")
+        self._inject("within")
         yield from super().outgoing(*arguments)
 
-    def _meet(self, where: str) -> None:
+    def _inject(self, where: str) -> None:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -45,14 +43,14 @@ class TroubledRound(Round):
             except FileNotFoundError:
                 continue
             if what == "fail":
-                raise RuntimeError("trouble as ordered")
+                raise RuntimeError("injected fault")
             if what == "driver":
                 os.kill(int((self._directory / "pid").read_text()), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class WatchedRound(Round):
-    """A round that takes snapshots early, and leaves the header of every shard and batch in `directory`."""
+class WatchedProcessor(StageProcessor):
+    """A stage processor that takes snapshots early and writes the header of every shard and batch to `directory`."""
 
     def __init__(self, directory: Path, log_bytes: int, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -1,4 +1,4 @@
-"""Counts of operators and of output delays, as notes have them."""
+"""Counts of operators and the histogram of output delays, as batch metrics carry them."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ PARTS = (
     "rows_in", "rows_in_negative", "rows_out", "rows_out_negative", "messages", "expired", "probes", "premature",
     "state_rows", "state_bytes",
 )  # fmt: skip
-_NOW = ("state_rows", "state_bytes")
-"""Of these the last is what counts; of the others, all that there were."""
+_GAUGES = ("state_rows", "state_bytes")
+"""The counts that are a current value; the others add up over batches."""
 
 EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
-"""The upper ends of the histogram's buckets, in seconds; one more bucket is for what took longer."""
+"""The upper limits of the histogram's buckets, in seconds; one more bucket counts longer delays."""
 
 _EDGES = np.array([round(edge * 1e6) for edge in EDGES], np.int64)
 _SAMPLE = 4096
 _LONGEST = 24 * 3600 * 1000
-"""What took longer counts as this, in milliseconds: such rows came from an archive."""
+"""Longer delays, of rows that come from an archive, count as this many milliseconds."""
 
 
 def operator_names(plan: PhysicalPlan) -> list[str]:
-    """The operators of all stages, as stage.place.operator."""
+    """The operators of all stages, each named stage.position.operator."""
     return [name for stage in plan.stages for name in stage.operator_names]
 
 
-class Delays:
-    """The histogram of one shard and batch."""
+class DelayHistogram:
+    """The output delays of one shard in one batch."""
 
     def __init__(self) -> None:
         self.buckets: Ints = np.zeros(len(EDGES) + 1, np.int64)
         self.sum = 0
         self.longest = 0
 
-    def note(self, changes: ChangeBatch) -> None:
-        """Count changes that leave now; of many, every so manieth stands for its neighbours.
+    def record(self, changes: ChangeBatch) -> None:
+        """Count changes that leave now, sampling every n-th of a large batch.
 
-        What is so from time 0 on, such as the total of nothing, came of no row and is not late.
+        Changes at time 0, such as the initial total of an empty window, are not caused by a row and have no delay.
         """
         step = 1 + len(changes) // _SAMPLE
         ts = changes.ts[::step]
@@ -60,7 +60,7 @@ class Delays:
 def operator_counts(
     stage: Stage, counts: Mapping[str, Counts], rows: Mapping[str, int], held: Mapping[str, int]
 ) -> dict[str, dict[str, int]]:
-    """What every operator of a shard did, and the rows and bytes that it keeps, by its name in the plan."""
+    """The counts of a shard's operators, with the rows and bytes of their state, by operator name."""
     found = {}
     for name, seen in counts.items():
         numbers = [seen.taken, seen.taken_negative, seen.given, seen.given_negative]
@@ -70,7 +70,7 @@ def operator_counts(
 
 
 def in_force_of(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
-    """What the operators of a shard do that they may do otherwise, and why: by operator and shard."""
+    """The adaptive choices of a shard's operators and their reasons, by operator and shard."""
     return {
         f"{stage.index}.{name}": {str(shard): what for shard, what in seen.current_choice.items()}
         for name, seen in counts.items()
@@ -79,12 +79,12 @@ def in_force_of(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[st
 
 
 def added(known: Mapping[str, int], seen: Mapping[str, int]) -> dict[str, int]:
-    """The numbers of an operator since the start, with those of another batch."""
-    return {part: seen[part] if part in _NOW else known[part] + seen[part] for part in PARTS}
+    """The counts of an operator since the start, with those of another batch added."""
+    return {part: seen[part] if part in _GAUGES else known[part] + seen[part] for part in PARTS}
 
 
 def counts_of(seen: Mapping[str, int], in_force: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
-    """The counts of an operator, by their parts, with what is in force in its shards."""
+    """Counts by name as the runtime's `Counts`, with the adaptive choice of each shard."""
     return Counts(
         taken=seen["rows_in"],
         taken_negative=seen["rows_in_negative"],
@@ -99,7 +99,7 @@ def counts_of(seen: Mapping[str, int], in_force: Mapping[int, tuple[str, str]] =
 
 
 def percentile(delays: Sequence[int], share: float) -> float | None:
-    """The delay in seconds that this share of changes did not exceed, by bucket; None if there is none, or over an hour.
+    """The delay in seconds that this share of changes did not exceed, by bucket; None without changes or over an hour.
 
     >>> percentile([0, 10] + [0] * 14, 0.5)
     0.01
@@ -107,5 +107,5 @@ def percentile(delays: Sequence[int], share: float) -> float | None:
     total = sum(delays)
     if not total:
         return None
-    place = int(np.searchsorted(np.cumsum(delays), share * total, side="left"))
-    return EDGES[place] if place < len(EDGES) else None
+    bucket = int(np.searchsorted(np.cumsum(delays), share * total, side="left"))
+    return EDGES[bucket] if bucket < len(EDGES) else None

@@ -1,9 +1,9 @@
-"""Gather: the changes of the last stage leave as ordinary typed rows, `_op`, `_ts` and the query's columns.
+"""Gather: the changes of the last stage as ordinary typed rows, `_op`, `_ts` and the query's columns.
 
-The last round of stages hands its changes to Spark as Arrow columns, part by part, so that Spark works on the first while
-more are made. Beside them go the batch's notes, in rows of their own, with sign 0, word by word where changes have their
-times; Spark observes and drops them. What a million changes cost here decides how fast a query is whose answer changes with
-every row: sign and time are never NULL, and notes have no column of their own, for Spark would look at it in each row.
+The last processor hands its changes to Spark as Arrow columns, part by part, so that Spark processes the first while more
+are computed. Batch metrics go in rows of their own, with sign 0, encoded as integers in the time column; Spark observes
+and drops them. The cost per change here limits a query whose answer changes with every row. So sign and time are never
+NULL, and metrics have no column of their own, which Spark would read in every row.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from sash.plan.types import BIGINT, BOOLEAN, NULL, TIMESTAMP, TINYINT, Schema
+from sash.spark.batch_metrics import METRICS_COLUMN, from_words, to_words
 from sash.spark.legs import micros
-from sash.spark.notes import NOTES, from_words, to_words
 from sash.sql.render import quoted
 from sash.state.changes import ChangeBatch
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-METRICS = "sash"
-"""The name under which Spark reports what it observed, to its listeners too."""
+OBSERVATION_NAME = "sash"
+"""The name of the observation in Spark's progress reports."""
 
 _SIGN, _TIME = "sign", "ts"
 
@@ -42,7 +42,7 @@ class Gather:
 
     @property
     def ddl(self) -> str:
-        """The columns that leave the last round."""
+        """The columns that leave the last processor."""
         return ", ".join(
             f"{name} {from_arrow_type(dtype).simpleString()}{' NOT NULL' if name in (_SIGN, _TIME) else ''}"
             for name, dtype in self._columns.items()
@@ -54,7 +54,7 @@ class Gather:
         return {_SIGN: TINYINT, _TIME: _carried(self.time), **columns}
 
     def rows(self, changes: ChangeBatch) -> pd.DataFrame:
-        """Changes, as they leave the last round."""
+        """Changes as a frame of the last processor."""
         time = pa.array(changes.ts).view(_carried(self.time))
         arrays = [pa.array(changes.sign), time]
         for column in changes.columns:
@@ -62,10 +62,10 @@ class Gather:
             arrays.append(column if column.type == carried else _relabelled(column, carried))
         return self._frame(arrays)
 
-    def notes(self, notes: Sequence[str]) -> pd.DataFrame:
-        """Notes, as they leave the last round."""
+    def metrics(self, metrics: Sequence[str]) -> pd.DataFrame:
+        """Batch metrics as a frame of the last processor."""
         _, time, *others = self._columns.values()
-        words = pa.array(to_words(notes)).view(time)
+        words = pa.array(to_words(metrics)).view(time)
         return self._frame([pa.array(np.zeros(len(words), np.int8)), words, *(pa.nulls(len(words), o) for o in others)])
 
     def _frame(self, arrays: Sequence[pa.Array]) -> pd.DataFrame:
@@ -75,23 +75,23 @@ class Gather:
         return pd.DataFrame(dict(zip(self._columns, columns, strict=True)), copy=False)
 
     def typed(self, packed: DataFrame) -> DataFrame:
-        """The rows with their names and types; the notes are observed."""
+        """Name and type the changes, and observe the batch metrics."""
         named = [
             f"{_original(f'c{index}', field.dtype)} AS {quoted(field.name)}" for index, field in enumerate(self.schema)
         ]
         word = f"CASE WHEN {_SIGN} = 0 THEN {micros(_TIME, _carried(self.time))} END"
-        observed = packed.observe(METRICS, sf.expr(from_words(word)).alias(NOTES))
+        observed = packed.observe(OBSERVATION_NAME, sf.expr(from_words(word)).alias(METRICS_COLUMN))
         operation = f"CASE WHEN {_SIGN} > 0 THEN '+' ELSE '-' END AS _op"
         return observed.where(f"{_SIGN} <> 0").selectExpr(operation, f"{_original(_TIME, self.time)} AS _ts", *named)
 
 
 def _carried(dtype: pa.DataType) -> pa.DataType:
-    """The type in which a column travels: what pandas would convert is told as a number."""
+    """The type in which a column is sent. Types that pandas would convert are sent as integers."""
     return {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, dtype)
 
 
 def _original(column: str, dtype: pa.DataType) -> str:
-    """The column in its own type again, in Spark SQL."""
+    """Convert a sent column back to its own type, in Spark SQL."""
     if dtype == NULL:
         return "NULL"
     return f"timestamp_micros({column})" if dtype == TIMESTAMP else column

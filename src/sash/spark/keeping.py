@@ -17,11 +17,11 @@ from sash.plan.options import Trigger
 from sash.plan.types import Schema
 from sash.spark.errors import sash_errors
 from sash.spark.handle import StreamingHandle
-from sash.spark.plan import Source
 from sash.spark.pools import STREAMS, in_pool
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import WriteBatch
 from sash.spark.sinks.start import await_sources, set_trigger
+from sash.spark.sources.inputs import StreamSource
 from sash.spark.window_store import Keeping, TakeChanges, TakeRows, kept_frame
 from sash.window_store.manifest import Kind, Layout
 from sash.window_store.queries import WindowQueries
@@ -78,7 +78,7 @@ def keep_stream(
     queries: WindowQueries,
     layout: Layout,
     place: Place,
-    source: Source,
+    source: StreamSource,
     entry: StreamEntry,
     trigger: str | None,
     recorder: Recorder | None = None,

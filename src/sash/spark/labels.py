@@ -1,7 +1,7 @@
-"""Shard labels: the keys that make Spark's hash partitioning put every shard in a partition of its own.
+"""Shard labels: keys for which Spark's hash partitioning puts every shard in a partition of its own.
 
-Spark sends a key to partition pmod(hash(key), P). Numbered 0, 1, 2 ... several shards would share a partition while
-others stay empty, so shard i is called by the smallest long that hashes to i.
+Spark sends a key to partition pmod(hash(key), P). With the keys 0, 1, 2 ... several shards would share a partition while
+others stay empty, so the label of shard i is the smallest long that hashes to i.
 """
 
 from __future__ import annotations

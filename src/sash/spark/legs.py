@@ -1,10 +1,10 @@
-"""Legs in Spark's own engine: the filters, projections and static joins straight above a stream, as a DataFrame.
+"""Legs in Spark's own engine: the filters, projections and static joins directly above a stream, as a DataFrame.
 
-A row that fails a filter, or finds no match, is not dropped: the clock is of the stream before its filters, so it goes
-on as a carrier of its time, `_ok` false and its columns NULL. What might fail is not evaluated for such rows.
+A row that a filter or join refuses is not dropped, because the stream's clock includes it: it is kept for its time, with
+`_ok` false and NULL columns. Expressions that may fail are not evaluated for such rows.
 
-A relation that a leg joins with is read once, when the query starts: what becomes of its files or its table later has no
-part in the answer.
+A relation that a leg joins with is read once, when the query starts, so later changes of its files do not change the
+answer. Updates of a relation are a leg of their own: `_ts`, columns c0 ... cn, the time as another column, and `_sign`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import broadcast, expr
 
+from sash.physical.nodes import UpdateLeg
+from sash.plan.catalog import OP
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
-from sash.spark.scatter import ACCEPTED, TIME
+from sash.spark.scatter import ACCEPTED, SIGN, TIME
+from sash.spark.types import arrow_type
 from sash.sql.render import quoted, to_spark_sql
 from sash.time import DAY
 
@@ -29,8 +32,8 @@ _ROW = "_row"
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows on their way: the frame has `_ts`, `_ok` if something was refused, then c0 ... cn."""
+class _LegRows:
+    """The rows of a part of a leg: `_ts`, `_ok` if it refuses rows, then c0 ... cn."""
 
     frame: DataFrame
     width: int
@@ -45,19 +48,19 @@ class _Rows:
         return [TIME, ACCEPTED] if self.filtered else [TIME]
 
     def guarded(self, sql: str) -> str:
-        """The expression, evaluated only for rows that are still in."""
+        """Evaluate the expression for accepted rows only."""
         return f"CASE WHEN {ACCEPTED} THEN {sql} END" if self.filtered else sql
 
-    def refuse(self, condition: str) -> _Rows:
-        """The rows for which the condition does not hold become carriers."""
+    def refuse(self, condition: str) -> _LegRows:
+        """Refuse the rows for which the condition does not hold."""
         accepted = f"coalesce({self.guarded(condition)}, false) AS {ACCEPTED}"
-        return _Rows(self.frame.selectExpr(TIME, accepted, *self.columns), self.width, True)
+        return _LegRows(self.frame.selectExpr(TIME, accepted, *self.columns), self.width, True)
 
 
 def leg_frame(node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a leg, or of its lower part: `_ts`, `_ok` if it may refuse rows, and its columns c0 ... cn.
+    """Build the rows of a leg, or of its lower part: `_ts`, `_ok` if it refuses rows, and its columns c0 ... cn.
 
-    `time` is the column of microseconds to take for `_ts` instead of the stream's time column.
+    `time` names a column of microseconds to use for `_ts` instead of the stream's time column.
     """
     rows = _rows(node, stream, time, relations)
     if not rows.filtered:
@@ -65,14 +68,14 @@ def leg_frame(node: Node, stream: DataFrame, time: str | None, relations: Mappin
     return rows.frame.selectExpr(*rows.head, *(f"{rows.guarded(name)} AS {name}" for name in rows.columns))
 
 
-def _rows(node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> _Rows:
+def _rows(node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> _LegRows:
     match node:
         case Stream():
             named = [f"{quoted(field.name)} AS c{index}" for index, field in enumerate(node.schema)]
             field = node.schema[node.time]
             moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
             frame = stream.selectExpr(f"{moment} AS {TIME}", *named)
-            return _Rows(frame, len(node.schema), False)
+            return _LegRows(frame, len(node.schema), False)
         case Filter():
             rows = _rows(node.child, stream, time, relations)
             return rows.refuse(to_spark_sql(node.predicate, rows.columns))
@@ -84,23 +87,23 @@ def _rows(node: Node, stream: DataFrame, time: str | None, relations: Mapping[st
             raise AssertionError(f"{type(node).__name__} does not run in a leg")
 
 
-def _project(node: Project, rows: _Rows) -> _Rows:
+def _project(node: Project, rows: _LegRows) -> _LegRows:
     def computed(expression: Expression) -> str:
         sql = to_spark_sql(expression, rows.columns)
         return rows.guarded(sql) if may_fail(expression) else sql
 
     named = [f"{_typed(computed(e), e)} AS c{index}" for index, e in enumerate(node.expressions)]
-    return _Rows(rows.frame.selectExpr(*rows.head, *named), len(named), rows.filtered)
+    return _LegRows(rows.frame.selectExpr(*rows.head, *named), len(named), rows.filtered)
 
 
 def _typed(sql: str, expression: Expression) -> str:
-    """The expression with the type that the plan gave it, whatever Spark would have inferred."""
+    """Cast the expression to its type in the plan, which Spark may infer differently."""
     if isinstance(expression, Column) or pa.types.is_null(expression.dtype):
         return sql
     return f"CAST({sql} AS {type_name(expression.dtype)})"
 
 
-def _join(node: Join, rows: _Rows, relation: DataFrame) -> _Rows:
+def _join(node: Join, rows: _LegRows, relation: DataFrame) -> _LegRows:
     if node.kind in ("semi", "anti"):
         return _existence(node, rows, relation)
     theirs = [f"d{index}" for index in range(len(node.right.schema))]
@@ -114,12 +117,12 @@ def _join(node: Join, rows: _Rows, relation: DataFrame) -> _Rows:
     width = rows.width + len(theirs)
     renamed = [f"{name} AS c{rows.width + index}" for index, name in enumerate(theirs)]
     if node.kind == "left":
-        return _Rows(joined.selectExpr(*rows.head, *rows.columns, *renamed), width, rows.filtered)
-    return _Rows(joined.selectExpr(TIME, f"{_ROW} IS NOT NULL AS {ACCEPTED}", *rows.columns, *renamed), width, True)
+        return _LegRows(joined.selectExpr(*rows.head, *rows.columns, *renamed), width, rows.filtered)
+    return _LegRows(joined.selectExpr(TIME, f"{_ROW} IS NOT NULL AS {ACCEPTED}", *rows.columns, *renamed), width, True)
 
 
-def _existence(node: Join, rows: _Rows, relation: DataFrame) -> _Rows:
-    """Whether a row has a match: the relation grouped by its keys, so that a row meets one group at most."""
+def _existence(node: Join, rows: _LegRows, relation: DataFrame) -> _LegRows:
+    """A semi or anti join: the relation is grouped by its keys, so that a row matches at most one group."""
     theirs = [f"c{index}" for index in range(len(node.right.schema))]
     keys = [f"k{number}" for number in range(len(node.keys))]
     grouped = relation.groupBy(*(expr(f"c{right} AS {k}") for (_, right), k in zip(node.keys, keys, strict=True)))
@@ -132,16 +135,16 @@ def _existence(node: Join, rows: _Rows, relation: DataFrame) -> _Rows:
         found = f"coalesce(exists({_MATCHES}, {_ROW} -> {condition}), false)"
     conditions = [f"{rows.columns[left]} = {k}" for (left, _), k in zip(node.keys, keys, strict=True)]
     joined = rows.frame.join(broadcast(_read(groups)), expr(" AND ".join(conditions) or "true"), "left")
-    return _Rows(joined, rows.width, rows.filtered).refuse(found if node.kind == "semi" else f"NOT {found}")
+    return _LegRows(joined, rows.width, rows.filtered).refuse(found if node.kind == "semi" else f"NOT {found}")
 
 
 def _read(frame: DataFrame) -> DataFrame:
-    """The rows that a frame has now."""
+    """Read the current rows of a frame."""
     return frame.sparkSession.createDataFrame(frame.toArrow())
 
 
 def relation_frame(node: Node, relations: Mapping[str, DataFrame]) -> DataFrame:
-    """A part of the plan that is made of one relation alone: its columns c0 ... cn."""
+    """Build a part of the plan over one relation: its columns c0 ... cn."""
     match node:
         case Relation():
             named = [f"{quoted(field.name)} AS c{index}" for index, field in enumerate(node.schema)]
@@ -161,15 +164,31 @@ def _names(node: Node) -> Sequence[str]:
 
 
 def relation_table(node: Node, relations: Mapping[str, DataFrame], most: int | None = None) -> pa.Table:
-    """The contents of such a part, for operators that look it up; `most` rows of it, if that is given."""
+    """Read such a part, or at most `most` rows of it, for operators that look it up."""
     frame = relation_frame(node, relations)
     found = (frame if most is None else frame.limit(most)).toArrow()
     schema = pa.schema([(f"c{index}", field.dtype) for index, field in enumerate(node.schema)])
     return found.cast(schema).combine_chunks()
 
 
+def update_frame(leg: UpdateLeg, updates: DataFrame, time: str | None) -> DataFrame:
+    """Build the rows of an update leg. Without an `_op` column all updates are '+', which replaces by key."""
+    assert time is not None
+    moment = micros(quoted(time), update_time(updates, time))
+    named = [f"{quoted(field.name)} AS c{index}" for index, field in enumerate(leg.relation.schema)]
+    sign = f"CASE {OP} WHEN '+' THEN 1 WHEN '-' THEN -1 END" if OP in updates.columns else "1"
+    made = f"{moment} AS c{len(named)}"
+    return updates.selectExpr(f"{moment} AS {TIME}", *named, made, f"CAST({sign} AS TINYINT) AS {SIGN}")
+
+
+def update_time(updates: DataFrame, time: str | None) -> pa.DataType:
+    """The type of the updates' time column."""
+    found = next(field for field in updates.schema.fields if field.name == time)
+    return arrow_type(found.dataType)
+
+
 def micros(column: str, dtype: pa.DataType) -> str:
-    """A time column as microseconds, in Spark SQL."""
+    """Convert a time column to microseconds, in Spark SQL."""
     if dtype == TIMESTAMP:
         return f"unix_micros({column})"
     if dtype == TIMESTAMP_NTZ:

@@ -1,8 +1,8 @@
-"""The joins of a leg with small tables: looked up where its rows are packed, not in Spark's own engine.
+"""Joins of a leg with small tables, which run in scatter instead of Spark's engine.
 
-All rows of a stream go there anyway, for their times, and finding a row's match by hash takes some nanoseconds; Spark would
-collect, hash and broadcast the table anew for every batch, which takes longer than the rest of its planning. A large table
-is better broadcast, once per executor; and what only Spark can compute keeps the joins below it with Spark.
+All rows of a stream go through scatter anyway, for their times, and a lookup by hash takes some nanoseconds. Spark would
+collect, hash and broadcast the table anew for every batch, which takes longer than the rest of its planning. Large tables
+are still broadcast by Spark, once per executor, and so are those below an expression that only Spark can compute.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SMALL = 50_000
-"""So many rows a table may have: it is indexed in every task, at some 50 ns each."""
+"""The largest table that is looked up, in rows: every task indexes it, at some 50 ns per row."""
 
 
 @dataclass(frozen=True)
 class Lookups:
-    """The part of a leg from `node` down to, but without, `below`, whose rows Spark gives; with the tables of its joins."""
+    """The part of a leg from `node` down to its input `below`, which Spark computes, with the tables of its joins."""
 
     node: Node
     below: Node
     tables: Mapping[Node, pa.Table]
 
     def runner(self) -> LegRunner:
-        """What runs it."""
+        """Create a runner for this part of the leg."""
         return LegRunner(self.node, self.tables, self.below)
 
 
-def lookups_of(node: Node, relations: Mapping[str, DataFrame]) -> Lookups | None:
-    """As much of a leg as can be run where rows are packed, down to its lowest join with a small table."""
+def find_lookups(node: Node, relations: Mapping[str, DataFrame]) -> Lookups | None:
+    """Find the part of a leg that can run in scatter: from its top to its lowest join with a small table."""
     chain = [node]
     while chain[-1].children:
         chain.append(chain[-1].children[0])

@@ -1,7 +1,7 @@
-"""What flows between scatter and the rounds of stages: few rows with large blobs, all of one packed schema.
+"""Messages between scatter and the stage processors: few rows with large blobs, all of one schema.
 
-A message brings one input of one stage the rows of one shard, or none, and the sender's clock: it is the time message
-as well. Notes travel past the stages to the end of the query.
+A message brings the rows of one shard, if any, to one input of one stage, together with the sender's clock, so it is a
+time message as well. Batch metrics travel as messages that no stage reads.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROWS, HEARTBEAT, CONTROL = 0, 1, 2
-"""The kinds of clock: of rows that came, of a heartbeat (heard only where no rows came), of the end of an input."""
+"""Where a clock comes from: rows, a heartbeat (used only in a batch without rows), or the control stream."""
 
-NOTE = -1
-"""The stage of a message that only carries counts."""
+METRICS_STAGE = -1
+"""The stage of a message that carries batch metrics."""
 
 BLOB_BYTES = 2 << 20
-"""No blob is much larger than this: while one is unpacked, the next is on its way."""
+"""The approximate limit of a blob: while one is unpacked, the next is transferred."""
 
 _FIELDS: dict[str, pa.DataType] = {
     "label": pa.int64(),
@@ -32,7 +32,7 @@ _FIELDS: dict[str, pa.DataType] = {
     "sender": pa.int32(),
     "seq": pa.int32(),
     "clock": pa.int64(),
-    "note": pa.string(),
+    "metrics": pa.string(),
     "blob": pa.binary(),
 }
 SCHEMA = pa.schema(list(_FIELDS.items()))
@@ -47,7 +47,7 @@ DDL = ", ".join(f"{name} {_TYPES[dtype]}" for name, dtype in _FIELDS.items())
 
 @dataclass
 class Message:
-    """One packed row."""
+    """One message to the shard with this label."""
 
     label: int
     stage: int
@@ -56,19 +56,19 @@ class Message:
     sender: int = 0
     seq: int = 0
     clock: int = 0
-    note: str | None = None
+    metrics: str | None = None
     blob: Any = None
 
 
 def to_record_batches(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
-    """The messages as Arrow batches, none much larger than a blob."""
+    """Convert messages to Arrow batches, none much larger than a blob."""
     for group in _groups(messages):
         arrays = [pa.array([getattr(message, name) for message in group], dtype) for name, dtype in _FIELDS.items()]
         yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def to_frames(messages: Iterable[Message]) -> Iterator[pd.DataFrame]:
-    """The messages as pandas frames, none much larger than a blob."""
+    """Convert messages to pandas frames, none much larger than a blob."""
     import pandas as pd
 
     for group in _groups(messages):
@@ -76,11 +76,11 @@ def to_frames(messages: Iterable[Message]) -> Iterator[pd.DataFrame]:
 
 
 def from_frame(frame: pd.DataFrame) -> Iterator[Message]:
-    """The messages of a pandas frame."""
+    """Read the messages of a pandas frame."""
     for values in zip(*(frame[name] for name in _FIELDS), strict=True):
-        *numbers, note, blob = values
+        *numbers, metrics, blob = values
         named = dict(zip(_FIELDS, map(int, numbers), strict=False))
-        yield Message(**named, note=note, blob=blob)
+        yield Message(**named, metrics=metrics, blob=blob)
 
 
 def _groups(messages: Iterable[Message]) -> Iterator[list[Message]]:

@@ -1,7 +1,7 @@
-"""Spark's scheduling pools: which share of the cores the jobs of a thread get.
+"""Spark's scheduling pools: the share of the cores that the jobs of a thread get.
 
-The allocation file is set when the embedded session is made; in a session of the user's own that is not FAIR, or that
-has no local properties (Connect), setting a pool changes nothing.
+The embedded session sets the allocation file. In a user's session that is not FAIR, or that has no local properties
+(Connect), setting a pool has no effect.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ FAIR = {
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": Path(__file__).with_name("pools.xml").as_uri(),
 }
-"""The settings of a session that has these pools."""
+"""The settings of a session with these pools."""
 
 
 @contextmanager
 def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
-    """Put the jobs and streaming queries that this thread starts meanwhile into a pool."""
+    """Run the jobs and streaming queries that this thread starts in a pool."""
     try:
         context = spark.sparkContext
     except Exception:  # noqa: BLE001  (a Connect session has no Spark context, whatever it raises)
@@ -36,9 +36,9 @@ def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty(_POOL, cast(str, before))  # None takes the property away
+        context.setLocalProperty(_POOL, cast(str, before))  # None removes the property
 
 
 def pool_of(priority: int) -> str:
-    """The pool for reads of a query with that priority."""
+    """The pool for reads of a query with this priority."""
     return URGENT if priority > 0 else BACKGROUND

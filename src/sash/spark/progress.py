@@ -11,15 +11,15 @@ from sash.plan.statistics import Statistics
 from sash.runtime.analyze import Actual
 from sash.runtime.counts import Counts
 from sash.runtime.current_choice import over_shards
+from sash.spark.batch_metrics import METRICS_COLUMN, total
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
-from sash.spark.gather import METRICS
-from sash.spark.notes import NOTES, total
+from sash.spark.gather import OBSERVATION_NAME
 from sash.time import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from sash.spark.observation import Observation
+    from sash.spark.sources.observation import StreamObservation
 
 _SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -44,7 +44,7 @@ class Progress:
         """Count the batches that are new among Spark's reports, and return the progress of each."""
         fresh = []
         for report in reports:
-            if METRICS in report["observedMetrics"] and report["batchId"] > self._last_batch:
+            if OBSERVATION_NAME in report["observedMetrics"] and report["batchId"] > self._last_batch:
                 self._last_batch = report["batchId"]
                 self._count(report)
                 fresh.append(self.last())
@@ -76,7 +76,7 @@ class Progress:
         return {name: [found.as_json for found in over_shards(shards)] for name, shards in self._in_force.items()}
 
     def _count(self, report: Any) -> None:
-        seen = total(report["observedMetrics"][METRICS][NOTES] or (), self._names)
+        seen = total(report["observedMetrics"][OBSERVATION_NAME][METRICS_COLUMN] or (), self._names)
         millis = report["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)
@@ -112,7 +112,9 @@ class Progress:
 class ProgressTracker:
     """Progress of one query while it runs; may be read and updated from several threads."""
 
-    def __init__(self, query: StreamingQuery, operators: Sequence[str], observation: Observation | None = None) -> None:
+    def __init__(
+        self, query: StreamingQuery, operators: Sequence[str], observation: StreamObservation | None = None
+    ) -> None:
         self.query = query
         self._progress = Progress(operators)
         self._observation = observation

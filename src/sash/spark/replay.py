@@ -1,7 +1,7 @@
-"""Replay on Spark: given micro-batches of rows, run as files that a streaming query reads one batch at a time.
+"""Replay on Spark: the micro-batches are written as files that a streaming query reads one batch at a time.
 
-Every stream has one file per micro-batch, empty where it brings nothing, and so has the control stream that moves the
-clocks to the end in a batch of its own: the sources go in step, and the batches are the ones that were asked for.
+Every stream has one file per micro-batch, possibly empty, and so has the control stream, which advances the clocks to the
+end in a batch of its own. So all sources proceed in step, and the batches are the requested ones.
 """
 
 from __future__ import annotations
@@ -17,54 +17,55 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import LongType, StructField, StructType
 
 from sash.plan.catalog import OP
 from sash.plan.options import Trigger
+from sash.plan.types import BIGINT, Field
 from sash.planning import Planned
 from sash.runtime.counts import Counts
 from sash.spark.counts import counts_of, operator_names
+from sash.spark.dataflow import change_frame
 from sash.spark.errors import sash_errors
-from sash.spark.plan import Inputs, Source, change_frame
 from sash.spark.progress import Progress
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks.start import start_query
+from sash.spark.sources.declared import FILES_OF_ANY_AGE, struct
+from sash.spark.sources.inputs import QueryInputs, StreamSource
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.feeds import Feed, MicroBatch
+from sash.testing.inputs import MicroBatch, ReplayInput
 
-CLOCK, OPS = "_clock", pa.array(["-", "+"])
+_TIME, _OPS = "_clock", pa.array(["-", "+"])
 _EPOCH = 1_000_000_000
 _RECENT = "spark.sql.streaming.numRecentProgressUpdates"
 
 
 def replay_on_spark(
     planned: Planned,
-    feeds: Mapping[str, Feed],
+    inputs: Mapping[str, ReplayInput],
     relations: Mapping[str, pa.Table],
     batches: Sequence[MicroBatch],
     end: int,
     shards: int,
 ) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
-    """The changes in order, the number of late rows, the rows in state at the end, what operators did."""
+    """Run the query; returns the changes in order, the late rows, the rows in state at the end, and operator counts."""
     spark = embedded_session()
     home = Path(tempfile.mkdtemp(prefix="sash-replay-"))
     spark.conf.set(_RECENT, str(len(batches) + 100))
     try:
         streams = {
-            name.lower(): _stream(spark, home / name, feeds[name], [micro.rows.get(name) for micro in batches])
+            name.lower(): _stream(spark, home / name, inputs[name], [micro.rows.get(name) for micro in batches])
             for name in (*planned.streams, *planned.changing)
         }
-        control = control_stream(spark, home / "control")
+        control = _control_stream(spark, home / "control")
         for number, micro in enumerate(batches):
             clocks = [(name.lower(), micro.clocks[name]) for name in planned.changing if name in micro.clocks]
-            write_control(home / "control", number, clocks)
+            _write_control(home / "control", number, clocks)
         ends = [(name.lower(), end) for name in (*planned.streams, *planned.changing)]
-        write_control(home / "control", len(batches), ends)
+        _write_control(home / "control", len(batches), ends)
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
         checkpoint = str(home / "checkpoint")
         with query_settings(spark, shards, checkpoint):
-            changes = change_frame(planned.physical, planned.schema, Inputs(streams, tables, control), shards)
+            changes = change_frame(planned.physical, planned.schema, QueryInputs(streams, tables, control), shards)
             return _run(changes, planned, checkpoint)
     finally:
         spark.conf.unset(_RECENT)
@@ -92,7 +93,7 @@ def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeB
 
 
 def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:
-    """A batch of the change stream, with `_ts` in microseconds, as changes."""
+    """Convert a batch of the change stream, with `_ts` in microseconds, to changes."""
     op, ts, *columns = (column.combine_chunks() for column in table.columns)
     sign = np.where(op.to_numpy(zero_copy_only=False) == "+", 1, -1).astype(np.int8)
     moments = ts.cast(pa.int64()).to_numpy(zero_copy_only=False).copy()
@@ -101,43 +102,43 @@ def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:
     )
 
 
-def _stream(spark: SparkSession, directory: Path, feed: Feed, batches: Sequence[ChangeBatch | None]) -> Source:
+def _stream(
+    spark: SparkSession, directory: Path, given: ReplayInput, batches: Sequence[ChangeBatch | None]
+) -> StreamSource:
     directory.mkdir(parents=True)
-    names = [field.name for field in feed.schema]
+    names = [field.name for field in given.schema]
     for number, batch in enumerate(batches):
-        rows = ChangeBatch.empty([field.dtype for field in feed.schema]) if batch is None else batch
-        columns = dict(zip([CLOCK, *names], [pa.array(rows.ts), *rows.columns], strict=False))
-        if feed.signs is not None:
-            columns[OP] = OPS.take(pa.array((rows.sign > 0).astype("int8")))
+        rows = ChangeBatch.empty([field.dtype for field in given.schema]) if batch is None else batch
+        columns = dict(zip([_TIME, *names], [pa.array(rows.ts), *rows.columns], strict=False))
+        if given.signs is not None:
+            columns[OP] = _OPS.take(pa.array((rows.sign > 0).astype("int8")))
         _write(pa.table(columns), directory, number)
-    schema = StructType(
-        [StructField(CLOCK, LongType()), *(StructField(f.name, from_arrow_type(f.dtype)) for f in feed.schema)]
-    )
-    if feed.signs is not None:
+    schema = struct((Field(_TIME, BIGINT), *given.schema))
+    if given.signs is not None:
         schema = schema.add(OP, "string")
-    return Source(_files(spark, directory, schema), feed.slack, time=CLOCK)
+    return StreamSource(_files(spark, directory, schema), given.slack, time=_TIME)
 
 
-def control_stream(spark: SparkSession, directory: Path) -> DataFrame:
-    """A stream of clocks set by hand: files written by `write_control`, one per batch."""
+def _control_stream(spark: SparkSession, directory: Path) -> DataFrame:
+    """A stream of clocks, read from files of `_write_control`, one per batch."""
     directory.mkdir(parents=True, exist_ok=True)
     return _files(spark, directory, "stream string, ts long")
 
 
-def write_control(directory: Path, number: int, clocks: Sequence[tuple[str, int]]) -> None:
-    """Say, in one file, how far streams are."""
+def _write_control(directory: Path, number: int, clocks: Sequence[tuple[str, int]]) -> None:
+    """Write the clocks of streams in one batch to a file."""
     names, times = [name for name, _ in clocks], [time for _, time in clocks]
     _write(pa.table({"stream": pa.array(names, pa.string()), "ts": pa.array(times, pa.int64())}), directory, number)
 
 
 def _files(spark: SparkSession, directory: Path, schema: Any) -> DataFrame:
     """The files of a directory, one per micro-batch, in the order of their numbers."""
-    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).option("maxFileAge", "36500d")
-    return reader.parquet(str(directory))
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    return reader.options(**FILES_OF_ANY_AGE).parquet(str(directory))
 
 
 def _write(table: pa.Table, directory: Path, number: int) -> None:
-    """One file, whole as soon as it is seen; Spark takes files in the order of their times."""
+    """Write one file atomically. Spark reads files in the order of their modification times."""
     draft = directory / f".{number}.parquet"
     pq.write_table(table, draft)
     os.utime(draft, (_EPOCH + number, _EPOCH + number))

@@ -1,7 +1,7 @@
-"""Scatter: a stream's rows, split by the keys of the stages that read them and packed, one blob per shard.
+"""Scatter: partition a stream's rows by the keys of the stages that read them, and pack one blob per shard.
 
-Runs in `mapInArrow` over the leg's rows (`_ts`, `_ok` where the leg filters, c0 ... cn). Every shard of every reading
-stage gets a message, also with no rows in it: so all of them learn the stream's clock in the same batch.
+Runs in `mapInArrow` over the leg's rows (`_ts`, `_ok` if the leg filters, c0 ... cn). Every shard of every reading stage
+gets a message, even without rows, so that all of them get the stream's clock in the same batch.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from sash.errors import BadRowError
 from sash.runtime.shard import partition
-from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batches
-from sash.spark.notes import Note
-from sash.spark.workers import spare_collections
+from sash.spark.batch_metrics import BatchMetrics
+from sash.spark.messages import BLOB_BYTES, METRICS_STAGE, ROWS, Message, to_record_batches
+from sash.spark.workers import freeze_loaded_objects
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import encode, pieces, size_of
 from sash.time import FOREVER
@@ -31,7 +31,7 @@ TIME, ACCEPTED, SIGN = "_ts", "_ok", "_sign"
 
 @dataclass(frozen=True)
 class Target:
-    """A stage's input that reads the rows: its partition keys, and the labels of the stage's shards."""
+    """An input of a stage that reads the rows: its partition keys, and the labels of the stage's shards."""
 
     stage: int
     input: int
@@ -41,8 +41,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Scatter:
-    """What runs over one leg. `counts` says whether this leg's rows are counted (one leg per stream is); `signed` that
-    they are updates of a relation, with `_sign` after their columns; `lookups` is what is still to be done with them."""
+    """Scatters the rows of one leg.
+
+    `counts` is whether to count the rows, which one leg per stream does. `signed` rows are updates of a relation, with
+    `_sign` after their columns. `lookups` is the upper part of the leg, which runs here.
+    """
 
     stream: str
     slack: int
@@ -57,15 +60,15 @@ class Scatter:
         return to_record_batches(self._messages(batches))
 
     def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-        spare_collections()
+        freeze_loaded_objects()
         sender, seq = _partition_id(), 0
         runner = None if self.lookups is None else self.lookups.runner()
-        note = Note()
+        metrics = BatchMetrics()
         high: int | None = None
         held: list[ChangeBatch] = []
         size = 0
         for batch in batches:
-            timely = self._timely(batch, note)
+            timely = self._timely(batch, metrics)
             if not timely.num_rows:
                 continue
             top = pc.max(timely.column(TIME)).as_py()
@@ -78,27 +81,27 @@ class Scatter:
                 held, size, seq = [held[-1].slice(0, 0)], 0, seq + 1
         if high is not None:
             yield from self._split(concat(held), high - self.slack, sender, seq)
-        if self.counts and (note.rows_in or note.bad):
-            yield Message(self.targets[0].labels[0], NOTE, note=note.to_json())
+        if self.counts and (metrics.rows_in or metrics.bad):
+            yield Message(self.targets[0].labels[0], METRICS_STAGE, metrics=metrics.to_json())
 
-    def _timely(self, batch: pa.RecordBatch, note: Note) -> pa.RecordBatch:
-        """The rows that have a time, and, where they are updates, a sign."""
-        note.rows_in += batch.num_rows
+    def _timely(self, batch: pa.RecordBatch, metrics: BatchMetrics) -> pa.RecordBatch:
+        """Drop, or refuse, rows without a time, and updates without a sign."""
+        metrics.rows_in += batch.num_rows
         good = batch.column(TIME).is_valid()
         what, missing = "stream", "whose time column is NULL: give it a time"
         if self.signed:
-            what, missing = "relation", "that has no time, or whose _op is neither '+' nor '-': give it both"
+            what, missing = "relation", "without a time, or whose _op is neither '+' nor '-': give it both"
             good = pc.and_(good, batch.column(SIGN).is_valid())
         bad = batch.num_rows - pc.sum(good).as_py() if batch.num_rows else 0
         if not bad:
             return batch
         if not self.drop_bad_rows:
             raise BadRowError(f'{what} {self.stream} has a row {missing}, or register the {what} with bad_rows="drop"')
-        note.bad += bad
+        metrics.bad += bad
         return batch.filter(good)
 
     def _accepted(self, batch: pa.RecordBatch) -> ChangeBatch:
-        """The rows that are not there for their times alone."""
+        """The rows that the leg accepted. The others are sent for their times only."""
         if batch.schema.names[1:2] == [ACCEPTED]:
             batch = batch.filter(batch.column(ACCEPTED))
         given = [batch.column(f"c{index}") for index in range(len(self.dtypes))]
@@ -117,8 +120,8 @@ class Scatter:
 
 
 @dataclass(frozen=True)
-class Beat:
-    """Time messages of a stream without rows: from a heartbeat, or at the end of an input (rows: `_ts` alone)."""
+class ClockScatter:
+    """Sends clocks without rows, from a heartbeat or the control stream; its input has `_ts` only."""
 
     kind: int
     slack: int
@@ -137,7 +140,7 @@ class Beat:
 
 
 def pack_rows(rows: ChangeBatch, message: Message) -> Iterator[Message]:
-    """The message with the rows in it, in several where they make more than one blob; once also if there are none."""
+    """Put rows into the message, or into several if they exceed a blob; without rows, send it once as it is."""
     if not len(rows):
         yield message
         return

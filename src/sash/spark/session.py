@@ -1,4 +1,4 @@
-"""The Spark session: an embedded local one, and the settings that a query needs around its start."""
+"""The embedded Spark session, and the settings with which a query is started."""
 
 from __future__ import annotations
 
@@ -16,44 +16,46 @@ from sash.spark.pools import FAIR
 
 _STORE = "spark.sql.streaming.stateStore."
 
-NEEDED = {
+_EVERY_QUERY = {
     _STORE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     _STORE + "rocksdb.changelogCheckpointing.enabled": "true",
-    _STORE + "rocksdb.trackTotalNumberOfRows": "false",  # it would read every key before writing it
+    _STORE + "rocksdb.trackTotalNumberOfRows": "false",  # counting would read every key before writing it
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # With any other value Spark sizes the Arrow batch anew at every row: two fifths of its tasks' CPU time, profiled.
+    # With any other value Spark computes the size of the Arrow batch at every row: 40 % of its tasks' CPU time.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "16",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
 }
-"""What a query is started with, besides the number of shuffle partitions: one per shard."""
+"""The settings of every query, besides the number of shuffle partitions, which is that of shards."""
 
-PARTITIONS = "spark.sql.shuffle.partitions"
+_PARTITIONS = "spark.sql.shuffle.partitions"
 
-JAVA = "-Xss16m -XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""How Java is started: deep plans need the stack; Arrow hands rows over faster without its two checks of each value."""
+_JAVA_OPTIONS = (
+    "-Xss16m -XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+)
+"""Java options: deep plans need the stack, and Arrow transfers rows faster without its two checks per value."""
 
-ON_LOCAL_FILES = {
-    # Spark's other manager runs a command to set the rights of every file it makes, at 20 ms and more each.
+_LOCAL_CHECKPOINT = {
+    # Spark's default manager runs a command to set the permissions of every file, which takes 20 ms or more.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
-"""What a checkpoint on this machine's own disk is written with: renaming is atomic there."""
+"""Settings for a checkpoint on a local disk, where renaming is atomic."""
 
 
 def embedded_session(
     cores: int | None = None, master: str | None = None, extra: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session in this process, with `extra` settings; the one that is there, if one is."""
+    """The active session, or a new one in this process with `extra` settings."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    _let_workers_import_us()
+    _add_package_to_python_path()
     count = cores or os.cpu_count() or 1
     builder = SparkSession.builder.appName("sash")
     if master is not None or not submitted():
@@ -61,26 +63,28 @@ def embedded_session(
     builder = (
         builder.config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", JAVA)
+        .config("spark.driver.extraJavaOptions", _JAVA_OPTIONS)
         .config("spark.driver.memory", "2g")
         .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
         .config("spark.log.level", "ERROR")
         .config("spark.ui.showConsoleProgress", "false")
-        .config(PARTITIONS, str(count))
+        .config(_PARTITIONS, str(count))
         .config("spark.sql.streaming.stopTimeout", "60s")
     )
     for name, value in {**FAIR, **(extra or {})}.items():
         builder = builder.config(name, value)
-    with _out_of_reach_of_signals():
+    with _own_process_group():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
 @contextmanager
-def _out_of_reach_of_signals() -> Iterator[None]:
-    """A signal to our group of processes (Ctrl-C, `timeout`, a supervisor) is ours to answer: the JVM is not to end
-    under a batch that we are about to finish. It ends when we do: its standard input does."""
+def _own_process_group() -> Iterator[None]:
+    """Start the JVM in a process group of its own, so that signals to ours (Ctrl-C, `timeout`) do not end it in a batch.
+
+    It ends with this process, when its standard input is closed.
+    """
     import pyspark.java_gateway
 
     gateway: Any = pyspark.java_gateway
@@ -93,12 +97,12 @@ def _out_of_reach_of_signals() -> Iterator[None]:
 
 
 def submitted() -> bool:
-    """Whether spark-submit started us: then the JVM is there, and the master is its to say."""
+    """Whether spark-submit started this process, and so sets the master."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _let_workers_import_us() -> None:
-    """Python workers find the package where this process found it."""
+def _add_package_to_python_path() -> None:
+    """Let Python workers import the package from where this process imported it."""
     home = str(Path(__file__).resolve().parents[2])
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     if home not in paths:
@@ -106,22 +110,22 @@ def _let_workers_import_us() -> None:
 
 
 def default_shards(spark: SparkSession) -> int:
-    """One shard per core; where Spark does not say how many, one per shuffle partition, within reason."""
+    """One shard per core; if Spark does not report the cores, one per shuffle partition, up to 16."""
     try:
         return max(1, int(spark.sparkContext.defaultParallelism))
     except Exception:  # noqa: BLE001  (a Connect session has no Spark context, whatever it raises)
-        return min(16, int(spark.conf.get(PARTITIONS) or 16))
+        return min(16, int(spark.conf.get(_PARTITIONS) or 16))
 
 
 def settings(shards: int, checkpoint: str | None = None) -> dict[str, str]:
-    """The settings that a query of so many shards, with its checkpoint in that place, runs best with."""
-    local = checkpoint is not None and (checkpoint.startswith("file:") or "://" not in checkpoint)
-    return {**NEEDED, **(ON_LOCAL_FILES if local else {}), PARTITIONS: str(shards)}
+    """The settings of a query with this number of shards and this checkpoint directory."""
+    on_disk = checkpoint is not None and (checkpoint.startswith("file:") or "://" not in checkpoint)
+    return {**_EVERY_QUERY, **(_LOCAL_CHECKPOINT if on_disk else {}), _PARTITIONS: str(shards)}
 
 
 @contextmanager
 def query_settings(spark: SparkSession, shards: int, checkpoint: str | None = None) -> Iterator[None]:
-    """Set what a query needs while it is started, and put the user's values back: a started query keeps its own."""
+    """Apply a query's settings while it is started, then restore the user's; a started query keeps its own."""
     wanted = settings(shards, checkpoint)
     before = {name: spark.conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
@@ -137,6 +141,6 @@ def query_settings(spark: SparkSession, shards: int, checkpoint: str | None = No
 
 
 def apply_settings(spark: SparkSession, shards: int) -> None:
-    """Set what a query needs, to stay."""
+    """Apply a query's settings permanently."""
     for name, value in settings(shards).items():
         spark.conf.set(name, value)

@@ -1,4 +1,4 @@
-"""Spark's column types and the plan's: one to one for every type that may flow through a plan."""
+"""Conversion of Spark's column types to the plan's, which are one to one for every supported type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sash.plan.types import STRING, TIMESTAMP, Field, Schema, is_supported
 
 
 def arrow_type(dtype: DataType) -> pa.DataType | None:
-    """The plan's type for a Spark type; None for types that no plan can hold."""
+    """The plan's type for a Spark type; None if it is not supported."""
     if isinstance(dtype, TimestampType):
         return TIMESTAMP
     if isinstance(dtype, StringType):
@@ -25,7 +25,7 @@ def arrow_type(dtype: DataType) -> pa.DataType | None:
 
 
 def read_schema(frame: DataFrame) -> tuple[Schema, dict[str, str]]:
-    """The columns of a DataFrame, and, by name, the types of those that no plan can hold."""
+    """The columns of a DataFrame, and the types of unsupported columns by name."""
     held: list[Field] = []
     refused: dict[str, str] = {}
     for field in frame.schema.fields:
@@ -38,7 +38,7 @@ def read_schema(frame: DataFrame) -> tuple[Schema, dict[str, str]]:
 
 
 def expression_type(frame: DataFrame, sql: str) -> pa.DataType | None:
-    """The type of a Spark SQL expression over the frame; None if Spark refuses it. Unknown types stay unknown."""
+    """The type of a Spark SQL expression over the frame, supported or not; None if Spark cannot resolve it."""
     try:
         (field,) = frame.selectExpr(sql).schema.fields
     except (PySparkException, ValueError):

@@ -23,9 +23,9 @@ from sash.plan.catalog import StreamEntry
 from sash.spark.errors import sash_errors
 from sash.spark.handle import StreamingHandle
 from sash.spark.legs import micros
-from sash.spark.plan import Source, heartbeats
 from sash.spark.pools import in_pool, pool_of
 from sash.spark.scatter import TIME
+from sash.spark.sources.inputs import StreamSource, heartbeats
 from sash.sql.render import quoted
 from sash.time import BEGINNING
 from sash.window_store.core import Core
@@ -36,7 +36,7 @@ from sash.window_store.writer import WindowWriter
 _BEAT = "_beat"
 
 
-def kept_frame(source: Source, entry: StreamEntry) -> DataFrame:
+def kept_frame(source: StreamSource, entry: StreamEntry) -> DataFrame:
     """A stream's rows with their times in microseconds, and, where it has heartbeats, these as rows marked so."""
     dtype = next(field.dtype for field in entry.schema if field.name == entry.time)
     moment = quoted(source.time) if source.time is not None else micros(quoted(entry.time), dtype)
@@ -53,7 +53,7 @@ class TakeRows:
     """What a streaming query calls with every micro-batch of a stream."""
 
     writer: WindowWriter
-    source: Source
+    source: StreamSource
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         table = batch.toArrow()

@@ -1,4 +1,4 @@
-"""What a Python worker of Spark's is told before it runs a task of ours."""
+"""Settings of Spark's Python workers that make short tasks faster."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import gc
 _FIRST_TASKS = iter(range(4))
 
 
-def spare_collections() -> None:
-    """Take what is loaded out of the reach of garbage collection.
+def freeze_loaded_objects() -> None:
+    """Exclude the loaded modules and compiled loops from garbage collection.
 
-    Spark's workers collect all garbage after every task. To look through the libraries that are loaded, compiled loops
-    among them, takes longer than many a task. When a task begins, a collection has just been done, so that little of what is
-    there is garbage. Only the first tasks say so: modules and loops are loaded one by one, but soon there is nothing new to
-    spare, and what later tasks leave behind must be collected.
+    Spark's workers run a full collection after every task, and scanning the loaded libraries takes longer than many a
+    task. When a task begins, a collection has just run, so that few objects are garbage. Only the first tasks freeze
+    objects: after those everything is loaded, and the garbage of later tasks must be collected.
     """
     if next(_FIRST_TASKS, None) is not None:
         gc.freeze()

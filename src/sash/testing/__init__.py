@@ -1,5 +1,6 @@
-"""For tests of queries: `replay` runs one over given rows and returns its answer at every instant."""
+"""Tests of queries: `replay` runs a query over given rows and returns its answer at every instant."""
 
-from sash.testing.replay import Change, Result, replay
+from sash.testing.replay import replay
+from sash.testing.result import Change, Result
 
 __all__ = ["Change", "Result", "replay"]

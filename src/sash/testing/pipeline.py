@@ -1,11 +1,10 @@
-"""The pieces of a simulated pipeline: scans and operators that take their time, and the queues between them."""
+"""The parts of a simulated pipeline: legs and operators with a delay, and the queues between them."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -24,70 +23,70 @@ from sash.time import BEGINNING, FOREVER
 
 
 @dataclass(frozen=True)
-class _Parcel:
-    """What is on its way along an edge: rows, or the time alone."""
+class _Delivery:
+    """Rows, or a time message, that reach the reader of a queue at `due`."""
 
     due: int
     rows: ChangeBatch | None
     time: int = BEGINNING
 
 
-class Edge:
-    """The queue between two operators, and the ear of the upper one."""
+class InputQueue:
+    """The queue on an input edge of an operator, and the operator's source of time on that edge."""
 
-    def __init__(self, below: Source | Step, node: Physical, ear: TimeSource) -> None:
+    def __init__(self, below: LegServer | OperatorServer, node: Physical, time_source: TimeSource) -> None:
         self.below = below
-        self.ear = ear
+        self.time_source = time_source
         self.stamped = node.expiry in ("fifo", "calendar")
-        self.empty = ChangeBatch.empty([column.dtype for column in node.schema])
-        self.waiting = self.empty
+        self.waiting = ChangeBatch.empty([column.dtype for column in node.schema])
         self.messages = 0
-        self._queue: deque[_Parcel] = deque()
+        self._deliveries: deque[_Delivery] = deque()
 
-    def send(self, parcel: _Parcel) -> None:
-        self._queue.append(parcel)
+    def send(self, due: int, rows: ChangeBatch | None, time: int = BEGINNING) -> None:
+        self._deliveries.append(_Delivery(due, rows, time))
 
     def deliver(self, now: int) -> None:
-        """Let what is due reach the operator."""
-        came = []
-        while self._queue and self._queue[0].due <= now:
-            parcel = self._queue.popleft()
-            if parcel.rows is not None:
-                came.append(parcel.rows)
-                self.ear.receive_rows(parcel.rows, self.stamped, now)
+        """Deliver rows and time messages that are due."""
+        arrived = []
+        while self._deliveries and self._deliveries[0].due <= now:
+            delivery = self._deliveries.popleft()
+            if delivery.rows is not None:
+                arrived.append(delivery.rows)
+                self.time_source.receive_rows(delivery.rows, self.stamped, now)
             elif self.stamped:
-                before = self.ear.time
-                self.ear.receive_message(parcel.time, now)
-                self.messages += self.ear.time > before
-        if came:
-            self.waiting = concat([self.waiting, *came]).sorted()
+                before = self.time_source.time
+                self.time_source.receive_message(delivery.time, now)
+                self.messages += self.time_source.time > before
+        if arrived:
+            self.waiting = concat([self.waiting, *arrived]).sorted()
 
-    def listen(self, now: int) -> None:
-        before = self.ear.time
-        self.ear.tick(self.progress, now)
-        self.messages += isinstance(self.ear, PiggybackedTime) and self.ear.time > before
+    def tick(self, now: int) -> None:
+        """Let the source of time advance with the system clock."""
+        before = self.time_source.time
+        self.time_source.tick(self.progress, now)
+        self.messages += isinstance(self.time_source, PiggybackedTime) and self.time_source.time > before
 
     @property
     def progress(self) -> int:
-        """Up to where everything has reached the operator."""
-        times = [int(parcel.rows.ts[0]) for parcel in self._queue if parcel.rows is not None and len(parcel.rows)]
+        """The time before which all rows have been delivered."""
+        times = [int(one.rows.ts[0]) for one in self._deliveries if one.rows is not None and len(one.rows)]
         return min([self.below.progress, *times])
 
-    def untold(self, clock: int) -> int:
-        """The first time from the clock on that is on its way to the operator, or waits to be carried to it."""
-        if self.ear.wake is not None:
+    def next_message(self, clock: int) -> int:
+        """The first time from the clock on that is not delivered yet, or waits for a row to carry it."""
+        if self.time_source.wake is not None:
             return clock
-        times = [parcel.time for parcel in self._queue if parcel.rows is None and parcel.time >= clock]
-        return min(times, default=int(FOREVER))
+        times = [one.time for one in self._deliveries if one.rows is None and one.time >= clock]
+        return min(times, default=FOREVER)
 
     def take(self, clock: int) -> ChangeBatch:
-        """The rows before the clock."""
+        """Remove and return the delivered rows before the clock."""
         split = int(np.searchsorted(self.waiting.ts, clock, side="left"))
         rows, self.waiting = self.waiting.slice(0, split), self.waiting.slice(split, len(self.waiting))
         return rows
 
-    def hurry(self, clock: int, now: int) -> None:
-        """Take rows that come after their time for rows of now."""
+    def restamp_late(self, clock: int, now: int) -> None:
+        """Give delivered rows before the clock the current time, and drop those that have expired by then."""
         late = self.waiting
         if len(late) and int(late.ts[0]) < clock:
             moved = ChangeBatch(np.where(late.ts < clock, now, late.ts), late.exp, late.sign, late.columns)
@@ -95,132 +94,118 @@ class Edge:
 
 
 class Server:
-    """Something that rows pass through in its own time."""
+    """A part of the pipeline whose output reaches its readers after a delay."""
 
-    def __init__(self, delay: float, service: float) -> None:
-        self._delay = round(delay)
-        self._service = service
-        self._busy = 0.0
-        self.edges: list[Edge] = []
+    def __init__(self, delay: float) -> None:
+        self.delay = round(delay)
+        self.outputs: list[InputQueue] = []
+        self.counts = Counts()
+        self.progress = BEGINNING
 
-    def give(self, rows: ChangeBatch, work: int, now: int) -> int:
-        """Send what was made of so much work on its way; when it arrives."""
-        self._busy = max(self._busy, now) + work * self._service
-        due = max(now, round(self._busy)) + self._delay
+    def departure(self, work: int, now: int) -> int:
+        """The time at which output made now, of this many rows, reaches the readers."""
+        return now + self.delay
+
+    def _send_rows(self, rows: ChangeBatch, work: int, now: int) -> int:
+        due = self.departure(work, now)
         if len(rows):
-            for edge in self.edges:
-                edge.send(_Parcel(due, rows))
+            for queue in self.outputs:
+                queue.send(due, rows)
         return due
 
-    def tell(self, time: int, now: int) -> int:
-        """Send the time alone."""
-        due = max(now, round(self._busy)) + self._delay
-        for edge in self.edges:
-            edge.send(_Parcel(due, None, time))
+    def _send_time(self, time: int, now: int) -> int:
+        due = self.departure(0, now)
+        for queue in self.outputs:
+            queue.send(due, None, time)
         return due
 
 
-class Source(Server):
-    """A leg over its stream: rows arrive, pass it, and end."""
+class LegServer(Server):
+    """A leg over its stream, whose rows arrive at their times plus the slack."""
 
-    def __init__(self, rows: ChangeBatch, arrivals: int, slack: int, delay: float, service: float) -> None:
-        super().__init__(delay, service)
+    def __init__(self, rows: ChangeBatch, arrivals: int, slack: int, delay: float) -> None:
+        super().__init__(delay)
         self.rows = rows
         self.slack = slack
         self.counts = Counts(arrivals, 0, len(rows), 0)
-        self.progress = BEGINNING
-        self._given = 0
-        self._ends = np.unique(rows.exp[rows.exp < FOREVER])
-        self._told = 0
+        self._sent = 0
+        self._expirations = np.unique(rows.exp[rows.exp < FOREVER])
+        self._announced = 0
 
     @property
     def instants(self) -> Ints:
-        """When something happens to its rows."""
-        return np.concatenate((self.rows.ts, self._ends))
+        """The times at which rows arrive or expire."""
+        return np.concatenate((self.rows.ts, self._expirations))
 
     def advance(self, now: int, messages: bool) -> tuple[ChangeBatch, int]:
-        """Let the rows of up to now come, and say (where the strategy has it said) which have ended."""
+        """Send the rows up to now and, if the strategy has time messages, the last expiration time."""
         clock = now + 1 - self.slack
         end = int(np.searchsorted(self.rows.ts, clock, side="left"))
-        came, due = self.rows.slice(self._given, end), now
-        ended = int(np.searchsorted(self._ends, clock, side="left"))
-        if messages and ended > self._told:
-            due = self.tell(int(self._ends[ended - 1]), now)
-        self._told = ended
-        if len(came):
-            due = self.give(came, len(came), now)
-            self._given = end
+        arrived, due = self.rows.slice(self._sent, end), now
+        expired = int(np.searchsorted(self._expirations, clock, side="left"))
+        if messages and expired > self._announced:
+            due = self._send_time(int(self._expirations[expired - 1]), now)
+        self._announced = expired
+        if len(arrived):
+            due = self._send_rows(arrived, len(arrived), now)
+            self._sent = end
         self.progress = clock
-        return came, due
+        return arrived, due
 
 
-class Step(Server):
-    """An operator."""
+class OperatorServer(Server):
+    """An operator, which runs up to the time that its inputs have received and are complete to."""
 
     def __init__(
-        self,
-        node: Operation,
-        name: str,
-        tables: Mapping[Node, pa.Table],
-        synchronised: bool,
-        delay: float,
-        service: float,
+        self, node: Operation, name: str, tables: Mapping[Node, pa.Table], synchronised: bool, delay: float
     ) -> None:
-        super().__init__(delay, service)
+        super().__init__(delay)
         self.node = node
         self.name = name
-        self.inputs: list[Edge] = []
-        self.counts = Counts()
-        self.progress = BEGINNING
+        self.inputs: list[InputQueue] = []
         self.clock = BEGINNING
-        self._operator = build(node, HeapMemory(), tables)
+        self.operator = build(node, HeapMemory(), tables)
         self._synchronised = synchronised
-        self._told = BEGINNING
-        self._seconds = 0.0
-        self._worked = 0
-
-    @property
-    def measured(self) -> float:
-        """The time that a row took here, in microseconds."""
-        return 1e6 * self._seconds / max(1, self._worked)
+        self._announced = BEGINNING
 
     def advance(self, now: int, messages: bool, *, everything: bool = False) -> tuple[ChangeBatch | None, int]:
-        """Run as far as it has heard; its changes, if it ran, and when they arrive."""
-        for edge in self.inputs:
-            edge.deliver(now)
-        for edge in self.inputs:
-            edge.listen(now)
-        progress = min(edge.progress for edge in self.inputs)
-        heard = max(edge.ear.time for edge in self.inputs)
+        """Run the operator; returns its changes, or None if it did not run, and the time at which they arrive.
+
+        With `everything` it runs up to the progress of its inputs, whatever time it has received.
+        """
+        for queue in self.inputs:
+            queue.deliver(now)
+        for queue in self.inputs:
+            queue.tick(now)
+        progress = min(queue.progress for queue in self.inputs)
+        received = max(queue.time_source.time for queue in self.inputs)
         if everything:
             clock = progress
         elif self._synchronised:
-            clock = min(progress, heard)
+            clock = min(progress, received)
         else:
-            clock = heard
-            for edge in self.inputs:
-                edge.hurry(self.clock, now)
+            clock = received
+            for queue in self.inputs:
+                queue.restamp_late(self.clock, now)
         clock = max(clock, self.clock)
         self.progress = max(progress, clock)
         if must_expire(self.node):
-            # Where times are told, no word means that nothing has ended.
-            self.progress = min([progress, *(edge.untold(clock) for edge in self.inputs)]) if messages else clock
-        batches = [edge.take(clock) for edge in self.inputs]
+            # With time messages, the output is complete up to the next message that is under way.
+            self.progress = (
+                min([progress, *(queue.next_message(clock) for queue in self.inputs)]) if messages else clock
+            )
+        batches = [queue.take(clock) for queue in self.inputs]
         work = sum(len(batch) for batch in batches)
         if clock == self.clock and not work:
             return None, now
         self.clock = clock
-        before, begun = Buffer.expired, perf_counter()
-        output = self._operator.process(batches, clock)
+        before = Buffer.expired
+        output = self.operator.process(batches, clock)
         self.counts.count_call(batches, output, Buffer.expired - before)
-        work = work or len(output)
-        if work:
-            self._seconds += perf_counter() - begun
-            self._worked += work
-        due = self.give(output, work, now)
-        if messages and self.node.expiry in ("fifo", "calendar") and clock - 1 > self._told:
+        due = self._send_rows(output, work or len(output), now)
+        if messages and self.node.expiry in ("fifo", "calendar") and clock - 1 > self._announced:
             last = int(output.ts[-1]) if len(output) else BEGINNING
-            self._told = clock - 1
+            self._announced = clock - 1
             if last < clock - 1:
-                due = self.tell(clock - 1, now)
+                due = self._send_time(clock - 1, now)
         return output, due

@@ -1,4 +1,4 @@
-"""Paper 5's experiments at a small size, with a fixed seed: what is counted, not what is timed."""
+"""Paper 5's experiments at a small size, with a fixed seed: counts, not times."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_everything_is_shown_and_written(tmp_path: Path) -> None:
 
 
 def test_unknown_queries_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SashError, match="there is no query 'q9'"):
+    with pytest.raises(SashError, match="unknown query 'q9'"):
         measure_all("q9", [1_000], 1_000, 1, tmp_path, 1_000, checkpoint=False)
 
 
@@ -111,7 +111,7 @@ def test_a_trace_is_repeated_as_it_is() -> None:
         assert found.columns[1].to_pylist() == 4 * rows.columns[1].to_pylist()
 
 
-def test_parts_are_told_apart() -> None:
+def test_the_breakdown_has_every_operator() -> None:
     parts = breakdown(BY_NAME["q1-ftp"], generated(6_000), 1_000 * 2_000, batch=1_000)
     assert set(parts) == set(STRATEGIES)
     assert {"Join", "Expire", LEGS, REST} <= set(parts["direct"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
-from sash.spark.places import Folder
+from sash.spark.folders import Folder
 from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""Sources by name: what CREATE STREAM and CREATE RELATION read, as DataFrames."""
+"""The DataFrames of sources that CREATE STREAM and CREATE RELATION declare."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -18,26 +18,29 @@ from sash.script.sources import RELATIONS, STREAMS, option, relation_columns, st
 from sash.script.statements import Input, Value
 from sash.sql.source import did_you_mean
 
+_GENERATOR = {"rate": 100, "items": 50, "stores": 10}
+"""The options of the generator source, which makes up sales, and their defaults."""
+
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
-_NEVER_TOO_OLD = {"maxFileAge": "36500d"}
-"""Spark forgets files much older than the newest, unread ones too, unless told otherwise."""
+FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
+"""By default Spark ignores files much older than the newest, even unread ones."""
 
 
 def stream_frame(spark: SparkSession, given: Input) -> DataFrame:
-    """The streaming DataFrame of a source."""
+    """The streaming DataFrame of a stream's source."""
     columns = stream_columns(given)
     options = dict(given.options)
     with _spark_errors(spark, "stream", given, STREAMS):
         if given.source == "generator":
             return _sales(spark, options)
         if given.source in ("text", "socket", "kafka"):
-            written = option(options, "format")
-            reader = spark.readStream.format(given.source).options(**_written(options))
-            return _lines(reader.load(), given, None if written is None else str(written))
+            encoding = option(options, "format")
+            reader = spark.readStream.format(given.source).options(**_spark_options(options))
+            return _parse_lines(reader.load(), given, None if encoding is None else str(encoding))
         if given.source == "rate":
-            return spark.readStream.format("rate").options(**_written(options)).load()
-        chosen = {**_NEVER_TOO_OLD, **_file_options(given.source, options)}
+            return spark.readStream.format("rate").options(**_spark_options(options)).load()
+        chosen = {**FILES_OF_ANY_AGE, **_file_options(given.source, options)}
         return spark.readStream.format(given.source).schema(struct(columns)).options(**chosen).load()
 
 
@@ -61,23 +64,23 @@ def struct(schema: Schema) -> StructType:
     return StructType([StructField(field.name, from_arrow_type(field.dtype)) for field in schema])
 
 
-def _written(options: Mapping[str, Value]) -> dict[str, str]:
-    """Options as Spark wants them."""
+def _spark_options(options: Mapping[str, Value]) -> dict[str, str]:
+    """Options as the strings that Spark expects."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
 
 
 def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:
-    """A CSV header is compared with the declared columns, which Spark otherwise gives by position whatever it says."""
-    written = _written(options)
-    header = any(name.lower() == "header" and value.lower() == "true" for name, value in written.items())
-    return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **written}
+    """The options of a file source. A CSV header must match the declared columns; by default Spark ignores its names."""
+    chosen = _spark_options(options)
+    header = any(name.lower() == "header" and value.lower() == "true" for name, value in chosen.items())
+    return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **chosen}
 
 
-def _lines(frame: DataFrame, given: Input, written: str | None) -> DataFrame:
-    """Lines of text as they are, stamped on arrival; or, where columns are declared, what is written in them."""
+def _parse_lines(frame: DataFrame, given: Input, encoding: str | None) -> DataFrame:
+    """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
     if given.columns is None:
         return frame if given.source == "kafka" else frame.selectExpr("current_timestamp() AS ts", "value")
-    parse: Callable[..., object] = sf.from_json if (written or "").lower() == "json" else sf.from_csv
+    parse: Callable[..., object] = sf.from_json if (encoding or "").lower() == "json" else sf.from_csv
     ddl = struct(given.columns).simpleString() if parse is sf.from_json else _ddl(given.columns)
     value = sf.col("value").cast("string")
     return frame.select(parse(value, ddl).alias("row")).select("row.*")  # type: ignore[attr-defined]
@@ -88,9 +91,9 @@ def _ddl(schema: Schema) -> str:
 
 
 def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
-    """Made-up sales at a steady rate: every column is a function of the sale's number, so a batch can be made again."""
-    rate, items, stores = (_count(options, name, default) for name, default in _SALES.items())
-    _refuse_others("generator", options, _SALES)
+    """A stream of sales. Every column is a function of the sale's number, so a batch can be recomputed."""
+    rate, items, stores = (_count(options, name, default) for name, default in _GENERATOR.items())
+    _refuse_unknown(options, _GENERATOR)
     rows = spark.readStream.format("rate").option("rowsPerSecond", rate).load()
 
     def uniform(salt: int) -> str:
@@ -105,13 +108,10 @@ def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
     )
 
 
-_SALES = {"rate": 100, "items": 50, "stores": 10}
-
-
 def _items(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
-    """The items that are sold; every tenth is a favourite."""
-    items = _count(options, "items", _SALES["items"])
-    _refuse_others("generator", options, {"items": 0})
+    """The relation of items; every tenth is a favourite."""
+    items = _count(options, "items", _GENERATOR["items"])
+    _refuse_unknown(options, {"items"})
     return spark.range(items).selectExpr(
         "CAST(id AS INT) AS item_id", "concat('item ', id) AS name", "CAST(id % 10 = 0 AS INT) AS favourite"
     )
@@ -120,19 +120,19 @@ def _items(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
 def _count(options: dict[str, Value], name: str, default: int) -> int:
     value = option(options, name, default)
     if not str(value).isdigit() or int(str(value)) < 1:
-        raise CatalogError(f"the generator's option {name} is a whole number from 1, not {value!r}")
+        raise CatalogError(f"the generator's option {name} must be a whole number from 1, not {value!r}")
     return int(str(value))
 
 
-def _refuse_others(source: str, options: Mapping[str, Value], known: Mapping[str, int]) -> None:
+def _refuse_unknown(options: Mapping[str, Value], known: Collection[str]) -> None:
     for name in options:
         hint = did_you_mean(name, known)
-        raise CatalogError(f"{source} has no option {name}; it has {', '.join(known)}{hint}")
+        raise CatalogError(f"generator has no option {name}; its options are {', '.join(known)}{hint}")
 
 
 @contextmanager
 def _spark_errors(spark: SparkSession, what: str, given: Input, known: Mapping[str, object]) -> Iterator[None]:
-    """What Spark says of a source, in a line."""
+    """Raise Spark's errors about a source as CatalogErrors of one line."""
     try:
         yield
     except (PySparkException, Py4JError, TypeError) as problem:
@@ -141,9 +141,11 @@ def _spark_errors(spark: SparkSession, what: str, given: Input, known: Mapping[s
             text = str(problem.java_exception.getMessage())
         if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find" in text:
             if given.source == "kafka":
-                text = f"Spark's Kafka package is not there: start with --conf spark.jars.packages={KAFKA_PACKAGE}:{spark.version}"
+                package = f"{KAFKA_PACKAGE}:{spark.version}"
+                text = f"Spark's Kafka package is not loaded: start with --conf spark.jars.packages={package}"
             else:
-                text = f"Spark has no source {given.source}{did_you_mean(given.source, known)}; Sash knows {', '.join(known)}"
+                hint = did_you_mean(given.source, known)
+                text = f"Spark has no source {given.source}{hint}; Sash supports {', '.join(known)}"
         elif "PATH_NOT_FOUND" in text:
-            text = f"there is no {option(dict(given.options), 'path')}: make the folder first"
+            text = f"there is no {option(dict(given.options), 'path')}: create the folder first"
         raise CatalogError(f"{what} {given.name}: {text}") from problem

@@ -1,4 +1,4 @@
-"""Streams observed while a query runs, and a query that is planned anew by what was seen."""
+"""Streams observed while a query runs, and a query that is planned by the observed statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sash
 from sash.errors import OptionError, StatisticsError
 from sash.plan.nodes import Except, Join, walk
 from sash.query import Query
-from sash.spark.observation import Observation
+from sash.spark.sources.observation import StreamObservation
 
 pytestmark = pytest.mark.spark
 
@@ -28,8 +28,8 @@ SQL = (
 
 def written(spark: SparkSession, folder: Path, name: str, rows: int, step: int) -> DataFrame:
     """Two files of a stream nearly all of whose rows have one key."""
-    place = folder / name
-    place.mkdir()
+    files = folder / name
+    files.mkdir()
     for number in range(2):
         at = range(number * rows, (number + 1) * rows)
         columns: dict[str, Any] = {
@@ -37,15 +37,15 @@ def written(spark: SparkSession, folder: Path, name: str, rows: int, step: int) 
             "k": [one if one % 10 == 0 else 7 for one in at],
             "p": [None if one % 4 == 0 else "x" for one in at],
         }
-        pq.write_table(pa.table(columns), place / f"{number}.parquet")
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(place))
+        pq.write_table(pa.table(columns), files / f"{number}.parquet")
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(files))
 
 
 def top(query: Query) -> type:
     return type(next(node for node in walk(query.planned.optimized) if isinstance(node, Join | Except)))
 
 
-def test_a_query_is_planned_by_what_another_has_seen(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_is_planned_by_observed_statistics(spark: SparkSession, tmp_path: Path) -> None:
     frames = {
         name: written(spark, tmp_path, name, rows, step)
         for name, rows, step in (("a", 200, SECOND // 20), ("b", 200, SECOND // 20), ("c", 20, SECOND // 2))
@@ -72,7 +72,7 @@ def test_a_query_is_planned_by_what_another_has_seen(spark: SparkSession, tmp_pa
     assert top(knowing.sql(SQL)) is Join, "most rows match"
 
 
-def test_streams_are_observed_only_if_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_streams_are_observed_only_on_request(spark: SparkSession, tmp_path: Path) -> None:
     engine = sash.Engine(spark)
     engine.stream("a", written(spark, tmp_path, "a", 2, SECOND))
     query = engine.sql("SELECT x.k FROM a [RANGE 1 SECOND] AS x JOIN a [RANGE 1 SECOND] AS y ON x.k = y.k")
@@ -82,8 +82,8 @@ def test_streams_are_observed_only_if_that_is_asked_for(spark: SparkSession, tmp
             running.statistics()
     finally:
         running.stop()
-    with pytest.raises(StatisticsError, match="ask again later"):
-        Observation(query.planned).statistics()
+    with pytest.raises(StatisticsError, match="try again after more rows"):
+        StreamObservation(query.planned).statistics()
     both = query.start("noop", observe=True)
     try:
         both.process_all()

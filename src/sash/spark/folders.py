@@ -1,4 +1,4 @@
-"""Folders on a local path or on any file system that Spark knows: few small files, written whole."""
+"""Folders with a few small files, on a local path or on any file system that Spark supports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Folder:
-    """A folder; it need not be there before something is written."""
+    """A folder, created by the first write."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         parts = urlparse(location)
@@ -22,7 +22,7 @@ class Folder:
         self._location = location
 
     def read(self, name: str) -> str | None:
-        """The text of a file; None if there is none."""
+        """Read a file; None if it does not exist."""
         if self._local is not None:
             path = self._local / name
             return path.read_text() if path.exists() else None
@@ -36,14 +36,14 @@ class Folder:
             stream.close()
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or folder."""
+        """Whether the file or folder exists."""
         if self._local is not None:
             return (self._local / name).exists()
         system, path = self._remote(name)
         return bool(system.exists(path))
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, whole as soon as it is seen."""
+        """Write a file; readers never see a part of it on a local path."""
         if self._local is not None:
             self._local.mkdir(parents=True, exist_ok=True)
             draft = self._local / f".{name}.{os.getpid()}"
@@ -58,7 +58,7 @@ class Folder:
             stream.close()
 
     def rename(self, old: str, new: str) -> None:
-        """Give a folder in this one another name, in the place of the one that has it."""
+        """Rename a folder in this one, replacing a folder of the new name."""
         if self._local is not None:
             shutil.rmtree(self._local / new, ignore_errors=True)
             (self._local / old).rename(self._local / new)
@@ -69,7 +69,7 @@ class Folder:
         system.rename(source, target)
 
     def _remote(self, name: str) -> tuple[Any, Any]:
-        jvm: Any = self._spark.sparkContext._jvm  # noqa: SLF001  (Hadoop's file systems have no other door)
+        jvm: Any = self._spark.sparkContext._jvm  # noqa: SLF001  (PySpark has no other access to Hadoop's file systems)
         path = jvm.org.apache.hadoop.fs.Path(self._location, name)
         configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         return path.getFileSystem(configuration), path

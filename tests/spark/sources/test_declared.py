@@ -23,7 +23,7 @@ def given(text: str) -> Input:
 
 
 def collected(spark: SparkSession, text: str, name: str) -> list[tuple[object, ...]]:
-    """The rows of a stream that are there now."""
+    """The current rows of a stream."""
     query = stream_frame(spark, given(text)).writeStream.format("memory").queryName(name).start()
     try:
         query.processAllAvailable()
@@ -40,7 +40,7 @@ def test_files_of_any_age_are_read_with_the_declared_columns(spark: SparkSession
     assert static_frame(spark, given(static)).columns == ["ts", "item"]
 
 
-def test_a_header_that_says_otherwise_is_not_read_by_position(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_header_that_differs_from_the_schema_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("item,ts\n7,1\n")
     sql = f"CREATE STREAM s (ts BIGINT, item INT) USING csv OPTIONS (path '{tmp_path}', header true)"
     engine = Engine(spark)
@@ -51,7 +51,7 @@ def test_a_header_that_says_otherwise_is_not_read_by_position(spark: SparkSessio
     running.stop()
 
 
-def test_lines_are_stamped_or_taken_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_lines_get_their_arrival_time_or_are_parsed(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text('{"ts": 1, "k": "a"}\n')
     path = f"OPTIONS (path '{tmp_path}'"
     ((ts, value),) = collected(spark, f"CREATE STREAM s USING text {path})", "lines")
@@ -106,7 +106,7 @@ def test_the_generator_makes_sales_and_items(spark: SparkSession) -> None:
         ("CREATE STREAM s USING generator OPTIONS (rate 0)", "a whole number from 1"),
     ],
 )
-def test_what_cannot_be_read_is_told(spark: SparkSession, text: str, message: str) -> None:
+def test_errors_name_the_source_and_the_remedy(spark: SparkSession, text: str, message: str) -> None:
     with pytest.raises(CatalogError, match=message):
         stream_frame(spark, given(text))
 

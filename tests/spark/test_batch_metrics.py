@@ -1,4 +1,4 @@
-"""Notes of a batch and what they sum up to, and the delays that they tell."""
+"""Batch metrics, their totals, and the histogram of delays."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from sash.plan.types import BIGINT
-from sash.spark.counts import EDGES, PARTS, Delays
-from sash.spark.notes import Note, total
+from sash.spark.batch_metrics import BatchMetrics, total
+from sash.spark.counts import EDGES, PARTS, DelayHistogram
 from sash.state.changes import ChangeBatch
 from sash.time import FOREVER
 
@@ -22,16 +22,16 @@ def _delays(*buckets: int) -> list[int]:
     return [*buckets, *([0] * (len(EDGES) + 1 - len(buckets)))]
 
 
-def test_notes_are_summed_up_clocks_and_the_longest_delay_apart() -> None:
-    notes = [
-        Note(rows_in=5, bad=1),
-        Note(rows_out=3, clock=70, operators={"0.0.Filter": _operator(4, 1)}, delays=_delays(3, 1), delay_sum=40,
+def test_metrics_are_summed_except_clock_and_longest_delay() -> None:
+    metrics = [
+        BatchMetrics(rows_in=5, bad=1),
+        BatchMetrics(rows_out=3, clock=70, operators={"0.0.Filter": _operator(4, 1)}, delays=_delays(3, 1), delay_sum=40,
              delay_longest=25, switches=1),
-        Note(rows_out=1, clock=50, late=2, operators={"0.0.Filter": _operator(2, 2), "0.1.Aggregate": _operator(7)},
+        BatchMetrics(rows_out=1, clock=50, late=2, operators={"0.0.Filter": _operator(2, 2), "0.1.Aggregate": _operator(7)},
              delays=_delays(0, 2), delay_sum=20, delay_longest=12, switches=2,
              in_force={"0.0.Filter": {"1": ("b", "so")}}),
     ]  # fmt: skip
-    seen = total([note.to_json() for note in notes], _NAMES)
+    seen = total([one.to_json() for one in metrics], _NAMES)
     assert (seen.rows_in, seen.rows_out, seen.bad, seen.late, seen.clock) == (5, 4, 1, 2, 50)
     assert seen.operators == {"0.0.Filter": _operator(6, 3), "0.1.Aggregate": _operator(7)}
     assert seen.in_force == {"0.0.Filter": {"1": ["b", "so"]}}
@@ -39,16 +39,16 @@ def test_notes_are_summed_up_clocks_and_the_longest_delay_apart() -> None:
     assert (seen.delay_average, seen.switches) == (0.01, 3)
 
 
-def test_a_batch_without_notes_counts_nothing() -> None:
+def test_a_batch_without_metrics_counts_nothing() -> None:
     seen = total([], _NAMES)
     assert (seen.rows_in, seen.clock, seen.delay_average) == (0, None, None)
     assert seen.operators == dict.fromkeys(_NAMES, _operator())
     assert seen.delays == _delays()
 
 
-def test_what_is_so_from_the_beginning_is_not_late() -> None:
+def test_changes_at_time_zero_have_no_delay() -> None:
     ts = np.array([0, 5], np.int64)
     signs, ends = np.ones(2, np.int8), np.full(2, FOREVER)
-    delays = Delays()
-    delays.note(ChangeBatch(ts, ends, signs, (pa.array([1, 2], BIGINT),)))
+    delays = DelayHistogram()
+    delays.record(ChangeBatch(ts, ends, signs, (pa.array([1, 2], BIGINT),)))
     assert delays.buckets.sum() == 1

@@ -1,4 +1,4 @@
-"""Relations that change under a query on Spark: streams of updates across restarts, and tables that are read again."""
+"""Relations that change while a query runs on Spark: streams of updates across restarts, and refreshed tables."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_differential_updates_restarted_after_every_batch(spark: SparkSession, t
     parts = len(batches_of(rows))
     for number, batch in enumerate(batches_of(rows)):
         write_batch(tmp_path / "in", number, batch)
-        for given, place, schema in ((names, "names", NAMES), (bands, "bands", BANDS)):
+        for given, folder, schema in ((names, "names", NAMES), (bands, "bands", BANDS)):
             size = len(given) // parts
-            write_updates(tmp_path / place, number, given[number * size : (number + 1) * size], schema)
+            write_updates(tmp_path / folder, number, given[number * size : (number + 1) * size], schema)
         running = (
             engine_of(spark, tmp_path).sql(SQL).start(sink, trigger="available_now", checkpoint=str(tmp_path / "c"))
         )
@@ -93,7 +93,7 @@ def test_differential_updates_restarted_after_every_batch(spark: SparkSession, t
     assert sink.read() == expected
 
 
-def test_a_table_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_is_refreshed(spark: SparkSession, tmp_path: Path) -> None:
     contents: list[tuple[str, str]] = [("k1", "one"), ("k2", "two")]
     rows: list[dict[str, Any]] = [{"ts": 1_000 * n, "k": f"k{n % 3}", "v": n} for n in range(12)]
     sink = FolderSink(tmp_path / "out")
@@ -126,7 +126,7 @@ def test_a_table_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
     for op, ts, *row in changes:
         bag[tuple(row)] += 1 if op == "+" else -1
         answer[ts] = Counter(+bag)
-    # The first reading holds from the start, the second from the clock that it met (5,000), the third from 8,000 on.
+    # The first reading is valid from the start, the second from the clock at its arrival (5,000), the third from 8,000 on.
     assert answer[4_000] == Counter({(1, "one"): 1, (4, "one"): 1, (2, "two"): 1})
     assert answer[5_000] == Counter({(0, "zero"): 1, (3, "zero"): 1, (1, "uno"): 1, (4, "uno"): 1})
     assert answer[max(answer)] == Counter({(v, "uno"): 1 for v in (1, 4, 7, 10)})

@@ -1,0 +1,125 @@
+"""Registration of relations: static tables, streams of updates, and tables that are refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from sash.durations import microseconds
+from sash.errors import BadRowError, CatalogError
+from sash.plan.catalog import OP, RelationEntry, missing_op, time_field
+from sash.plan.statistics import Statistics
+from sash.plan.types import Schema
+from sash.rows import key_columns
+from sash.spark.sources.inputs import StreamSource
+from sash.spark.sources.refresh import RefreshedTable
+from sash.spark.types import read_schema
+
+Key = str | Sequence[str] | None
+Known = Callable[[Schema], Statistics]
+
+
+@dataclass(frozen=True)
+class RegisteredRelation:
+    """A relation's catalog entry, its columns of unsupported types, and the source of its rows or updates."""
+
+    entry: RelationEntry
+    refused: dict[str, str]
+    source: DataFrame | StreamSource | RefreshedTable
+
+
+def read_relation(
+    name: str,
+    df: DataFrame | Callable[[], DataFrame],
+    key: Key,
+    retroactive: bool,
+    changes: bool,
+    time: str,
+    heartbeat: str | None,
+    refresh: str | None,
+    bad_rows: str,
+    known: Known,
+) -> RegisteredRelation:
+    """Check the arguments of `Engine.relation` and build the relation of the kind that they describe."""
+    if not changes:
+        if callable(df) or df.isStreaming or refresh is not None or heartbeat is not None:
+            raise CatalogError(f"relation {name} is a stream, or is refreshed, so it changes: pass changes=True")
+        return _static(name, df, key, retroactive, known)
+    if not callable(df) and df.isStreaming:
+        if refresh is not None:
+            raise CatalogError(f"relation {name} is a stream of updates, which is not refreshed: leave out refresh")
+        return _updated(name, df, key, retroactive, time, heartbeat, bad_rows, known)
+    if refresh is None or heartbeat is not None:
+        raise CatalogError(
+            f'relation {name} changes, but is not a stream: pass a refresh period, as in refresh="10 seconds", without a '
+            "heartbeat; or register a stream of updates"
+        )
+    return _refreshed(name, df, key, retroactive, refresh, known)
+
+
+def drops_bad_rows(bad_rows: str) -> bool:
+    """Whether rows without a time are dropped, rather than fail the query."""
+    if bad_rows not in ("fail", "drop"):
+        raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
+    return bad_rows == "drop"
+
+
+def _static(name: str, df: DataFrame, key: Key, retroactive: bool, known: Known) -> RegisteredRelation:
+    schema, refused = read_schema(df)
+    columns = key_columns(name, schema, key)
+    if columns is not None:
+        _refuse_duplicate_keys(name, df, [schema[column].name for column in columns])
+    entry = RelationEntry(name, schema, retroactive, key=columns, statistics=known(schema))
+    return RegisteredRelation(entry, refused, df)
+
+
+def _refuse_duplicate_keys(name: str, frame: DataFrame, key: Sequence[str]) -> None:
+    """Raise BadRowError if two rows of a static relation have the same key; NULLs are equal."""
+    twice = frame.groupBy(*key).agg(sf.count(sf.lit(1)).alias("_rows")).where("_rows > 1").head(1)
+    if twice:
+        found = {column: twice[0][column] for column in key}
+        raise BadRowError(
+            f"relation {name} has {twice[0]['_rows']} rows of key {found}: make them one, or name another key"
+        )
+
+
+def _updated(
+    name: str,
+    df: DataFrame,
+    key: Key,
+    retroactive: bool,
+    time: str,
+    heartbeat: str | None,
+    bad_rows: str,
+    known: Known,
+) -> RegisteredRelation:
+    all_columns, refused = read_schema(df)
+    found = time_field(f"relation {name}", all_columns, time)
+    schema = tuple(field for field in all_columns if field.name not in (found, OP))
+    if key is None and OP not in df.columns:
+        raise CatalogError(missing_op(name))
+    drop_bad_rows = drops_bad_rows(bad_rows)
+    beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
+    columns = key_columns(name, schema, key)
+    entry = RelationEntry(
+        name, schema, retroactive, changes=True, key=columns, waits=beat is not None, statistics=known(schema)
+    )
+    return RegisteredRelation(entry, refused, StreamSource(df, 0, beat, drop_bad_rows, found))
+
+
+def _refreshed(
+    name: str, df: DataFrame | Callable[[], DataFrame], key: Key, retroactive: bool, refresh: str, known: Known
+) -> RegisteredRelation:
+    read = df if callable(df) else lambda: df
+    schema, refused = read_schema(read())
+    columns = key_columns(name, schema, key)
+    if columns is None:
+        raise CatalogError(f"relation {name} is refreshed, and its changes are found by key: name its key=...")
+    table = RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
+    entry = RelationEntry(
+        name, schema, retroactive, changes=True, key=columns, waits=False, timed=False, statistics=known(schema)
+    )
+    return RegisteredRelation(entry, refused, table)
