@@ -71,6 +71,10 @@ class CatalogError(SashError):
     """A stream or relation registered wrongly."""
 
 
+class OptionError(CatalogError):
+    """A wrong option value."""
+
+
 class StatisticsError(SashError):
     """Rates, window lengths or counts that no stream can have."""
 
