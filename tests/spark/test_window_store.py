@@ -112,7 +112,8 @@ def test_an_answer_is_read_while_rows_are_inserted_into_it(
         engine.sql(standing), "20 milliseconds", "5 milliseconds", name="kept", path=str(tmp_path / "kept"), recorder=recorder
     )  # fmt: skip
     kept.process_all()
-    assert engine.windows.window("kept").layout.ends is ends
+    window = engine.windows.plan("SELECT k FROM kept", SnapshotOptions()).window
+    assert window.layout.ends is ends
     arriving = iter(range(2, 8))
 
     def scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
@@ -139,7 +140,7 @@ def test_an_answer_is_read_while_rows_are_inserted_into_it(
     done = recorder.history.split()
     assert "window-serializable" in classify(recorder.history, 4, recorder.lengths)
     assert {operation[0] for operation in done} >= set("rwic")
-    assert engine.windows.window("kept").manifest.updates > 10
+    assert window.manifest.updates > 10
     engine.close()
 
 

@@ -13,9 +13,9 @@ from tests.window_store.feeding import Fed
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"isolation": "snapshot"}, "no isolation 'snapshot': choose latest, ttu, latest-window-serializable"),
-        ({"access": "index"}, "no access 'index': choose auto, WS, SS, IS, ISS"),
-        ({"reads": "remote"}, "no reads 'remote': choose local, spark"),
+        ({"isolation": "snapshot"}, "no isolation level 'snapshot': choose latest, ttu, latest-window-serializable"),
+        ({"access": "index"}, "no access path 'index': choose auto, WS, SS, IS, ISS"),
+        ({"reads": "remote"}, "no reads option 'remote': choose local, spark"),
         ({"timeout": -1.0}, "timeout must be 0 seconds or more, not -1"),
         ({"every": 0}, "every must be 1 window update or more, not 0"),
     ],

@@ -30,16 +30,16 @@ class SnapshotOptions:
     every: int | None = None
 
     def __post_init__(self) -> None:
-        check_choice("isolation", self.isolation, IsolationLevel)
-        check_choice("access", self.access, AccessOption)
-        check_choice("reads", self.reads, ReadOption)
+        check_choice("isolation level", self.isolation, IsolationLevel)
+        check_choice("access path", self.access, AccessOption)
+        check_choice("reads option", self.reads, ReadOption)
         if self.timeout is not None and self.timeout < 0:
             raise OptionError(f"timeout must be 0 seconds or more, not {self.timeout:g}")
         if self.every is not None and self.every < 1:
             raise OptionError(f"every must be 1 window update or more, not {self.every}")
 
 
-def check_choice(option: str, value: str, choices: Any) -> None:
+def check_choice(kind: str, value: str, choices: Any) -> None:
     """Raise an OptionError unless the value is one of a Literal's words."""
     if value not in get_args(choices):
-        raise OptionError(f"there is no {option} {value!r}: choose {', '.join(get_args(choices))}")
+        raise OptionError(f"there is no {kind} {value!r}: choose {', '.join(get_args(choices))}")

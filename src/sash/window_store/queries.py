@@ -86,13 +86,6 @@ class WindowQueries:
         self._add(layout.name, live)
         return writer
 
-    def window(self, name: str) -> LiveWindow:
-        """A window by name."""
-        found = self._windows.get(name.lower())
-        if found is None:
-            raise StoreError(f"{name} is not kept: keep it with engine.keep({name!r}, window=..., every=...)")
-        return found
-
     def detach(self, name: str) -> None:
         """Make a window unavailable. Its store stays."""
         self._windows.pop(name.lower(), None)

@@ -108,7 +108,8 @@ def test_with_old_copies_only_the_stale_read_is_undone() -> None:
     scheduler = full(isolation="latest-window-serializable", retain=1)
     reader = begun(scheduler)
     assert [step(scheduler, reader) for _ in range(4)] == [0, 1, 2, 3]
-    assert updated(scheduler).rescanned == ((reader, 0),)
+    assert updated(scheduler).restarted == ()
+    assert reader.rescans == 1
     assert drain(scheduler, reader) == [5, 4]
     commit = scheduler.commit(reader)
     assert commit is not None
@@ -323,7 +324,7 @@ def test_invalid_settings_raise_errors() -> None:
     for wrong in ({"n": 0}, {"n": 5, "retain": -1}):
         with pytest.raises(IsolationError):
             Scheduler(**wrong)
-    with pytest.raises(OptionError, match="no isolation 'snapshot': choose latest, ttu"):
+    with pytest.raises(OptionError, match="no isolation level 'snapshot': choose latest, ttu"):
         Scheduler(5, isolation="snapshot")
 
 

@@ -105,5 +105,5 @@ LEVELS: dict[str, Isolation] = {
 
 def level(name: str) -> Isolation:
     """The level of this name. `latest` is the latest state without a given read order: `ttu`."""
-    check_choice("isolation", name, IsolationLevel)
+    check_choice("isolation level", name, IsolationLevel)
     return LEVELS["ttu" if name == "latest" else name]

@@ -68,11 +68,10 @@ class NoLock:
 
 @dataclass(frozen=True)
 class Update:
-    """A committed window update and its effect on running queries."""
+    """A committed window update, and the running queries that it made restart."""
 
     number: int
     restarted: tuple[Reader, ...] = ()
-    rescanned: tuple[tuple[Reader, int], ...] = ()
 
 
 class Scheduler:
@@ -252,23 +251,18 @@ class Scheduler:
         if self._recorder is not None:
             self._recorder.update(number, number % self.n, [version % self.n for version in inserts])
         restarted: list[Reader] = []
-        rescanned: list[tuple[Reader, int]] = []
         for reader in self._readers:
             if reader.isolation.follows:
-                self._follow(reader, inserts, restarted, rescanned)
-            elif any(version <= number - self.n - self.retain for version in reader.unread):
+                conflict = self._follow(reader, inserts)
+            else:
+                conflict = any(version <= number - self.n - self.retain for version in reader.unread)
+            if conflict:
                 self._restart(reader)
                 restarted.append(reader)
-        return Update(number, tuple(restarted), tuple(rescanned))
+        return Update(number, tuple(restarted))
 
-    def _follow(
-        self,
-        reader: Reader,
-        inserts: Mapping[int, Any],
-        restarted: list[Reader],
-        rescanned: list[tuple[Reader, int]],
-    ) -> None:
-        """Advance a query of a latest level to the new state."""
+    def _follow(self, reader: Reader, inserts: Mapping[int, Any]) -> bool:
+        """Advance a query of a latest level to the new state. True if it is in conflict and must restart."""
         before, after = (set(reader.request.window(state)) for state in (reader.state, self._latest))
         left = before - after
         reader.state = self._latest
@@ -277,13 +271,10 @@ class Scheduler:
             del reader.claimed[version]  # its read is in progress and is dropped when it finishes
         stale = left & reader.done.keys()
         if stale and not self.retain:
-            self._restart(reader)
-            restarted.append(reader)
-            return
+            return True
         for version in stale:
             del reader.done[version]
             reader.rescans += 1
-            rescanned.append((reader, version))
             if self._recorder is not None:
                 self._recorder.undo(reader.name, version % self.n)
         for version, rows in inserts.items():
@@ -291,6 +282,7 @@ class Scheduler:
                 reader.passed.append(Passed(version, self._latest, rows))
                 if self._recorder is not None and version in reader.done and version in after:
                     self._recorder.pass_on(reader.name, version % self.n)
+        return False
 
     def _restart(self, reader: Reader) -> None:
         if self._recorder is not None:

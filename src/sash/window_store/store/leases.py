@@ -10,17 +10,15 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-NO_SUB_WINDOW = 2**62
-"""The lease of a reader that needs no replaced sub-window."""
+_NO_LEASE = 2**62
+"""Higher than the number of any sub-window."""
 
 
 class Lease:
-    """Keeps all sub-windows from number `oldest` on. Take and change it only under the shared lock of the store."""
+    """Keeps all sub-windows from number `oldest` on. Take it under the shared lock of the store."""
 
-    def __init__(self, root: Path, oldest: int = NO_SUB_WINDOW) -> None:
+    def __init__(self, root: Path, oldest: int) -> None:
         directory = root / "leases"
         directory.mkdir(exist_ok=True)
         self._path = directory / uuid.uuid4().hex
@@ -29,7 +27,7 @@ class Lease:
         self.keep_from(oldest)
 
     def keep_from(self, number: int) -> None:
-        """Keep the sub-windows from this number on."""
+        """Keep only the sub-windows from this number on, which must not be lower than before."""
         os.pwrite(self._handle, f"{number:>20}".encode(), 0)
 
     def release(self) -> None:
@@ -39,16 +37,10 @@ class Lease:
             os.close(self._handle)
             self._handle = -1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
-        self.release()
-
 
 def oldest_leased(root: Path) -> int:
     """The oldest sub-window that a live reader has leased. Leases of ended readers are removed."""
-    return min(_leased(root), default=NO_SUB_WINDOW)
+    return min(_leased(root), default=_NO_LEASE)
 
 
 def _leased(root: Path) -> Iterator[int]:
