@@ -27,7 +27,7 @@ SNAPSHOTS_PER_UPDATE = 1
 
 
 @dataclass
-class Run:
+class RealTimeRun:
     """One run of a window at an isolation level, with its committed queries and the due times of its updates."""
 
     n: int
@@ -143,7 +143,7 @@ def calibrated(n: int, t: float) -> int:
     wanted = SCAN * t
     count = packets_per_scan(wanted)
     for _ in range(2):
-        run = Run(n, t, LEVELS["serial"], generated(n, count, 0)).go(max(2.0, 10 * t), 0)
+        run = RealTimeRun(n, t, LEVELS["serial"], generated(n, count, 0)).go(max(2.0, 10 * t), 0)
         count = max(10, round(count * wanted * n * run["throughput"]))
     return count
 
@@ -158,7 +158,7 @@ def realtime(
         windows = generated(n, count, repeat)
         for name, level in LEVELS.items():
             progress(f"n = {n}, run {repeat + 1} of {repeats}: {name}{', with snapshot queries' if snapshots else ''}")
-            runs[name].append(Run(n, t, level, windows, snapshots).go(seconds, repeat))
+            runs[name].append(RealTimeRun(n, t, level, windows, snapshots).go(seconds, repeat))
     levels: dict[str, dict[str, float]] = {}
     for name, measured in runs.items():
         levels[name] = {key: median(run[key] for run in measured) for key in measured[0]}
