@@ -14,6 +14,7 @@ from sash.errors import (
     CancelledError,
     CatalogError,
     EvaluationError,
+    OptionError,
     OverloadedError,
     QueryTimeoutError,
     StoreError,
@@ -230,7 +231,7 @@ def test_windows_that_are_not_kept_raise_errors(spark: SparkSession, tmp_path: P
         engine.snapshot("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND]")
     with pytest.raises(CatalogError, match="no stream t to keep"):
         engine.keep("t", window="1 minute", every="1 second")
-    with pytest.raises(CatalogError, match="whole multiple"):
+    with pytest.raises(OptionError, match="whole multiple"):
         engine.keep("s", window="1 minute", every="7 seconds")
     with pytest.raises(CatalogError, match="needs a name"):
         engine.keep(engine.sql("SELECT value FROM s [NOW]"), window="1 minute", every="1 second")

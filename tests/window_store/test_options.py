@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sash.errors import CatalogError, OptionError
+from sash.errors import OptionError
 from sash.window_store.options import SnapshotOptions
 from tests.window_store.feeding import Fed
 
@@ -21,9 +21,8 @@ from tests.window_store.feeding import Fed
     ],
 )
 def test_wrong_values_raise_option_errors(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(OptionError, match=words) as raised:
+    with pytest.raises(OptionError, match=words):
         SnapshotOptions(**options)
-    assert isinstance(raised.value, CatalogError)
 
 
 def test_spark_reads_need_a_session(tmp_path: Path) -> None:

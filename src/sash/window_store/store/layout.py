@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from sash.durations import microseconds
-from sash.errors import CatalogError, StoreError
+from sash.errors import OptionError, StoreError
 from sash.plan.types import Field, Schema
 from sash.window_store.store.files import write_bytes
 
@@ -96,12 +96,12 @@ def layout_of(
     elif isinstance(window, str) and isinstance(every, str):
         long, short = microseconds(window, "window"), microseconds(every, "every")
     else:
-        raise CatalogError(
+        raise OptionError(
             'window and every must both be durations, such as "60 seconds" and "1 second", or (for a stream) both '
             "numbers of rows"
         )
     if short < 1 or long < short or long % short:
-        raise CatalogError(f"window must be a whole multiple of every, and {window!r} is not one of {every!r}")
+        raise OptionError(f"window must be a whole multiple of every, and {window!r} is not one of {every!r}")
     if retain < 0:
-        raise CatalogError(f"retain is the number of replaced sub-windows to keep: 0 or more, not {retain}")
+        raise OptionError(f"retain is the number of replaced sub-windows to keep: 0 or more, not {retain}")
     return StoreLayout(name, schema, time, kind, short, long // short, retain, ends)
