@@ -1,4 +1,4 @@
-"""What paper 2's experiments are to show, each with the numbers that were measured."""
+"""The claims of paper 2's experiments, each with its measured numbers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 Series = dict[str, list[list[float]]]
 
-SLACK = 0.02  # of the time between two updates: what chance may do to an average age
+SLACK = 0.02  # share of the time between two updates by which an average age may vary at random
 
 
 def claims(results: dict[str, Any]) -> list[tuple[str, bool]]:
-    """Sentences, and whether they hold in these results."""
+    """The claims as sentences, and whether they hold in these results."""
     series: dict[str, Series] = {figure["name"]: figure["series"] for figure in results["figures"]}
     return [
         *_simulated(series),
@@ -50,7 +50,7 @@ def _simulated(series: dict[str, Series]) -> Iterator[tuple[str, bool]]:
 
 
 def _excess(series: Series) -> Iterator[float]:
-    """By how much, in units of t, ttu's answers are older than those of the levels without restarts."""
+    """How much older, in units of t, the answers of ttu are than those of the levels without restarts."""
     for name, points in series.items():
         level, _, setting = name.partition(", t = ")
         if level in {"serial", "window-serializable"}:

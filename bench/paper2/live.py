@@ -1,4 +1,4 @@
-"""Snapshot queries over a window that Spark keeps filling, while periodic queries run: response times by level."""
+"""Response times of snapshot queries over a window on Spark, beside periodic queries, by isolation level."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from statistics import median
 from typing import Any
 
 from sash.engine import Engine
+from sash.spark.kept_window import KeptWindow
+from sash.window_store.options import ReadOption
 from sash.window_store.scheduling.levels import LEVELS
 from sash.window_store.snapshot import Snapshot
 
@@ -30,24 +32,24 @@ QUERIES = (
 
 
 def live(
-    rate: int, every: int, seconds: float, snapshots: int, reads: str, progress: Callable[[str], None]
+    rate: int, every: int, seconds: float, snapshots: int, reads: ReadOption, progress: Callable[[str], None]
 ) -> dict[str, Any]:
-    """`rate` events a second into 60 sub-windows of `every` milliseconds: per level, periodic queries alone for some
-    seconds, then beside snapshot queries, so many of them."""
+    """Measure each level over a window of 60 sub-windows of `every` milliseconds, filled with `rate` events per second:
+    periodic queries alone for some seconds, then beside a number of snapshot queries."""
     engine = Engine()
     engine.stream("events", _events(engine, rate))
     progress(f"filling a window of {COUNT} sub-windows of {every} ms with {rate:,} events/s")
-    keeping = engine.keep("events", window=f"{COUNT * every} milliseconds", every=f"{every} milliseconds")
+    kept = engine.keep("events", window=f"{COUNT * every} milliseconds", every=f"{every} milliseconds")
     try:
         pause = threading.Event()
-        while keeping.progress()["sub_windows"] < COUNT:
+        while kept.progress()["sub_windows"] < COUNT:
             pause.wait(0.5)
-        levels = {name: _level(engine, keeping, name, every, seconds, snapshots, reads, progress) for name in LEVELS}
+        levels = {name: _level(engine, kept, name, every, seconds, snapshots, reads, progress) for name in LEVELS}
     finally:
-        keeping.stop()
+        kept.stop()
         engine.windows.close()
-    told = {"rate": rate, "every": every, "seconds": seconds, "reads": reads, "snapshots": snapshots}
-    return {**told, "levels": levels}
+    settings = {"rate": rate, "every": every, "seconds": seconds, "reads": reads, "snapshots": snapshots}
+    return {**settings, "levels": levels}
 
 
 def _events(engine: Engine, rate: int) -> Any:
@@ -57,34 +59,34 @@ def _events(engine: Engine, rate: int) -> Any:
 
 def _level(
     engine: Engine,
-    keeping: Any,
-    name: str,
+    kept: KeptWindow,
+    name: Any,
     every: int,
     seconds: float,
     snapshots: int,
-    reads: str,
+    reads: ReadOption,
     progress: Callable[[str], None],
 ) -> dict[str, float]:
     progress(f"{PERIODIC} periodic queries, then {snapshots} snapshots beside them: {name}")
     span = COUNT * every
     given: list[tuple[int, float, Snapshot]] = []
 
-    def noting(number: int) -> Callable[[list[Snapshot]], None]:
+    def record(number: int) -> Callable[[list[Snapshot]], None]:
         return lambda found: given.append((number, time.monotonic(), found[0]))
 
     running = [
         engine.periodic(
             QUERIES[number % len(QUERIES)].format(range=span, least=number),
             isolation=name, access="WS", reads=reads,
-            callback=noting(number),
+            callback=record(number),
         )
         for number in range(PERIODIC)
     ]  # fmt: skip
     rng, pause = random.Random(2), threading.Event()
-    before, started = keeping.progress(), time.monotonic()
+    before, started = kept.progress(), time.monotonic()
     try:
         pause.wait(seconds)
-        alone, asking = list(given), time.monotonic()
+        alone, beginning = list(given), time.monotonic()
         answers = []
         for _ in range(snapshots):
             pause.wait(rng.uniform(0, 2 * every / 1000))
@@ -92,37 +94,37 @@ def _level(
     finally:
         for query in running:
             query.stop()
-    after, ended = keeping.progress(), time.monotonic()
+    after, ended = kept.progress(), time.monotonic()
     beside = given[len(alone) :]
     return {
         "aborted": _aborted([answer for _, _, answer in alone]),
         "freshness": _median([answer.freshness for _, _, answer in alone]),
         "time between executions": _between(given, until=ended),
-        "throughput": len(alone) / (asking - started),
+        "throughput": len(alone) / (beginning - started),
         "response": _median([answer.response_time for answer in answers]),
         "freshness of snapshots": _median([answer.freshness for answer in answers]),
         "aborted snapshots": _aborted(answers),
         "freshness beside snapshots": _median([answer.freshness for _, _, answer in beside]),
-        "throughput beside snapshots": len(beside) / (ended - asking),
+        "throughput beside snapshots": len(beside) / (ended - beginning),
         "updates per second": (after["updates"] - before["updates"]) / (ended - started),
         "rows in the window": after["rows"],
     }
 
 
 def _aborted(answers: list[Snapshot]) -> float:
-    """Attempts that were given up, among all that ended."""
+    """The share of aborted attempts among all that ended."""
     restarts = sum(answer.restarts for answer in answers)
     return restarts / max(1, restarts + len(answers))
 
 
 def _between(given: list[tuple[int, float, Snapshot]], until: float) -> float:
-    """The usual time between two answers of one query; all of the run, for those that gave no second one."""
+    """The median time between two answers of a query; for queries with fewer than two, the time to the end of the run."""
     times: dict[int, list[float]] = {number: [] for number in range(PERIODIC)}
     for number, at, _ in given:
         times[number].append(at)
-    found = [later - earlier for kept in times.values() for earlier, later in itertools.pairwise(kept)]
-    found += [until - min(kept, default=given[0][1]) for kept in times.values() if len(kept) < 2 and given]
-    return _median(found)
+    gaps = [later - earlier for answered in times.values() for earlier, later in itertools.pairwise(answered)]
+    gaps += [until - min(answered, default=given[0][1]) for answered in times.values() if len(answered) < 2 and given]
+    return _median(gaps)
 
 
 def _median(values: list[float]) -> float:

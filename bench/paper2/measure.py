@@ -1,4 +1,4 @@
-"""`sash bench paper2`: the figures in simulation, the same workload in real time, and what they show."""
+"""`python -m bench paper2`: the figures in simulation, the same workload in real time, and the claims they support."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from bench.paper2.claims import claims
 from bench.paper2.live import live
 from bench.paper2.realtime import realtime
 from bench.paper2.sweep import figures
+from sash.window_store.options import ReadOption
 
 RATE = 20_000
 EVERY = 500
 ALONE = 10.0  # seconds of periodic queries without snapshot queries
-READS = ("local",)
+READS: tuple[ReadOption, ...] = ("local",)
 
 
 def measure(
     sizes: list[int], repeats: int, realtime_sizes: list[int], t: float, seconds: float, snapshots: int = 0
 ) -> dict[str, Any]:
-    """All measurements; the runs in real time with snapshot queries are at the largest of their sizes.
+    """Run all measurements. The real-time runs with snapshot queries use the largest of `realtime_sizes`.
 
-    `snapshots` is how many each level answers from a window that Spark fills; none: no Spark.
+    `snapshots` is the number of snapshot queries per level on Spark; 0 skips the runs on Spark.
     """
     progress: Callable[[str], None] = Console(stderr=True).print
     drawn = figures(sizes, repeats, progress)
@@ -43,7 +44,7 @@ def measure(
 
 
 def plots(results: dict[str, Any]) -> list[Figure]:
-    """The figures that results hold."""
+    """The figures of saved results."""
     return [
         Figure(
             kept["name"],
@@ -57,7 +58,7 @@ def plots(results: dict[str, Any]) -> list[Figure]:
 
 
 def table(results: dict[str, Any]) -> Table:
-    """What was to be shown, and whether it was."""
+    """The claims and whether they hold, as a table."""
     shown = Table(title="Paper 2: isolation of queries over sliding windows")
     shown.add_column("claim")
     shown.add_column("held", justify="right")

@@ -1,4 +1,4 @@
-"""Packets in sub-windows and the queries over them: the bandwidth of every address, then top-k lists and percentiles."""
+"""Packets in sub-windows, and queries over them: top-k lists and percentiles of the bandwidth of every address."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Packets:
 
 
 def packets(rng: np.random.Generator, count: int) -> Packets:
-    """So many packets at random."""
+    """Random packets."""
     return Packets(
         rng.integers(0, ADDRESSES, count), rng.integers(0, ADDRESSES, count), rng.integers(1, LARGEST + 1, count)
     )
 
 
 def scan(window: Packets, passes: int) -> Totals:
-    """The bytes of each address in a sub-window, as a group of queries that needs so many hash tables does it."""
+    """The bytes of each address in a sub-window, computed with one hash table per pass."""
     totals = np.zeros(ADDRESSES, np.int64)
     for turn in range(passes):
         address = window.source if turn % 2 else window.destination
-        found, place = np.unique(address, return_inverse=True)
-        totals[found] += np.bincount(place, weights=window.size).astype(np.int64)
+        found, position = np.unique(address, return_inverse=True)
+        totals[found] += np.bincount(position, weights=window.size).astype(np.int64)
     return totals
 
 
@@ -49,13 +49,13 @@ def answer(partials: tuple[Totals, ...]) -> tuple[list[int], list[float]]:
 
 
 def passes_of(group: int) -> int:
-    """How many hash tables a group of queries builds: around one for each of its queries."""
+    """The number of hash tables that a group of queries builds: about one per query."""
     low, high = (round(cost * GROUP) for cost in COSTS)
     return low + group % (high - low + 1)
 
 
 def packets_per_scan(seconds: float) -> int:
-    """How many packets a usual group scans in that time, on this machine."""
+    """The number of packets that a typical group scans in that time on this machine."""
     rng = np.random.default_rng(0)
     count = 1_000
     while True:

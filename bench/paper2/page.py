@@ -1,4 +1,4 @@
-"""Writes docs/experiments/paper2.md from results, so that every number on the page is from a run."""
+"""Writes docs/experiments/paper2.md from measured results."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ PAGE = Path("docs") / "experiments" / "paper2.md"
 INTRODUCTION = f"""# Paper 2: queries while the window slides
 
 Golab, Bijay and Özsu, *On concurrency control in sliding window queries over data streams* (2005), section 5.
-`sash bench paper2 --save` measures everything here and writes this page.
+`python -m bench paper2 --save` runs the measurements and writes this page.
 
 A window of n sub-windows is updated every t. Groups of {GROUP} periodic queries (top-k lists and percentiles over the
-bandwidth of 1,000 addresses) scan all of it, again and again, at low priority: 40 queries at t = 1 s, 100 at t = 5 s.
-The number of packets in a sub-window varies up to ten times either way. Figures 12 to 14 add snapshot queries of high
+bandwidth of 1,000 addresses) repeatedly scan all of it at low priority: 40 queries at t = 1 s, 100 at t = 5 s.
+The number of packets in a sub-window varies by up to a factor of ten. Figures 12 to 14 add snapshot queries of high
 priority, {SNAPSHOTS_PER_UPDATE} per t at random times. One read runs at a time. The levels are `serial`,
 `window-serializable`, `latest-window-serializable` (Algorithm 1) and `ttu` (Algorithm 2).
 
 ## In simulation
 
-Time is counted, the decisions are those of the scheduler that serves real windows. Each point is the average of
-{{repeats}} runs of {UPDATES} updates (the paper's runs are as long as the window). The costs are assumptions: a group takes {SCAN * 1000:g} ms for a sub-window of
-one second, {FIXED:.0%} of it whatever the packets, so that a full scan takes {SCAN * 100:g} t at t = 1 s and n = 100;
-from group to group {COSTS[0]:g} to {COSTS[1]:g} times as much; snapshot queries {SNAPSHOT:g} times, over a random
-length. Scheduling costs nothing in simulation; what it does cost, the runs in real time show.
+Time is simulated; the scheduler that serves real windows makes the decisions. Each point is the average of
+{{repeats}} runs of {UPDATES} updates (the paper's runs are as long as the window). The costs are assumptions: a group
+takes {SCAN * 1000:g} ms for a sub-window of one second, {FIXED:.0%} of it independent of the number of packets, so that a
+full scan takes {SCAN * 100:g} t at t = 1 s and n = 100. The cost varies between groups by factors of {COSTS[0]:g} to
+{COSTS[1]:g}. Snapshot queries, over a random length, cost {SNAPSHOT:g} times as much per sub-window. Scheduling is free
+in simulation; the runs in real time include its cost.
 """
 
 READING = """## How to read it
 
-- *Freshness* is the time from when the last update that an answer reflects fell due to when the answer was given (less
-  is better). The paper counts from the update itself; `serial` delays updates, and counting from the delayed one would
-  flatter it.
-- `serial` takes queries in the order in which they come, whatever their priority. Figure 12 also has a `serial` that
-  takes the most important one next, but still suspends nothing.
-- An aborted query starts again behind its equals. Aborts count among all attempts that ended.
-- `window-serializable` has the old copies that it needs; the others have none (`retain=0`).
-- What Algorithm 1 aborts hangs on the time of a full scan beside t, most of all where the two are about equal: a query
-  that starts again right after an update gets through before the next one if its scan takes less than t, and hardly ever
-  if it takes more. At t = 1 s, n = 100 it aborts, by the time of a scan: {scans}. Its curves are therefore not smooth
-  near n = 100, and its runs in real time, where a scan takes what the machine makes of it, differ the most. `ttu` does
-  not care: it aborts {ttu} there.
+- *Freshness* is the time from the due time of the last update that an answer reflects to the answer (less is better).
+  The paper counts from the update itself. `serial` delays updates, and would look better than it is if the delay did not
+  count.
+- `serial` runs queries in order of arrival, regardless of priority. Figure 12 also has a `serial` that runs the query of
+  the highest priority next, but still suspends nothing.
+- An aborted query restarts behind the queries of its priority. The share of aborts is relative to all attempts that
+  ended.
+- `window-serializable` has the old copies that it needs; the other levels have none (`retain=0`).
+- The aborts of Algorithm 1 depend on the duration of a full scan relative to t, most strongly where the two are about
+  equal: a query that restarts directly after an update commits before the next one if its scan takes less than t, and
+  rarely if it takes longer. At t = 1 s, n = 100 it aborts, by the duration of a scan: {scans}. Its curves are therefore
+  not smooth near n = 100, and its runs in real time vary the most. `ttu` is not affected: it aborts {ttu} there.
 """
 
 
@@ -59,9 +60,9 @@ def write(results: dict[str, Any]) -> Path:
         if results[key]:
             parts += [f"{title}\n", *(_run(run) for run in results[key])]
     if results["on Spark"]:
-        parts += ["## On Spark, while a stream flows\n", *(_live(run) for run in results["on Spark"])]
+        parts += ["## On Spark, with a running stream\n", *(_live(run) for run in results["on Spark"])]
     held = "\n".join(f"| {claim['claim']} | {'yes' if claim['held'] else 'no'} |" for claim in results["claims"])
-    parts += [f"## What was to be shown\n\n| claim | held |\n|---|---|\n{held}\n", _reading(results)]
+    parts += [f"## Claims\n\n| claim | held |\n|---|---|\n{held}\n", _reading(results)]
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text("\n".join(parts), encoding="utf-8")
     return PAGE
@@ -88,8 +89,8 @@ def _series(figure: dict[str, Any]) -> str:
 
 def _run(run: dict[str, Any]) -> str:
     heading = (
-        f"n = {run['n']}, t = {run['t']:g} s, {run['packets']:,} packets in a usual sub-window (as many as make a scan of "
-        f"100 take {SCAN * 100:g} t on the machine), {run['seconds']:g} s per run, median of {run['repeats']}; times in "
+        f"n = {run['n']}, t = {run['t']:g} s, {run['packets']:,} packets in a typical sub-window (so that a scan of 100 takes "
+        f"{SCAN * 100:g} t on the machine), {run['seconds']:g} s per run, median of {run['repeats']}; times in "
         "seconds.\n"
     )
     return _levels(heading, run)

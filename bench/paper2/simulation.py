@@ -1,8 +1,8 @@
-"""A simulation of one processor that serves a live window: updates every t, periodic and snapshot queries.
+"""Simulates one processor that serves a live window with updates every t, periodic queries and snapshot queries.
 
-Time is counted, not spent: a read takes as long as the workload says, and what happens next is decided by the same
-`Scheduler` that serves real windows. An update that falls due during a read is applied when the read is over, before
-anything else (reads and updates are atomic, section 1). The measures are those of section 5.1.
+Time is simulated: the workload defines the duration of each read, and the same `Scheduler` that serves real windows makes
+the decisions. An update that falls due during a read is applied directly after the read (reads and updates are atomic,
+section 1). The measures are those of section 5.1.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from sash.window_store.scheduling.isolation import Isolation
+from sash.window_store.scheduling.levels import Isolation
 from sash.window_store.scheduling.reader import Reader, Request
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.scheduling.scheduler import Scheduler
 
 
 @dataclass(frozen=True)
-class Periodic:
-    """A query over `length` sub-windows that is executed again every `every` updates, or as soon after as it can be.
+class PeriodicLoad:
+    """A query over `length` sub-windows that is executed every `every` updates, or as soon after as possible.
 
-    `cost` is how much longer than the plain cost of a sub-window its reads take.
+    `cost` is the factor by which its reads take longer than the plain cost of a sub-window.
     """
 
     length: int
@@ -33,8 +33,8 @@ class Periodic:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A query that is asked once, at a time."""
+class SnapshotLoad:
+    """A query that is executed once, at a given time."""
 
     at: float
     length: int
@@ -43,27 +43,27 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Workload:
-    """What happens to a window of n sub-windows: `reads[j]` is the time to read version j; updates come every `t`."""
+class WindowWorkload:
+    """The load of a window of n sub-windows: `reads[j]` is the time to read version j, `t` the time between updates."""
 
     n: int
     t: float
     until: float
     reads: Sequence[float]
-    periodic: Sequence[Periodic] = ()
-    snapshots: Sequence[Snapshot] = ()
+    periodic: Sequence[PeriodicLoad] = ()
+    snapshots: Sequence[SnapshotLoad] = ()
     update: float = 0.0
 
 
 @dataclass(frozen=True)
-class Execution:
+class SimulatedExecution:
     """One committed query.
 
-    `updated` is when the last update that it reflects was due: up to then its data reach, also where the update itself
-    had to wait. `aborts` are its attempts before, `met` the updates between its beginning and its end.
+    `updated` is the due time of the last update that it reflects, even if that update had to wait. `aborts` is the number
+    of its aborted attempts, `met` the number of updates between its begin and its end.
     """
 
-    query: Periodic | Snapshot
+    query: PeriodicLoad | SnapshotLoad
     due: float
     began: float
     committed: float
@@ -75,26 +75,26 @@ class Execution:
 
     @property
     def freshness(self) -> float:
-        """How old the answer was when it was given."""
+        """The age of the answer at its commit."""
         return self.committed - self.updated
 
     @property
     def response(self) -> float:
-        """How long the answer took."""
+        """The response time."""
         return self.committed - self.due
 
 
 @dataclass
 class Measures:
-    """What a run came to. `aborts` also counts those of queries that never committed."""
+    """The measures of a run. `aborts` includes those of queries that never committed."""
 
     until: float
-    executions: list[Execution] = field(default_factory=list)
+    executions: list[SimulatedExecution] = field(default_factory=list)
     aborts: int = 0
 
     @property
     def aborted_share(self) -> float:
-        """Aborted executions among all that ended."""
+        """The share of aborted executions among all that ended."""
         return self.aborts / max(1, self.aborts + len(self.executions))
 
     @property
@@ -102,21 +102,21 @@ class Measures:
         """Committed queries per second."""
         return len(self.executions) / self.until
 
-    def freshness(self, kind: type[Periodic | Snapshot]) -> float:
-        """The average of the queries of a kind."""
+    def freshness(self, kind: type[PeriodicLoad | SnapshotLoad]) -> float:
+        """The average age of the answers of a kind of query."""
         return _mean([execution.freshness for execution in self.executions if isinstance(execution.query, kind)])
 
     @property
     def response(self) -> float:
-        """The average of snapshot queries."""
-        return _mean([execution.response for execution in self.executions if isinstance(execution.query, Snapshot)])
+        """The average response time of snapshot queries."""
+        return _mean([execution.response for execution in self.executions if isinstance(execution.query, SnapshotLoad)])
 
     @property
     def inter_execution(self) -> float:
         """The average time between two answers of the same periodic query."""
         answers: dict[int, list[float]] = {}
         for execution in self.executions:
-            if isinstance(execution.query, Periodic):
+            if isinstance(execution.query, PeriodicLoad):
                 answers.setdefault(id(execution.query), []).append(execution.committed)
         return _mean([later - earlier for times in answers.values() for earlier, later in itertools.pairwise(times)])
 
@@ -127,7 +127,7 @@ def _mean(values: list[float]) -> float:
 
 @dataclass(eq=False)
 class _Job:
-    query: Periodic | Snapshot
+    query: PeriodicLoad | SnapshotLoad
     due: float
     arrival: int
     began: float = 0.0
@@ -136,14 +136,14 @@ class _Job:
 
 
 def simulate(
-    workload: Workload, isolation: Isolation, *, retain: int = 0, recorder: Recorder | None = None
+    workload: WindowWorkload, isolation: Isolation, *, retain: int = 0, recorder: Recorder | None = None
 ) -> Measures:
-    """Run a workload at a level of isolation; the window is full at time 0, as of update n - 1."""
+    """Run a workload at an isolation level. The window is full at time 0, as of update n - 1."""
     return _Simulation(workload, isolation, retain, recorder).run()
 
 
 class _Simulation:
-    def __init__(self, workload: Workload, isolation: Isolation, retain: int, recorder: Recorder | None) -> None:
+    def __init__(self, workload: WindowWorkload, isolation: Isolation, retain: int, recorder: Recorder | None) -> None:
         self.workload = workload
         self.isolation = isolation
         self.scheduler = Scheduler(workload.n, workload.n - 1, retain=retain, isolation=isolation, recorder=recorder)
@@ -153,7 +153,7 @@ class _Simulation:
         self.snapshots = sorted(workload.snapshots, key=lambda snapshot: snapshot.at, reverse=True)
         self.arrivals = itertools.count()
         self.jobs: list[_Job] = []
-        self.waiting: dict[int, tuple[Periodic, int]] = {}
+        self.waiting: dict[int, tuple[PeriodicLoad, int]] = {}
         self.measures = Measures(workload.until)
         for query in workload.periodic:
             self._add(query, 0.0)
@@ -171,11 +171,11 @@ class _Simulation:
         self.measures.aborts += sum(job.reader.restarts for job in self.jobs if job.reader is not None)
         return self.measures
 
-    def _add(self, query: Periodic | Snapshot, due: float) -> None:
+    def _add(self, query: PeriodicLoad | SnapshotLoad, due: float) -> None:
         self._queue(_Job(query, due, next(self.arrivals)))
 
     def _queue(self, job: _Job) -> None:
-        """Put a job in its place: by priority where the level suspends, then by arrival."""
+        """Insert a job into the queue: by priority if the level suspends, then by arrival."""
         suspends = self.isolation.suspends
         insort(self.jobs, job, key=lambda job: (-job.query.priority if suspends else 0, job.arrival))
 
@@ -185,7 +185,7 @@ class _Simulation:
             self._add(snapshot, snapshot.at)
 
     def _update(self) -> bool:
-        """Apply an update that is due, unless it has to wait; periodic queries whose turn it is become due."""
+        """Apply an update that is due, unless it has to wait. Periodic queries may become due."""
         update = self.scheduler.update(wait=False) if self.next_update <= self.now else None
         if update is None:
             return False
@@ -206,7 +206,7 @@ class _Simulation:
                 self._add(query, self.now)
 
     def _choose(self) -> _Job | None:
-        """The first job that may go on; where nothing is suspended, the one that is running."""
+        """The first job that can run; if nothing may be suspended, the running one."""
         if self.isolation.holds_updates and self.scheduler.readers:
             return next(job for job in self.jobs if job.reader is not None)
         for job in self.jobs:
@@ -231,7 +231,7 @@ class _Simulation:
         self.jobs.remove(job)
         self.measures.aborts += reader.restarts
         self.measures.executions.append(
-            Execution(
+            SimulatedExecution(
                 job.query,
                 job.due,
                 job.began,
@@ -243,6 +243,6 @@ class _Simulation:
                 self.scheduler.latest - job.first,
             )
         )
-        if isinstance(job.query, Periodic):
+        if isinstance(job.query, PeriodicLoad):
             self.waiting[id(job.query)] = (job.query, commit.as_of)
             self._wake()

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from bench.figures import Figure
-from bench.paper2.simulation import Measures, Periodic, Snapshot, simulate
+from bench.paper2.simulation import Measures, PeriodicLoad, SnapshotLoad, simulate
 from bench.paper2.workload import workload
-from sash.window_store.scheduling.isolation import Isolation
-from sash.window_store.scheduling.levels import LEVELS
-from sash.window_store.scheduling.serial import Serial
+from sash.window_store.scheduling.levels import LEVELS, Isolation, Serial
 
 #: seconds between updates, and the number of periodic queries there
 SETTINGS = ((1.0, 40), (5.0, 100))
@@ -18,13 +16,13 @@ MIXED = SETTINGS[1]
 ABORTING = ("latest-window-serializable", "ttu")
 LONGEST = 100
 SCANS = (0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.8)
-"""Times of a full scan, in units of t."""
+"""Durations of a full scan, in units of t."""
 
 
 class SerialByPriority(Serial):
-    """Serial, but the most important of those that wait is next; still nothing is suspended."""
+    """Serial execution that runs the waiting query of the highest priority next. Nothing is suspended."""
 
-    name = "serial, most important next"
+    name = "serial, by priority"
     suspends = True
 
 
@@ -41,7 +39,7 @@ def sweep(
     snapshots: bool,
     progress: Callable[[str], None],
 ) -> Runs:
-    """All runs of a workload, by level, t and n; every level gets the same workloads."""
+    """All runs of a workload, by level, t and n. Every level runs the same workloads."""
     runs: Runs = {}
     for t, queries in settings:
         for n in sizes:
@@ -49,13 +47,13 @@ def sweep(
             for seed in range(repeats):
                 load = workload(n, t, queries, seed, snapshots=snapshots)
                 for level in levels:
-                    kept = 0 if level.follows else n
-                    runs.setdefault((level.name, t, n), []).append(simulate(load, level, retain=kept))
+                    retain = 0 if level.follows else n
+                    runs.setdefault((level.name, t, n), []).append(simulate(load, level, retain=retain))
     return runs
 
 
 def sensitivity(repeats: int, progress: Callable[[str], None]) -> Figure:
-    """Aborts at t = 1 s, n = 100 as a full scan takes longer or shorter than the time between two updates."""
+    """Aborts at t = 1 s and n = 100, by the duration of a full scan relative to the time between two updates."""
     t, queries = SETTINGS[0]
     progress(f"simulating scans around t, n = {LONGEST}")
     series: dict[str, list[tuple[float, float]]] = {}
@@ -68,7 +66,7 @@ def sensitivity(repeats: int, progress: Callable[[str], None]) -> Figure:
 
 
 def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None]) -> list[Figure]:
-    """The figures, each point the average over the repeats."""
+    """The figures. Each point is the average over the repeats."""
     levels = list(LEVELS.values())
     periodic = sweep(sizes, SETTINGS, levels, repeats, snapshots=False, progress=progress)
     mixed = sweep(sizes, (MIXED,), [*levels, SerialByPriority()], repeats, snapshots=True, progress=progress)
@@ -90,14 +88,14 @@ def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None])
 
     return [
         figure(8, "Aborted queries", "%", periodic, ABORTING, by_t, lambda run: 100 * run.aborted_share),
-        figure(9, "Freshness", "seconds", periodic, names, by_t, lambda run: run.freshness(Periodic)),
+        figure(9, "Freshness", "seconds", periodic, names, by_t, lambda run: run.freshness(PeriodicLoad)),
         figure(10, "Time between executions", "seconds", periodic, names, by_t, lambda run: run.inter_execution),
         figure(11, "Throughput", "queries/s", periodic, names, by_t, lambda run: run.throughput),
         figure(12, "Response time of snapshot queries", "seconds", mixed,
                [*names, SerialByPriority.name], mixed_t, lambda run: run.response),
         figure(13, "Freshness of snapshot queries", "seconds", mixed, names, mixed_t,
-               lambda run: run.freshness(Snapshot)),
+               lambda run: run.freshness(SnapshotLoad)),
         figure(14, "Freshness of periodic queries beside snapshot queries", "seconds", mixed, names, mixed_t,
-               lambda run: run.freshness(Periodic)),
+               lambda run: run.freshness(PeriodicLoad)),
         sensitivity(repeats, progress),
     ]  # fmt: skip

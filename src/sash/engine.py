@@ -19,6 +19,7 @@ from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import Schema
 from sash.planning import plan_query
 from sash.query import Query
+from sash.window_store.options import SnapshotOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
+    from sash.spark.kept_window import KeptWindow
     from sash.spark.listener import BatchListener
     from sash.spark.progress import ProgressTracker
     from sash.spark.sources.inputs import StreamSource
     from sash.spark.sources.refresh import RefreshedTable
-    from sash.spark.window_store import Keeping
-    from sash.window_store.periodic import Periodic
-    from sash.window_store.queries import Asked, WindowQueries
+    from sash.window_store.execute import SnapshotExecution
+    from sash.window_store.options import AccessOption, IsolationLevel, ReadOption
+    from sash.window_store.periodic import PeriodicQuery
+    from sash.window_store.queries import WindowQueries
     from sash.window_store.scheduling.recorder import Recorder
     from sash.window_store.snapshot import Snapshot
 
@@ -69,7 +72,7 @@ class Engine:
         self._tables: dict[str, RefreshedTable] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
-        self._keeping: list[Keeping] = []
+        self._kept: list[KeptWindow] = []
         self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
         self._listener: BatchListener | None = None
         self._server: MetricsServer | None = None
@@ -266,10 +269,10 @@ class Engine:
 
     def close(self) -> None:
         """Stop all queries, kept windows and the metrics server; the Spark session stays."""
-        for running in (*self.running.values(), *(keeping for keeping in self._keeping if keeping.active)):
+        for running in (*self.running.values(), *(kept for kept in self._kept if kept.active)):
             running.stop()
         self._started.clear()
-        self._keeping.clear()
+        self._kept.clear()
         if "windows" in self.__dict__:
             self.windows.close()
         if self._listener is not None:
@@ -310,105 +313,109 @@ class Engine:
         retain: int = 0,
         trigger: str | None = None,
         recorder: Recorder | None = None,
-    ) -> Keeping:
+    ) -> KeptWindow:
         """Keep the window of a registered stream, or the answer of a query, for snapshot and periodic queries.
 
-        The window is `window` long and moves on by `every` at a time: lengths of time, or, for a stream, numbers of rows.
-        An answer is kept as of every `every`, its rows spread over the window's sub-windows by when they will end.
-        It is kept in `path` (None: under the engine's checkpoint directory, or in a temporary place), where queries of
-        other processes can attach to it. `retain` replaced sub-windows stay for queries that have read them: these then
-        read again what has changed, instead of starting again. A query's answer needs a `name` to be asked by.
+        The window has the length `window` and advances by `every`: two durations or, for a stream, two numbers of rows.
+        The answer of a query is updated every `every`; its rows are assigned to sub-windows by their expiration times. An
+        answer needs a `name`, by which it is queried. The store is in `path` (None: under the engine's checkpoint
+        directory, or in a temporary folder). Queries of other processes can attach to it. `retain` is the number of
+        replaced sub-windows to keep for running queries, which then repeat single reads instead of restarting.
         """
-        from sash.spark.keeping import Place, keep_answer, keep_stream, layout_of
+        from sash.spark.kept_window import StoreFolder, keep_result, keep_stream
+        from sash.window_store.store.layout import layout_of
 
         if isinstance(what, str):
             entry, source = self._catalog.streams.get(what.lower()), self._streams.get(what.lower())
             if entry is None or source is None:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
             layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
-            place = Place.of(path, self.checkpoint, layout.name)
-            self._keeping.append(keep_stream(self.windows, layout, place, source, entry, trigger, recorder))
-            return self._keeping[-1]
+            folder = StoreFolder.of(path, self.checkpoint, layout.name)
+            self._kept.append(keep_stream(self.windows, layout, folder, source, entry, trigger, recorder))
+            return self._kept[-1]
         if name is None:
-            raise CatalogError("the answer of a query needs a name to be asked by: engine.keep(query, ..., name=...)")
+            raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
         query = replace(what, planned=what.planned.with_expiration(self.shards))
         ends = query.planned.has_expiration
         layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
-        place = Place.of(path, self.checkpoint, name)
-        kept = keep_answer(
+        folder = StoreFolder.of(path, self.checkpoint, name)
+        kept = keep_result(
             self.windows,
             layout,
-            place,
+            folder,
             lambda sink, checkpoint: query.start(sink, trigger=trigger, checkpoint=checkpoint),
             recorder,
         )
-        self._keeping.append(kept)
+        self._kept.append(kept)
         return kept
 
     def attach(self, name: str, path: str) -> None:
-        """Ask the window that another process keeps in `path`, under this name."""
+        """Make the window that another process keeps in `path` available under this name."""
         self.windows.attach(name, Path(path))
 
     def snapshot(
         self,
         sql: str,
-        isolation: str = "latest",
+        isolation: IsolationLevel = "latest",
         priority: int = 10,
         timeout: float | None = None,
-        access: str = "auto",
-        reads: str = "local",
+        access: AccessOption = "auto",
+        reads: ReadOption = "local",
     ) -> Snapshot:
-        """Answer a query over a kept window now, while the window moves on.
+        """Answer a query over a kept window as of now, while the window is updated.
 
         `isolation` is latest (= ttu), latest-window-serializable, window-serializable or serial. A query of a higher
         priority suspends others. `timeout` is in seconds. `access` forces an access path (WS or SS), `reads="spark"`
         scans sub-windows as Spark jobs.
         """
-        return self.snapshots([sql], isolation, priority, timeout, access, reads)[0]
+        options = SnapshotOptions(isolation, priority, timeout, access, reads)
+        return self.windows.submit(sql, options).result()[0]
 
     def snapshots(
         self,
         sql: Sequence[str],
-        isolation: str = "latest",
+        isolation: IsolationLevel = "latest",
         priority: int = 10,
         timeout: float | None = None,
-        access: str = "auto",
-        reads: str = "local",
+        access: AccessOption = "auto",
+        reads: ReadOption = "local",
     ) -> list[Snapshot]:
         """Answer queries that differ only in the lengths of their windows, in one pass over the longest."""
-        return self.windows.snapshot(sql, isolation, priority, timeout, access, reads, self._streams)
+        options = SnapshotOptions(isolation, priority, timeout, access, reads)
+        return self.windows.submit(sql, options).result()
 
-    def ask(
+    def submit(
         self,
         sql: str | Sequence[str],
-        isolation: str = "latest",
+        isolation: IsolationLevel = "latest",
         priority: int = 10,
         timeout: float | None = None,
-        access: str = "auto",
-        reads: str = "local",
-    ) -> Asked:
-        """As `snapshots`, without waiting: what comes back has `result()`, and `cancel()` for another thread."""
-        return self.windows.ask(sql, isolation, priority, timeout, access, reads, self._streams)
+        access: AccessOption = "auto",
+        reads: ReadOption = "local",
+    ) -> SnapshotExecution:
+        """Start snapshots without waiting for them. The returned object has `result()` and `cancel()`."""
+        return self.windows.submit(sql, SnapshotOptions(isolation, priority, timeout, access, reads))
+
+    ask = submit
 
     def periodic(
         self,
         sql: str | Sequence[str],
         every: int = 1,
         priority: int = 0,
-        isolation: str = "latest",
-        access: str = "auto",
-        reads: str = "local",
+        isolation: IsolationLevel = "latest",
+        access: AccessOption = "auto",
+        reads: ReadOption = "local",
         callback: Callable[[list[Snapshot]], None] | None = None,
         queue: int = 16,
-    ) -> Periodic:
+    ) -> PeriodicQuery:
         """Answer a query over a kept window now and after every `every` window updates.
 
-        Iterate over what comes back for the answers, or give a callback; `queue` answers wait at most. Each answer is a
-        list: of one, or of as many as there are queries that differ only in the lengths of their windows.
+        Iterate over the returned query for its answers, or pass a callback. Up to `queue` answers wait to be consumed.
+        Each answer is a list with one snapshot per query; the queries may differ only in the lengths of their windows.
         """
-        return self.windows.periodic(
-            sql, every, priority, isolation, access, reads, callback, queue, registered=self._streams
-        )
+        options = SnapshotOptions(isolation, priority, access=access, reads=reads, every=every)
+        return self.windows.periodic(sql, options, callback, queue)
 
     @cached_property
     def windows(self) -> WindowQueries:
@@ -417,7 +424,7 @@ class Engine:
         from sash.window_store.queries import WindowQueries
 
         spark = self.spark
-        found = WindowQueries(parallel=self.shards, to_spark=spark.createDataFrame)
+        found = WindowQueries(self.shards, to_spark=spark.createDataFrame, streams=self._catalog.streams)
         found.scans["spark"] = lambda priority: spark_scan(spark, priority)
         return found
 

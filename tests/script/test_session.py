@@ -238,7 +238,7 @@ def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
         ("CREATE RELATION r (a INT) USING csv OPTIONS (path 'x') KEY (b)", "no column 'b' to be its key"),
         ("KEEP sale WINDOW '1 minute' EVERY '1 second'", "did you mean sales"),
         ("KEEP sales WINDOW '1 minute' EVERY '7 seconds'", "whole multiple"),
-        ("KEEP sales WINDOW '1 minute' EVERY 7", "both lengths of time"),
+        ("KEEP sales WINDOW '1 minute' EVERY 7", "both be durations"),
         ("EXPLAIN ANALYZE total", "there is no query total"),
         ("ATTACH w PATH 'nowhere'", "no window store in nowhere"),
         ("SNAPSHOT SELECT item FROM sales [NOW]", "sales is not kept"),

@@ -14,18 +14,21 @@ from sash.errors import (
     CancelledError,
     CatalogError,
     EvaluationError,
+    OptionError,
     OverloadedError,
     QueryTimeoutError,
     StoreError,
     UnsupportedSqlError,
 )
 from sash.testing import replay
-from sash.testing.histories.history import classify
-from sash.window_store.core import Core
-from sash.window_store.manifest import Slice
+from sash.testing.histories import classify
+from sash.window_store.options import SnapshotOptions
 from sash.window_store.queries import WindowQueries
-from sash.window_store.reading import Tables, scan_here
 from sash.window_store.scheduling.recorder import Recorder
+from sash.window_store.store.manifest import Slice
+from sash.window_store.sub_windows import scan_locally
+from sash.window_store.summaries.base import Tables
+from sash.window_store.summaries.core import Core
 from tests.spark.files import Rows, batches_of, file_engine, made_up_rows, write_batch
 
 pytestmark = pytest.mark.spark
@@ -53,8 +56,8 @@ def test_a_kept_stream_answers_while_it_runs_and_goes_on_after_a_restart(spark: 
     for last in (4, 8):
         feed(source, rows, range(last))
         engine = file_engine(spark, source)
-        keeping = engine.keep("s", window="20 milliseconds", every="5 milliseconds", path=store)
-        keeping.process_all()
+        kept = engine.keep("s", window="20 milliseconds", every="5 milliseconds", path=store)
+        kept.process_all()
         answer = engine.snapshot(SQL)
         assert answer.as_of == rows[40 * last - 1]["ts"] // 5_000 * 5_000
         assert counted(answer.to_pylist()) == truth(SQL, rows, answer.as_of)
@@ -62,22 +65,22 @@ def test_a_kept_stream_answers_while_it_runs_and_goes_on_after_a_restart(spark: 
         assert counted([row.asDict() for row in answer.to_spark().collect()]) == counted(answer.to_pylist())
         by_jobs = engine.snapshot(SQL, reads="spark", access="WS", isolation="serial")
         assert counted(by_jobs.to_pylist()) == counted(answer.to_pylist())
-        progress = keeping.progress()
+        progress = kept.progress()
         assert progress["batch"] == last - 1
         assert progress["sub_windows"] == 4
         assert progress["late"] == 0
-        keeping.stop()
+        kept.stop()
         engine.windows.close()
 
 
-def test_the_answer_of_a_query_is_asked_like_a_window(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_answer_of_a_query_is_queried_like_a_window(spark: SparkSession, tmp_path: Path) -> None:
     rows = made_up_rows(5)
     source = tmp_path / "source"
     feed(source, rows, range(5))
     engine = file_engine(spark, source)
     standing = "SELECT k, COUNT(*) AS n FROM s [RANGE 15 MILLISECONDS] GROUP BY k"
-    keeping = engine.keep(engine.sql(standing), window="15 milliseconds", every="5 milliseconds", name="counts")
-    keeping.process_all()
+    kept = engine.keep(engine.sql(standing), window="15 milliseconds", every="5 milliseconds", name="counts")
+    kept.process_all()
     answer = engine.snapshot("SELECT n, COUNT(*) AS groups, MAX(k) AS last FROM counts GROUP BY n")
     whole = [dict(zip(("k", "n"), row, strict=True)) for row in truth(standing, rows, answer.as_of)]
     expected = Counter(
@@ -89,7 +92,7 @@ def test_the_answer_of_a_query_is_asked_like_a_window(spark: SparkSession, tmp_p
     assert answer.as_of > 0
     top = engine.snapshot("SELECT k, n FROM counts ORDER BY n DESC LIMIT 2").to_pylist()
     assert [row["n"] for row in top] == sorted((row["n"] for row in whole), reverse=True)[:2]
-    keeping.stop()
+    kept.stop()
     engine.windows.close()
 
 
@@ -106,20 +109,21 @@ def test_an_answer_is_read_while_rows_are_inserted_into_it(
     rows, recorder, source = made_up_rows(8), Recorder(), tmp_path / "source"
     feed(source, rows, range(2))
     engine = file_engine(spark, source)
-    keeping = engine.keep(
+    kept = engine.keep(
         engine.sql(standing), "20 milliseconds", "5 milliseconds", name="kept", path=str(tmp_path / "kept"), recorder=recorder
     )  # fmt: skip
-    keeping.process_all()
-    assert engine.windows.window("kept").layout.ends is ends
+    kept.process_all()
+    window = engine.windows.plan("SELECT k FROM kept", SnapshotOptions()).window
+    assert window.layout.ends is ends
     arriving = iter(range(2, 8))
 
     def scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
-        """More rows come after every other read."""
-        found = scan_here(root, parts, core)
+        """Feed more rows after every second read."""
+        found = scan_locally(root, parts, core)
         number = next(arriving, None) if len(recorder.history.split()) % 2 else None
         if number is not None:
             feed(source, rows, range(number, number + 1))
-            keeping.process_all()
+            kept.process_all()
         return found
 
     engine.windows.scans["local"] = lambda _: scan
@@ -137,7 +141,7 @@ def test_an_answer_is_read_while_rows_are_inserted_into_it(
     done = recorder.history.split()
     assert "window-serializable" in classify(recorder.history, 4, recorder.lengths)
     assert {operation[0] for operation in done} >= set("rwic")
-    assert engine.windows.window("kept").manifest.updates > 10
+    assert window.manifest.updates > 10
     engine.close()
 
 
@@ -145,18 +149,18 @@ def test_queries_are_refused_cancelled_and_fail_alone(spark: SparkSession, tmp_p
     rows, source = made_up_rows(4), tmp_path / "source"
     feed(source, rows, range(3))
     engine = file_engine(spark, source)
-    keeping = engine.keep("s", window="20 milliseconds", every="5 milliseconds")
-    keeping.process_all()
+    kept = engine.keep("s", window="20 milliseconds", every="5 milliseconds")
+    kept.process_all()
     engine.windows.runner.capacity = 2
     entered, allowed = threading.Semaphore(0), threading.Event()
 
     def gate(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
         entered.release()
         assert allowed.wait(30)
-        return scan_here(root, parts, core)
+        return scan_locally(root, parts, core)
 
     plain, engine.windows.scans["local"] = engine.windows.scans["local"], lambda _: gate
-    cancelled, slow = (engine.ask(SQL, access="WS") for _ in range(2))
+    cancelled, slow = (engine.submit(SQL, access="WS") for _ in range(2))
     assert entered.acquire(timeout=30)
     with pytest.raises(OverloadedError, match="2 queries are running or waiting, and no more than 2 may"):
         engine.snapshot(SQL)
@@ -174,11 +178,11 @@ def test_queries_are_refused_cancelled_and_fail_alone(spark: SparkSession, tmp_p
         with pytest.raises(EvaluationError):
             engine.snapshot("SELECT SUM(1 / (v - v)) AS t FROM s")
         feed(source, rows, range(3, 4))
-        keeping.process_all()
+        kept.process_all()
         (later,) = next(other)
         assert counted(later.to_pylist()) == truth(SQL, rows, later.as_of)
         assert later.update > answer.update
-    with pytest.raises(UnsupportedSqlError, match=r"engine.keep\(engine.sql\(...\), name=...\) and ask that"):
+    with pytest.raises(UnsupportedSqlError, match=r"engine.keep\(engine.sql\(...\), name=...\) and query that"):
         engine.snapshot("SELECT a.k FROM s [NOW] AS a JOIN s [NOW] AS b ON a.k = b.k")
     engine.close()
 
@@ -188,18 +192,18 @@ def test_periodic_answers_follow_the_stream(spark: SparkSession, tmp_path: Path)
     source = tmp_path / "source"
     feed(source, rows, range(2))
     engine = file_engine(spark, source)
-    keeping = engine.keep("s", window="20 milliseconds", every="5 milliseconds", path=str(tmp_path / "store"))
-    keeping.process_all()
+    kept = engine.keep("s", window="20 milliseconds", every="5 milliseconds", path=str(tmp_path / "store"))
+    kept.process_all()
     with engine.periodic(SQL, every=2) as periodic:
         seen = next(periodic)[0]
         for number in range(2, 8):
             write_batch(source, number, batches_of(rows)[number])
-            keeping.process_all()
+            kept.process_all()
             answer = next(periodic)[0]
             assert answer.update >= seen.update + 2
             assert counted(answer.to_pylist()) == truth(SQL, rows, answer.as_of)
             seen = answer
-    keeping.stop()
+    kept.stop()
     engine.windows.close()
 
 
@@ -208,18 +212,18 @@ def test_another_reader_attaches_by_path(spark: SparkSession, tmp_path: Path) ->
     source, store = tmp_path / "source", tmp_path / "store"
     feed(source, rows, range(3))
     engine = file_engine(spark, source)
-    keeping = engine.keep("s", window=60, every=10, path=str(store))
-    keeping.process_all()
+    kept = engine.keep("s", window=60, every=10, path=str(store))
+    kept.process_all()
     other = WindowQueries()
     other.attach("s", store)
-    (answer,) = other.snapshot("SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 25]")
+    (answer,) = other.submit("SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 25]", SnapshotOptions()).result()
     complete = sorted((row["ts"], row["k"], row["v"]) for row in rows)[: (len(rows) - 1) // 10 * 10]
     assert answer.to_pylist() == [{"n": 25, "total": sum(v for _, _, v in complete[-25:])}]
     other.close()
-    keeping.stop()
+    kept.stop()
 
 
-def test_what_is_not_kept_is_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_windows_that_are_not_kept_raise_errors(spark: SparkSession, tmp_path: Path) -> None:
     engine = Engine(spark)
     frame = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value")
     engine.stream("s", frame)
@@ -227,7 +231,7 @@ def test_what_is_not_kept_is_said(spark: SparkSession, tmp_path: Path) -> None:
         engine.snapshot("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND]")
     with pytest.raises(CatalogError, match="no stream t to keep"):
         engine.keep("t", window="1 minute", every="1 second")
-    with pytest.raises(CatalogError, match="whole multiple"):
+    with pytest.raises(OptionError, match="whole multiple"):
         engine.keep("s", window="1 minute", every="7 seconds")
     with pytest.raises(CatalogError, match="needs a name"):
         engine.keep(engine.sql("SELECT value FROM s [NOW]"), window="1 minute", every="1 second")

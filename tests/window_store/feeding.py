@@ -1,10 +1,11 @@
-"""What the tests of windows share: a store that is fed batch by batch, and the truth beside it."""
+"""Shared by the tests of window stores: a store that is fed batch by batch, and the expected answers."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,20 @@ import pyarrow as pa
 
 from sash.plan.types import BIGINT, DOUBLE, STRING, Field
 from sash.testing import replay
-from sash.window_store.manifest import Kind, Layout
+from sash.window_store.options import SnapshotOptions
+from sash.window_store.periodic import PeriodicQuery
 from sash.window_store.queries import WindowQueries
 from sash.window_store.scheduling.recorder import Recorder
+from sash.window_store.snapshot import Snapshot
+from sash.window_store.store.layout import Kind, StoreLayout
 
 SCHEMA = (Field("ts", BIGINT), Field("k", STRING), Field("v", BIGINT), Field("x", DOUBLE))
 DDL = "ts BIGINT, k STRING, v BIGINT, x DOUBLE"
 Rows = list[dict[str, Any]]
 
 
-def layout(length: int = 10, count: int = 4, kind: Kind = "time", retain: int = 0) -> Layout:
-    return Layout("s", SCHEMA, "ts", kind, length, count, retain)
+def layout(length: int = 10, count: int = 4, kind: Kind = "time", retain: int = 0) -> StoreLayout:
+    return StoreLayout("s", SCHEMA, "ts", kind, length, count, retain)
 
 
 def table(rows: Rows) -> pa.Table:
@@ -31,7 +35,7 @@ def table(rows: Rows) -> pa.Table:
 
 
 def made_up(seed: int, start: int, stop: int, count: int) -> Rows:
-    """Rows with times in [start, stop), in no order, with NULLs and with doubles of very different sizes."""
+    """Unordered rows with times in [start, stop), with NULLs and with doubles of very different magnitudes."""
     rnd = random.Random(f"{seed}.{start}")
     return [
         {
@@ -45,10 +49,15 @@ def made_up(seed: int, start: int, stop: int, count: int) -> Rows:
 
 
 class Fed:
-    """A store with its queries, and every row that it was given."""
+    """A store with its queries, and all rows fed to it."""
 
     def __init__(
-        self, root: Path, made: Layout | None = None, recorder: Recorder | None = None, seed: int = 0, parallel: int = 1
+        self,
+        root: Path,
+        made: StoreLayout | None = None,
+        recorder: Recorder | None = None,
+        seed: int = 0,
+        parallel: int = 1,
     ) -> None:
         self.root = root
         self.queries = WindowQueries(parallel)
@@ -59,15 +68,28 @@ class Fed:
         self.batch = 0
 
     def feed(self, until: int, count: int = 20) -> int:
-        """One micro-batch that takes the clock to `until`; how many updates it made."""
+        """Apply one micro-batch that advances the clock to `until`; returns the number of window updates."""
         rows = made_up(self.seed, self.clock, until, count)
         self.rows += rows
         made = self.writer.apply(self.batch, table(rows), until)
         self.batch, self.clock = self.batch + 1, until
         return made
 
+    def snapshot(self, sql: str | list[str], **options: Any) -> list[Snapshot]:
+        return self.queries.submit(sql, SnapshotOptions(**options)).result()
+
+    def periodic(
+        self,
+        sql: str | list[str],
+        every: int = 1,
+        callback: Callable[[list[Snapshot]], None] | None = None,
+        queue: int = 16,
+        **options: Any,
+    ) -> PeriodicQuery:
+        return self.queries.periodic(sql, SnapshotOptions(every=every, priority=0, **options), callback, queue)
+
     def truth(self, sql: str, as_of: int) -> Counter[tuple[Any, ...]]:
-        """What the standing query answers at the last instant before `as_of`."""
+        """The answer of the standing query at the last instant before `as_of`."""
         ordered = sorted(self.rows, key=_order)
         if found := re.search(r"\[ROWS (\d+)\]", sql):
             ordered = [row for row in ordered if row["ts"] < as_of][-int(found[1]) :]
@@ -85,5 +107,5 @@ def _order(row: dict[str, Any]) -> list[tuple[bool, Any]]:
 
 
 def counted(rows: Rows) -> Counter[tuple[Any, ...]]:
-    """Rows as a bag; bits count, but for NaN."""
+    """Rows as a bag, compared bit by bit except for NaN."""
     return Counter(tuple("NaN" if value != value else value for value in row.values()) for row in rows)  # noqa: PLR0124

@@ -1,4 +1,4 @@
-"""A reader in another process, told what to do line by line on its standard input; it answers with JSON lines."""
+"""A reader in another process. It executes the commands on its standard input and replies with JSON lines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from sash.window_store.leases import Lease
-from sash.window_store.locks import StoreLock
+from sash.window_store.options import SnapshotOptions
 from sash.window_store.queries import WindowQueries
+from sash.window_store.store.leases import Lease
+from sash.window_store.store.locks import StoreLock
 
 
 def main(root: Path) -> None:
@@ -18,18 +20,19 @@ def main(root: Path) -> None:
     with ExitStack() as held:
         for line in sys.stdin:
             word, _, rest = line.strip().partition(" ")
-            said: object = word
+            reply: object = word
             if word == "hold":
                 held.enter_context(StoreLock(root).shared())
             elif word == "release":
                 held.close()
             elif word == "lease":
                 Lease(root, int(rest))
-            elif word == "ask":
+            elif word == "snapshot":
+                isolation: Any
                 isolation, _, sql = rest.partition(" ")
-                (answer,) = queries.snapshot(sql, isolation=isolation)
-                said = {"rows": answer.to_pylist(), "as_of": answer.as_of, "built": answer.summaries_built}
-            sys.stdout.write(json.dumps(said) + "\n")
+                (answer,) = queries.submit(sql, SnapshotOptions(isolation)).result()
+                reply = {"rows": answer.to_pylist(), "as_of": answer.as_of, "built": answer.summaries_built}
+            sys.stdout.write(json.dumps(reply) + "\n")
             sys.stdout.flush()
 
 

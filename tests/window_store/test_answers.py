@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sash.errors import StoreError, UnsupportedSqlError, WindowError
+from sash.errors import OptionError, StoreError, UnsupportedSqlError, WindowError
 from tests.window_store.feeding import Fed, counted, layout, table
 
 AGGREGATES = (
@@ -48,7 +48,7 @@ def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fed]:
 def test_differential_a_snapshot_is_the_standing_query_at_that_instant(fed: Fed, query: int, window: str) -> None:
     sql = QUERIES[query].format(window=window)
     paths = ["WS"] if query == 4 else ["WS", "SS", "SS"]
-    answers = [fed.queries.snapshot(sql, access=path)[0] for path in paths]
+    answers = [fed.snapshot(sql, access=path)[0] for path in paths]
     assert answers[0].as_of == 110
     for answer in answers:
         assert counted(answer.to_pylist()) == fed.truth(sql, 110)
@@ -62,8 +62,8 @@ def test_oracle_a_range_against_duckdb(fed: Fed, low: int) -> None:
     )
     rows = table(fed.rows)
     expected = duckdb.sql(f"SELECT {columns} FROM rows WHERE ts >= {low} AND ts < 110 GROUP BY k").to_arrow_table()
-    asked = columns.replace("QUANTILE_CONT", "PERCENTILE").replace("::BIGINT", "")
-    (answer,) = fed.queries.snapshot(f"SELECT {asked} FROM s [RANGE {110 - low} MICROSECONDS] GROUP BY k")
+    selected = columns.replace("QUANTILE_CONT", "PERCENTILE").replace("::BIGINT", "")
+    (answer,) = fed.snapshot(f"SELECT {selected} FROM s [RANGE {110 - low} MICROSECONDS] GROUP BY k")
     assert rows.num_rows == 95
     by_key = {row["k"]: row for row in expected.to_pylist()}
     assert len(by_key) == answer.table.num_rows
@@ -74,15 +74,13 @@ def test_oracle_a_range_against_duckdb(fed: Fed, low: int) -> None:
 
 
 def test_no_window_is_the_whole_kept_window(fed: Fed) -> None:
-    (answer,) = fed.queries.snapshot("SELECT COUNT(*) AS n FROM s")
+    (answer,) = fed.snapshot("SELECT COUNT(*) AS n FROM s")
     assert answer.to_pylist() == [{"n": sum(60 <= row["ts"] < 110 for row in fed.rows)}]
 
 
 def test_a_range_that_is_no_multiple_reads_one_more_sub_window(fed: Fed) -> None:
     reads = [
-        fed.queries.snapshot(f"SELECT COUNT(*) AS n FROM s [RANGE {length} MICROSECONDS]", access="WS")[
-            0
-        ].sub_windows_read
+        fed.snapshot(f"SELECT COUNT(*) AS n FROM s [RANGE {length} MICROSECONDS]", access="WS")[0].sub_windows_read
         for length in (10, 11, 20, 29, 50)
     ]
     assert reads == [1, 2, 2, 3, 5]
@@ -91,22 +89,22 @@ def test_a_range_that_is_no_multiple_reads_one_more_sub_window(fed: Fed) -> None
 def test_queries_that_differ_in_length_are_one_pass(fed: Fed) -> None:
     sql = "SELECT k, SUM(x) AS t, MAX(v) AS m FROM s [RANGE {} MICROSECONDS] GROUP BY k"
     lengths = [30, 50, 10, 33]
-    together = fed.queries.snapshot([sql.format(length) for length in lengths], access="WS")
+    together = fed.snapshot([sql.format(length) for length in lengths], access="WS")
     assert {answer.sub_windows_read for answer in together} == {5}
     for answer, length in zip(together, lengths, strict=True):
         assert counted(answer.to_pylist()) == fed.truth(sql.format(length), answer.as_of)
     with pytest.raises(UnsupportedSqlError, match="differ in their windows only"):
-        fed.queries.snapshot([sql.format(10), "SELECT COUNT(*) AS n FROM s [RANGE 10 MICROSECONDS]"])
+        fed.snapshot([sql.format(10), "SELECT COUNT(*) AS n FROM s [RANGE 10 MICROSECONDS]"])
 
 
 def test_summaries_are_found_by_queries_that_are_written_otherwise(fed: Fed) -> None:
     first = "SELECT k, SUM(x + 3) AS t FROM s [RANGE 50 MICROSECONDS] WHERE v > 3 GROUP BY k"
     other = "SELECT q.g, SUM(q.y) FROM (SELECT k AS g, x + 3 AS y, v FROM s [RANGE 40 MICROSECONDS]) AS q WHERE q.v > 3 GROUP BY q.g"
-    (made,) = fed.queries.snapshot(first, access="SS")
+    (made,) = fed.snapshot(first, access="SS")
     assert (made.sub_windows_read, made.summaries_read, made.summaries_built) == (5, 0, 10)
-    (found,) = fed.queries.snapshot(other)
+    (found,) = fed.snapshot(other)
     assert (found.sub_windows_read, found.summaries_read, found.summaries_built) == (0, 8, 0)
-    assert "access path SS: summaries of its sub-windows are there" in found.explain
+    assert "access path SS: most summaries of its sub-windows are stored" in found.explain()
 
 
 @pytest.mark.parametrize(
@@ -119,13 +117,13 @@ def test_summaries_are_found_by_queries_that_are_written_otherwise(fed: Fed) -> 
         ("SELECT FIRST(n) AS f FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) AS g", UnsupportedSqlError, "MIN_BY"),
     ],
 )
-def test_what_cannot_be_answered_is_said(fed: Fed, sql: str, error: type[Exception], words: str) -> None:
+def test_unsupported_queries_and_options_raise_errors(fed: Fed, sql: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        fed.queries.snapshot(sql)
+        fed.snapshot(sql)
     with pytest.raises(StoreError, match="IS does not apply: a snapshot is executed once"):
-        fed.queries.snapshot("SELECT COUNT(*) AS n FROM s", access="IS")
-    with pytest.raises(StoreError, match="no access path"):
-        fed.queries.snapshot("SELECT COUNT(*) AS n FROM s", access="index")
+        fed.snapshot("SELECT COUNT(*) AS n FROM s", access="IS")
+    with pytest.raises(OptionError, match="no access path 'index': choose auto, WS, SS, IS, ISS"):
+        fed.snapshot("SELECT COUNT(*) AS n FROM s", access="index")
 
 
 def test_a_window_by_rows(tmp_path: Path) -> None:
@@ -134,19 +132,17 @@ def test_a_window_by_rows(tmp_path: Path) -> None:
     ordered = sorted(table(fed.rows).to_pylist(), key=lambda row: row["ts"])
     youngest = fed.writer.manifest.live[-1]
     for count in (10, 17, 50):
-        (answer,) = fed.queries.snapshot(
-            f"SELECT COUNT(*) AS n, MIN(ts) AS t, MAX(ts) AS u FROM s [ROWS {count}]", access="WS"
-        )
+        (answer,) = fed.snapshot(f"SELECT COUNT(*) AS n, MIN(ts) AS t, MAX(ts) AS u FROM s [ROWS {count}]", access="WS")
         assert answer.to_pylist() == [{"n": count, "t": ordered[70 - count]["ts"], "u": youngest.end - 1}]
         assert answer.sub_windows_read == -(-count // 10)
     with pytest.raises(WindowError, match="kept by rows"):
-        fed.queries.snapshot("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND]")
+        fed.snapshot("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND]")
     fed.close()
 
 
-def test_a_window_without_a_complete_sub_window_says_so(tmp_path: Path) -> None:
+def test_a_window_without_a_complete_sub_window_raises_an_error(tmp_path: Path) -> None:
     fed = Fed(tmp_path)
     fed.feed(7)
     with pytest.raises(StoreError, match="no complete sub-window yet"):
-        fed.queries.snapshot("SELECT COUNT(*) AS n FROM s")
+        fed.snapshot("SELECT COUNT(*) AS n FROM s")
     fed.close()

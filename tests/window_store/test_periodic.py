@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from sash.errors import EvaluationError, OverloadedError, StoreError
-from sash.window_store.manifest import Manifest
+from sash.window_store.options import SnapshotOptions
 from sash.window_store.snapshot import Snapshot
+from sash.window_store.store.manifest import Manifest
 from tests.window_store.feeding import Fed, counted, layout
 from tests.window_store.test_answers import AGGREGATES
 
@@ -24,9 +25,9 @@ def fed(tmp_path: Path) -> Iterator[Fed]:
 
 
 def run(fed: Fed, sql: str, access: str, every: int = 1) -> list[Snapshot]:
-    """Answers to begin with, then while the window moves by one, by several, past itself, and by an odd jump in time."""
+    """The first answer, then those after the window advanced by one, by several, past itself, and by an odd gap in time."""
     answers = []
-    with fed.queries.periodic(sql, every=every, access=access) as periodic:
+    with fed.periodic(sql, every=every, access=access) as periodic:
         answers += next(periodic)
         for until in (70, 80, 85, 101, 140, 150, 400, 410, 421):
             if fed.feed(until, 9):
@@ -43,14 +44,14 @@ def test_differential_each_path_gives_the_same_answers(fed: Fed, access: str) ->
 
 def test_every_aggregate_is_answered_again_and_again(fed: Fed) -> None:
     answers = run(fed, EVERYTHING, "auto", every=2)
-    assert "access path SS: its aggregates cannot be taken off" in answers[0].explain
+    assert "access path SS: its aggregates are not subtractable" in answers[0].explain()
     for answer in answers:
         assert counted(answer.to_pylist()) == fed.truth(EVERYTHING, answer.as_of)
 
 
-def test_incremental_paths_read_only_what_came_and_what_expired(fed: Fed) -> None:
+def test_incremental_paths_read_only_added_and_expired_sub_windows(fed: Fed) -> None:
     for access in ("IS", "ISS"):
-        with fed.queries.periodic(SUMS, every=1, access=access) as periodic:
+        with fed.periodic(SUMS, every=1, access=access) as periodic:
             next(periodic)
             for step in range(4):
                 fed.feed(fed.clock + 10)
@@ -64,9 +65,9 @@ def test_incremental_paths_read_only_what_came_and_what_expired(fed: Fed) -> Non
                     assert answer.summaries_read == summaries
 
 
-def test_expired_sub_windows_stay_until_the_query_has_taken_them_off(fed: Fed, tmp_path: Path) -> None:
+def test_expired_sub_windows_stay_until_the_query_has_subtracted_them(fed: Fed, tmp_path: Path) -> None:
     held: list[list[Snapshot]] = []
-    with fed.queries.periodic(SUMS, every=3, access="IS", callback=held.append) as periodic:
+    with fed.periodic(SUMS, every=3, access="IS", callback=held.append) as periodic:
         while not held:
             assert periodic.active
         first = held[0][0].update
@@ -86,23 +87,23 @@ def test_expired_sub_windows_stay_until_the_query_has_taken_them_off(fed: Fed, t
 
 def test_the_planner_chooses_by_what_is_known(fed: Fed) -> None:
     def chosen(sql: str, every: int) -> str:
-        _, text = fed.queries.question(sql, every)
+        text = fed.queries.plan(sql, SnapshotOptions(every=every)).explain()
         return next(line for line in text.splitlines() if line.startswith("access path"))
 
     assert chosen(SUMS, 1).startswith("access path IS: subtractable, and 2 of 4")
     assert chosen(SUMS, 1).startswith(
-        "access path ISS: subtractable, 2 of 4 change, and its summaries serve others too"
+        "access path ISS: subtractable, 2 of 4 sub-windows change, and other queries use its summaries"
     )
     assert chosen(SUMS, 3).startswith("access path SS: most of its window changes")
-    assert chosen("SELECT MAX(v) AS m FROM s", 1).startswith("access path SS: its aggregates cannot be taken off")
-    assert chosen("SELECT k FROM s", 1).startswith("access path WS: the answer is the rows themselves")
-    with pytest.raises(StoreError, match="ISS does not apply: its window is not made of whole sub-windows"):
-        fed.queries.question("SELECT COUNT(*) AS n FROM s [RANGE 15 MICROSECONDS]", 1, access="ISS")
+    assert chosen("SELECT MAX(v) AS m FROM s", 1).startswith("access path SS: its aggregates are not subtractable")
+    assert chosen("SELECT k FROM s", 1).startswith("access path WS: the answer consists of the rows")
+    with pytest.raises(StoreError, match="ISS does not apply: its window does not consist of whole sub-windows"):
+        fed.queries.plan("SELECT COUNT(*) AS n FROM s [RANGE 15 MICROSECONDS]", SnapshotOptions(every=1, access="ISS"))
 
 
 def test_a_list_of_queries_gives_lists(fed: Fed) -> None:
     sql = "SELECT COUNT(*) AS n FROM s [RANGE {} MICROSECONDS]"
-    with fed.queries.periodic([sql.format(20), sql.format(60)], every=1) as periodic:
+    with fed.periodic([sql.format(20), sql.format(60)], every=1) as periodic:
         for _ in range(3):
             short, long = next(periodic)
             assert counted(short.to_pylist()) == fed.truth(sql.format(20), short.as_of)
@@ -112,8 +113,8 @@ def test_a_list_of_queries_gives_lists(fed: Fed) -> None:
 
 def test_a_failing_query_ends_alone(fed: Fed) -> None:
     with (
-        fed.queries.periodic("SELECT SUM(1 / v) AS t FROM s", every=1) as failing,
-        fed.queries.periodic("SELECT COUNT(*) AS n FROM s", every=1) as other,
+        fed.periodic("SELECT SUM(1 / v) AS t FROM s", every=1) as failing,
+        fed.periodic("SELECT COUNT(*) AS n FROM s", every=1) as other,
     ):
         with pytest.raises(EvaluationError):
             next(failing)
@@ -124,7 +125,7 @@ def test_a_failing_query_ends_alone(fed: Fed) -> None:
 
 
 def test_a_stopped_query_ends_its_iteration(fed: Fed) -> None:
-    periodic = fed.queries.periodic("SELECT COUNT(*) AS n FROM s", every=1)
+    periodic = fed.periodic("SELECT COUNT(*) AS n FROM s", every=1)
     next(periodic)
     periodic.stop()
     assert list(periodic) == []
@@ -132,7 +133,7 @@ def test_a_stopped_query_ends_its_iteration(fed: Fed) -> None:
 
 
 def test_the_queue_of_answers_is_bounded(fed: Fed) -> None:
-    with fed.queries.periodic("SELECT COUNT(*) AS n FROM s", every=1, queue=1) as periodic:
+    with fed.periodic("SELECT COUNT(*) AS n FROM s", every=1, queue=1) as periodic:
         for _ in range(6):
             fed.feed(fed.clock + 10)
         answers = [next(periodic)[0].update]
@@ -147,7 +148,7 @@ def test_an_overloaded_runner_refuses_new_queries(tmp_path: Path) -> None:
     fed.feed(60)
     fed.queries.runner.capacity = 0
     with pytest.raises(OverloadedError, match="no more than 0"):
-        fed.queries.periodic("SELECT COUNT(*) AS n FROM s", every=1)
+        fed.periodic("SELECT COUNT(*) AS n FROM s", every=1)
     with pytest.raises(OverloadedError):
-        fed.queries.snapshot("SELECT COUNT(*) AS n FROM s")
+        fed.snapshot("SELECT COUNT(*) AS n FROM s")
     fed.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sash.window_store.manifest import Manifest
+from sash.window_store.store.manifest import Manifest
 from tests.window_store.feeding import Fed, counted, layout
 
 HOME = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ class Other:
             cwd=HOME, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def say(self, line: str) -> Any:
+    def send(self, line: str) -> Any:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(line + "\n")
@@ -57,34 +57,34 @@ def other(fed: Fed) -> Iterator[Other]:
 
 def test_another_process_sees_every_update(fed: Fed, other: Other) -> None:
     for isolation in ("ttu", "serial", "window-serializable", "latest-window-serializable"):
-        said = other.say(f"ask {isolation} {SQL}")
-        assert said["as_of"] == fed.clock // 10 * 10
-        assert counted(said["rows"]) == fed.truth(SQL, said["as_of"])
+        reply = other.send(f"snapshot {isolation} {SQL}")
+        assert reply["as_of"] == fed.clock // 10 * 10
+        assert counted(reply["rows"]) == fed.truth(SQL, reply["as_of"])
         fed.feed(fed.clock + 10)
 
 
 def test_summaries_made_there_are_found_here(fed: Fed, other: Other) -> None:
-    other.say(f"ask ttu {SQL}")
-    assert other.say(f"ask ttu {SQL}")["built"] > 0
-    (answer,) = fed.queries.snapshot(SQL)
-    assert "access path SS" in answer.explain
+    other.send(f"snapshot ttu {SQL}")
+    assert other.send(f"snapshot ttu {SQL}")["built"] > 0
+    (answer,) = fed.snapshot(SQL)
+    assert "access path SS" in answer.explain()
     assert answer.summaries_built == 0
     assert counted(answer.to_pylist()) == fed.truth(SQL, answer.as_of)
 
 
 def test_a_reader_there_holds_the_swap_back_here(fed: Fed, other: Other) -> None:
-    other.say("hold")
+    other.send("hold")
     writing = threading.Thread(target=fed.feed, args=(55,))
     writing.start()
-    other.say("still there?")
+    other.send("still there?")
     assert Manifest.load(fed.root).updates == 4
-    other.say("release")
+    other.send("release")
     writing.join()
     assert Manifest.load(fed.root).updates == 5
 
 
 def test_a_lease_is_kept_until_its_process_is_killed(fed: Fed, other: Other) -> None:
-    other.say("lease 1")
+    other.send("lease 1")
     fed.feed(75)
     assert [part.number for part in Manifest.load(fed.root).expired] == [1, 2]
     other.kill()

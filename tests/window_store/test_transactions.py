@@ -1,4 +1,4 @@
-"""Queries while the window moves: what they read is a true state of it, and the recorded history says so."""
+"""Queries while the window is updated: they read a state that it had, as the recorded history shows."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pathlib import Path as Directory
 
 import pytest
 
-from sash.testing.histories.history import classify
-from sash.window_store.core import Core
-from sash.window_store.manifest import Slice
-from sash.window_store.reading import Scan, Tables, scan_here
+from sash.testing.histories import classify
 from sash.window_store.scheduling.levels import LEVELS
 from sash.window_store.scheduling.recorder import Recorder
+from sash.window_store.store.manifest import Slice
+from sash.window_store.sub_windows import Scan, scan_locally
+from sash.window_store.summaries.base import Tables
+from sash.window_store.summaries.core import Core
 from tests.window_store.feeding import Fed, counted, layout
 
 SQL = "SELECT k, COUNT(*) AS n, SUM(x) AS t FROM s [RANGE 50 MICROSECONDS] GROUP BY k"
 
 
 def interrupted(at: dict[int, Callable[[], object]]) -> Scan:
-    """A scan that does something else before its n-th sub-window: the window moves while the query is at work."""
+    """A scan that calls a function after its n-th sub-window, so that the window is updated while the query runs."""
     reads = iter(range(1000))
 
     def scan(root: Directory, parts: Sequence[Slice], core: Core) -> Tables:
-        found = scan_here(root, parts, core)
+        found = scan_locally(root, parts, core)
         at.get(next(reads), lambda: None)()
         return found
 
@@ -32,7 +33,7 @@ def interrupted(at: dict[int, Callable[[], object]]) -> Scan:
 
 
 def moving(tmp_path: Directory, retain: int, isolation: str, moves: dict[int, int]) -> tuple[Fed, Recorder, int, int]:
-    """A snapshot over five sub-windows during which the window moves, after these reads by so many updates."""
+    """A snapshot over five sub-windows, with a number of window updates after some of its reads."""
     recorder = Recorder()
     fed = Fed(tmp_path, layout(10, 5, retain=retain), recorder)
     fed.feed(50, 40)
@@ -41,7 +42,7 @@ def moving(tmp_path: Directory, retain: int, isolation: str, moves: dict[int, in
         return lambda: fed.feed(fed.clock + 10 * by)
 
     fed.queries.scans["local"] = lambda _: interrupted({read: move(by) for read, by in moves.items()})
-    (answer,) = fed.queries.snapshot(SQL, isolation=isolation, access="WS")
+    (answer,) = fed.snapshot(SQL, isolation=isolation, access="WS")
     assert counted(answer.to_pylist()) == fed.truth(SQL, answer.as_of)
     levels = classify(recorder.history, 5, recorder.lengths)
     assert LEVELS[answer.isolation].reaches in levels
@@ -58,13 +59,13 @@ def test_ttu_reads_last_what_is_replaced_next(tmp_path: Directory) -> None:
     assert reads[5:] == ["w5[0]", "rQ1[4:4]", "rQ1[0:5]", "rQ1[3:5]", "w6[1]", "rQ1[2:5]", "rQ1[1:6]"]
 
 
-def test_without_old_copies_a_query_that_read_a_replaced_sub_window_starts_again(tmp_path: Directory) -> None:
+def test_without_old_copies_a_query_that_read_a_replaced_sub_window_restarts(tmp_path: Directory) -> None:
     _, recorder, restarts, rescans = moving(tmp_path, 0, "latest-window-serializable", {2: 1})
     assert (restarts, rescans) == (1, 0)
     assert "aQ1" in recorder.history.split()
 
 
-def test_with_old_copies_it_takes_back_that_read_alone(tmp_path: Directory) -> None:
+def test_with_old_copies_it_repeats_only_that_read(tmp_path: Directory) -> None:
     _, recorder, restarts, rescans = moving(tmp_path, 1, "latest-window-serializable", {2: 1})
     assert (restarts, rescans) == (0, 1)
     assert "uQ1[0]" in recorder.history.split()
@@ -80,7 +81,7 @@ def test_every_answer_is_of_a_true_state(
 
 
 @pytest.mark.parametrize("isolation", list(LEVELS))
-def test_threads_that_ask_while_another_writes(tmp_path: Directory, isolation: str) -> None:
+def test_threads_that_query_while_another_writes(tmp_path: Directory, isolation: str) -> None:
     recorder = Recorder()
     fed = Fed(tmp_path, layout(10, 5), recorder, parallel=2)
     fed.queries.runner.restarts = 100_000  # the writer never rests: queries are to be right, however late
@@ -88,14 +89,14 @@ def test_threads_that_ask_while_another_writes(tmp_path: Directory, isolation: s
     answers = []
     problems: list[BaseException] = []
 
-    def ask(length: int) -> None:
+    def query(length: int) -> None:
         sql = f"SELECT k, COUNT(*) AS n, SUM(x) AS t FROM s [RANGE {length} MICROSECONDS] GROUP BY k"
         try:
-            answers.extend((sql, fed.queries.snapshot(sql, isolation=isolation)[0]) for _ in range(6))
+            answers.extend((sql, fed.snapshot(sql, isolation=isolation)[0]) for _ in range(6))
         except BaseException as problem:  # noqa: BLE001  (the test's thread looks at it)
             problems.append(problem)
 
-    threads = [threading.Thread(target=ask, args=(length,)) for length in (50, 50, 35, 10)]
+    threads = [threading.Thread(target=query, args=(length,)) for length in (50, 50, 35, 10)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads) and fed.clock < 2_000:

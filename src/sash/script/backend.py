@@ -76,7 +76,7 @@ class Ground(Protocol):
     def detach(self, name: str) -> None:
         """Ask it no more."""
 
-    def explain_snapshot(self, sql: str) -> str:
+    def explain_snapshot(self, sql: str, isolation: str) -> str:
         """How a kept window would be read."""
 
     def snapshot(self, sql: str, isolation: str) -> Answer | None:

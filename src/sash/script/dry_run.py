@@ -20,8 +20,8 @@ from sash.rows import key_columns
 from sash.script.backend import How, check_options, check_relation
 from sash.script.sources import relation_columns, stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
-from sash.window_store.asked import asked
-from sash.window_store.manifest import Layout
+from sash.window_store.parse import parse_queries
+from sash.window_store.store.layout import StoreLayout, layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ class OnPaper:
         self._start = start
         self._spark: SparkSession | None = None
         self._beating: set[str] = set()
-        self._layouts: dict[str, Layout] = {}
+        self._layouts: dict[str, StoreLayout] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -140,7 +140,6 @@ class OnPaper:
         return None
 
     def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
-        from sash.spark.keeping import layout_of
 
         entry = self._catalog.streams[statement.name.lower()]
         window: Any = statement.window
@@ -151,17 +150,17 @@ class OnPaper:
         return None
 
     def attach(self, statement: Attach) -> None:
-        self._layouts[statement.name.lower()] = Layout.load(Path(statement.path))
+        self._layouts[statement.name.lower()] = StoreLayout.load(Path(statement.path))
 
     def detach(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)
 
-    def explain_snapshot(self, sql: str) -> str:
-        asked([sql], self._layouts, self._catalog.streams)
+    def explain_snapshot(self, sql: str, isolation: str) -> str:
+        parse_queries([sql], self._layouts, self._catalog.streams)
         return sql
 
     def snapshot(self, sql: str, isolation: str) -> Answer | None:
-        asked([sql], self._layouts, self._catalog.streams)
+        parse_queries([sql], self._layouts, self._catalog.streams)
         return None
 
     def configure(self, name: str, value: str) -> None:

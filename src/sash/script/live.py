@@ -10,13 +10,14 @@ from sash.planning import Planned
 from sash.script.backend import How, check_options, check_relation
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
+from sash.window_store.options import SnapshotOptions
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.spark.handle import StreamingHandle
-    from sash.spark.window_store import Keeping
+    from sash.spark.kept_window import KeptWindow
     from sash.window_store.snapshot import Snapshot as Answer
 
 _POLL = 0.1
@@ -28,7 +29,7 @@ class OnEngine:
     def __init__(self, engine: Engine, patience: float = 30.0) -> None:
         self.engine = engine
         self._patience = patience
-        self._kept: dict[str, Keeping] = {}
+        self._kept: dict[str, KeptWindow] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -110,19 +111,21 @@ class OnEngine:
         self.engine.attach(statement.name, statement.path)
 
     def detach(self, name: str) -> None:
-        self.engine.windows.forget(name)
+        self.engine.windows.detach(name)
 
-    def explain_snapshot(self, sql: str) -> str:
-        return self.engine.windows.question(sql, registered=self.catalog.streams)[1]
+    def explain_snapshot(self, sql: str, isolation: str) -> str:
+        level: Any = isolation
+        return self.engine.windows.plan(sql, SnapshotOptions(level)).explain()
 
     def snapshot(self, sql: str, isolation: str) -> Answer | None:
         """A window that was just begun has nothing complete yet: it is given some time."""
-        live = self.engine.windows.question(sql, registered=self.catalog.streams)[0].live
+        level: Any = isolation
+        live = self.engine.windows.plan(sql, SnapshotOptions(level)).window
         keeping = self._kept.get(live.layout.name.lower())
         until = time.monotonic() + self._patience
         while keeping is not None and keeping.active and not live.manifest.live and time.monotonic() < until:
             time.sleep(_POLL)
-        return self.engine.snapshot(sql, isolation)
+        return self.engine.snapshot(sql, level)
 
     def configure(self, name: str, value: str) -> None:
         self.engine.spark.conf.set(name, value)

@@ -146,7 +146,7 @@ class Session:
             case "analyze":
                 text = self.ground.analyze(sql, how)
             case "snapshot":
-                text = self.ground.explain_snapshot(sql)
+                text = self.ground.explain_snapshot(sql, self.settings.isolation)
             case form:
                 text = self.ground.plan(sql, how).explain(all=form == "all")
         return Said(text.rstrip())

@@ -1,43 +1,42 @@
-"""Window stores on Spark: a streaming query that keeps a window, and scans of sub-windows as Spark jobs.
+"""Window stores on Spark: the batch functions that fill a store, and scans of sub-windows as Spark jobs.
 
-A micro-batch comes to the driver as Arrow, where the store's writer takes it in under its number: what Spark repeats
-after a failure is not taken in twice, because the checkpoint lies inside the store.
+Each micro-batch is collected to the driver as Arrow, and the store's writer applies it under its number. A batch that
+Spark repeats after a failure is not applied twice, because the query's checkpoint is inside the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming.query import StreamingQuery
 
 from sash.errors import BadRowError
 from sash.plan.catalog import StreamEntry
 from sash.spark.errors import sash_errors
-from sash.spark.handle import StreamingHandle
 from sash.spark.legs import micros
 from sash.spark.pools import in_pool, pool_of
 from sash.spark.scatter import TIME
 from sash.spark.sources.inputs import StreamSource, heartbeats
 from sash.sql.render import quoted
 from sash.time import BEGINNING
-from sash.window_store.core import Core
-from sash.window_store.manifest import ENDS, SIGN, Slice
-from sash.window_store.reading import Scan, Tables, scan_here
-from sash.window_store.writer import WindowWriter
+from sash.window_store.store.layout import ENDS, SIGN
+from sash.window_store.store.manifest import Slice
+from sash.window_store.store.writer import WindowWriter
+from sash.window_store.sub_windows import Scan, scan_locally
+from sash.window_store.summaries.base import Tables
+from sash.window_store.summaries.core import Core
 
 _BEAT = "_beat"
 
 
 def kept_frame(source: StreamSource, entry: StreamEntry) -> DataFrame:
-    """A stream's rows with their times in microseconds, and, where it has heartbeats, these as rows marked so."""
+    """A stream's rows with their times in microseconds. Heartbeats, if it has any, are rows marked by a column."""
     dtype = next(field.dtype for field in entry.schema if field.name == entry.time)
     moment = quoted(source.time) if source.time is not None else micros(quoted(entry.time), dtype)
     names = [quoted(field.name) for field in entry.schema]
@@ -49,8 +48,8 @@ def kept_frame(source: StreamSource, entry: StreamEntry) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class TakeRows:
-    """What a streaming query calls with every micro-batch of a stream."""
+class ApplyRows:
+    """Applies each micro-batch of a stream to a store."""
 
     writer: WindowWriter
     source: StreamSource
@@ -73,9 +72,8 @@ class TakeRows:
 
 
 @dataclass(frozen=True)
-class TakeChanges:
-    """What a standing query calls with every batch of its answer's changes: they come in order of time, so the latest
-    of them is the clock."""
+class ApplyChanges:
+    """Applies each batch of a query's changelog to a store. Changes are ordered by time, so the latest is the clock."""
 
     writer: WindowWriter
 
@@ -95,44 +93,18 @@ class TakeChanges:
         self.writer.apply(number, table, BEGINNING if high is None else high)
 
 
-class Keeping(StreamingHandle):
-    """A streaming query that keeps a window. Stopping it lets go of the store, which stays."""
-
-    def __init__(self, query: StreamingQuery, writer: WindowWriter, stopped: Callable[[], None]) -> None:
-        super().__init__(query)
-        self._writer = writer
-        self._stopped = stopped
-
-    def stop(self) -> None:
-        """Stop it; the store and its checkpoint stay, unless they were temporary."""
-        super().stop()
-        self._stopped()
-
-    def progress(self) -> dict[str, Any]:
-        """The last batch taken in, window updates so far, late rows, the clock, and how many sub-windows there are."""
-        manifest = self._writer.manifest
-        return {
-            "batch": None if manifest.batch < 0 else manifest.batch,
-            "updates": manifest.updates,
-            "watermark": None if manifest.clock == BEGINNING else manifest.clock,
-            "late": manifest.late,
-            "sub_windows": len(manifest.live),
-            "rows": sum(part.rows for part in manifest.live),
-        }
-
-
 @dataclass(frozen=True)
-class _Job:
-    """The scan of a sub-window, in a worker: one row per summary, its table as Arrow IPC."""
+class _ScanTask:
+    """Scans a sub-window in a worker. Yields one row per summary, with its table as Arrow IPC."""
 
     root: str
-    parts: tuple[Slice, ...]
+    slices: tuple[Slice, ...]
     core: Core
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             continue
-        made = scan_here(Path(self.root), self.parts, self.core)
+        made = scan_locally(Path(self.root), self.slices, self.core)
         blobs = []
         for summary in self.core.summaries:
             sink = pa.BufferOutputStream()
@@ -144,12 +116,12 @@ class _Job:
 
 
 def spark_scan(spark: SparkSession, priority: int) -> Scan:
-    """Scan sub-windows as Spark jobs, in the pool for that priority. Workers must see the store's files."""
+    """Scan sub-windows as Spark jobs, in the pool of the priority. The workers must have access to the store's files."""
 
-    def scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
-        job = _Job(str(root), tuple(parts), core)
+    def scan(root: Path, slices: Sequence[Slice], core: Core) -> Tables:
+        task = _ScanTask(str(root), tuple(slices), core)
         with in_pool(spark, pool_of(priority)), sash_errors():
-            found = spark.range(0, 1, 1, 1).mapInArrow(job, "number INT, data BINARY").collect()
+            found = spark.range(0, 1, 1, 1).mapInArrow(task, "number INT, data BINARY").collect()
         tables = {row["number"]: pa.ipc.open_stream(row["data"]).read_all() for row in found}
         return {summary: tables[number] for number, summary in enumerate(core.summaries)}
 

@@ -3,37 +3,34 @@
 | path | reads |
 |---|---|
 | WS, window scan | the rows of every sub-window of the query's window |
-| SS, summary scan | the summary of every sub-window; makes those that are missing |
-| IS, incremental scan | the rows of sub-windows that came or expired since the last execution, on top of its state |
-| ISS, incremental summary scan | the summaries of those |
+| SS, summary scan | the summary of every sub-window; builds and stores missing ones |
+| IS, incremental scan | the rows of the sub-windows added or expired since the last execution, whose state it keeps |
+| ISS, incremental summary scan | the summaries of those sub-windows |
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from sash.errors import StoreError
-from sash.window_store import summaries
-from sash.window_store.core import Core
-from sash.window_store.live import LiveWindow
+from sash.window_store.live_window import LiveWindow
+from sash.window_store.options import AccessOption, AccessPath
 from sash.window_store.spans import Span
-
-Path = Literal["WS", "IS", "SS", "ISS"]
-PATHS: tuple[Path, ...] = ("WS", "IS", "SS", "ISS")
+from sash.window_store.sub_windows import has_summaries
+from sash.window_store.summaries.core import Core
 
 
 @dataclass(frozen=True)
-class Access:
-    """The path that is taken, and why."""
+class AccessChoice:
+    """The chosen access path and the reason."""
 
-    path: Path
+    path: AccessPath
     reason: str
 
     @property
     def incremental(self) -> bool:
-        """Whether it keeps the state of the last execution."""
+        """Whether it continues from the state of the last execution."""
         return self.path in ("IS", "ISS")
 
     @property
@@ -42,50 +39,50 @@ class Access:
         return self.path in ("SS", "ISS")
 
 
-def choose(live: LiveWindow, core: Core, spans: Sequence[Span], every: int | None, wanted: str) -> Access:
-    """The path for a query that is executed once, or every `every` updates; `wanted` is "auto" or a path by name."""
+def choose_access(
+    live: LiveWindow, core: Core, spans: Sequence[Span], every: int | None, wanted: AccessOption
+) -> AccessChoice:
+    """The access path of a query that is executed once, or every `every` updates; `wanted` is "auto" or a path."""
     if wanted != "auto":
-        return _forced(core, spans, every, wanted)
+        return _check_forced(core, spans, every, wanted)
     length = max(span.length for span in spans)
-    known = live.asked_before([summary.identity for summary in core.summaries])
-    steady = _incremental_obstacle(core, spans, every) is None
+    known = live.requested_before([summary.identity for summary in core.summaries])
     if not core.summarized:
-        return Access("WS", _unsummarized(core))
+        return AccessChoice("WS", _summary_obstacle(core))
     if every is None:
-        if _mostly_there(live, core, length):
-            return Access("SS", "summaries of its sub-windows are there")
+        if _mostly_stored(live, core, length):
+            return AccessChoice("SS", "most summaries of its sub-windows are stored")
         if known:
-            return Access("SS", "it has been asked before: from now on summaries are kept")
-        return Access("WS", "no summaries of its sub-windows are there")
-    if steady and 2 * every < length:
-        if known or _mostly_there(live, core, length):
-            return Access("ISS", f"subtractable, {2 * every} of {length} change, and its summaries serve others too")
-        return Access("IS", f"subtractable, and {2 * every} of {length} sub-windows change between executions")
-    why = "its aggregates cannot be taken off" if not core.subtractable else "most of its window changes in between"
-    return Access("SS", f"{why}, and summaries are kept")
+            return AccessChoice("SS", "an earlier query used the same summaries: they are stored from now on")
+        return AccessChoice("WS", "no summaries of its sub-windows are stored")
+    if _incremental_obstacle(core, spans, every) is None and 2 * every < length:
+        if known or _mostly_stored(live, core, length):
+            reason = f"subtractable, {2 * every} of {length} sub-windows change, and other queries use its summaries"
+            return AccessChoice("ISS", reason)
+        return AccessChoice("IS", f"subtractable, and {2 * every} of {length} sub-windows change between executions")
+    why = "its aggregates are not subtractable" if not core.subtractable else "most of its window changes in between"
+    return AccessChoice("SS", f"{why}, and summaries are stored")
 
 
-def _forced(core: Core, spans: Sequence[Span], every: int | None, wanted: str) -> Access:
-    path = next((path for path in PATHS if path == wanted.upper()), None)
-    if path is None:
-        raise StoreError(f"there is no access path {wanted!r}: choose auto, {', '.join(PATHS)}")
+def _check_forced(core: Core, spans: Sequence[Span], every: int | None, path: AccessPath) -> AccessChoice:
     if path in ("IS", "ISS"):
         obstacle = _incremental_obstacle(core, spans, every)
         if obstacle is not None:
             raise StoreError(f"{path} does not apply: {obstacle}; use auto")
     if path in ("SS", "ISS") and not core.summarized:
-        raise StoreError(f"{path} does not apply: {_unsummarized(core)}; use auto")
-    return Access(path, "as asked for")
+        raise StoreError(f"{path} does not apply: {_summary_obstacle(core)}; use auto")
+    return AccessChoice(path, "forced by the access option")
 
 
-def _unsummarized(core: Core) -> str:
+def _summary_obstacle(core: Core) -> str:
+    """Why summaries cannot be stored."""
     if core.node is None:
-        return "the answer is the rows themselves: there is nothing to summarize"
-    return "rows of a query's answer may be taken back, and its aggregates cannot be taken off"
+        return "the answer consists of the rows, so there is nothing to summarize"
+    return "rows of a query's answer may be retracted, and its aggregates are not subtractable"
 
 
 def _incremental_obstacle(core: Core, spans: Sequence[Span], every: int | None) -> str | None:
-    """Why the state of the last execution cannot be carried on, if so."""
+    """Why an execution cannot continue from the state of the last one, if so."""
     if every is None:
         return "a snapshot is executed once"
     if len(spans) > 1:
@@ -93,12 +90,11 @@ def _incremental_obstacle(core: Core, spans: Sequence[Span], every: int | None) 
     if core.signed:
         return "the sub-windows of a query's answer change after they have been read"
     if not core.subtractable:
-        return "its aggregates cannot be taken off"
-    return None if spans[0].whole else "its window is not made of whole sub-windows"
+        return "its aggregates are not subtractable"
+    return None if spans[0].whole else "its window does not consist of whole sub-windows"
 
 
-def _mostly_there(live: LiveWindow, core: Core, length: int) -> bool:
-    """Whether reading summaries means making only a few; the youngest is looked at last, it is the likeliest to lack."""
+def _mostly_stored(live: LiveWindow, core: Core, length: int) -> bool:
+    """Whether a summary scan would have to build less than half of its summaries."""
     parts = live.manifest.live[-length:]
-    there = sum(all(summaries.exists(live.root, part.own, summary) for summary in core.summaries) for part in parts)
-    return 2 * there > len(parts)
+    return 2 * sum(has_summaries(live.root, part.own, core) for part in parts) > len(parts)

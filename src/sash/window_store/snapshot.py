@@ -1,4 +1,4 @@
-"""The answer of a query over a live window, and all that is to be said about it."""
+"""The answer of a query over a live window."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ import pandas as pd
 import pyarrow as pa
 
 from sash.errors import CatalogError
-from sash.window_store.asking import Execution, Outcome
-from sash.window_store.scheduling.running import Answer
 
 ToSpark = Callable[[pa.Table], Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The answer as of a window update: Q at the last instant before `as_of`, in microseconds.
+    """The answer as of a window update: the query's answer at the last instant before `as_of`, in microseconds.
 
-    `freshness` is how long before the answer that update was, `response_time` how long the answer took, both in
-    seconds. The counters say what was read: sub-windows row by row, summaries found, summaries made and left for others;
-    and how often the query began again, or read a sub-window again, because the window moved. `errors` are the bounds
-    that approximate aggregates promise.
+    `update` is the number of that update. `freshness` is the age of the update when the answer was ready,
+    `response_time` the time that the answer took, both in seconds. `sub_windows_read` counts sub-windows whose rows were
+    scanned, `summaries_read` stored summaries, and `summaries_built` summaries that the query stored. `restarts` counts
+    how often window updates made the query start again, `rescans` how often they made it repeat a read. `isolation` is
+    the isolation level used. `errors` are the error bounds of approximate aggregates, by column.
     """
 
     table: pa.Table
@@ -37,43 +36,26 @@ class Snapshot:
     restarts: int
     rescans: int
     isolation: str
-    explain: str
+    plan: str = field(repr=False)
     errors: dict[str, str] = field(default_factory=dict)
     spark: ToSpark | None = field(default=None, repr=False, compare=False)
 
+    def explain(self) -> str:
+        """The plan of the query: its window, its access path and its options."""
+        return self.plan
+
     def to_pandas(self) -> pd.DataFrame:
-        """The answer for pandas."""
+        """The answer as a pandas DataFrame."""
         found: pd.DataFrame = self.table.to_pandas()
         return found
 
     def to_spark(self) -> Any:
         """The answer as a DataFrame of the engine's session."""
         if self.spark is None:
-            raise CatalogError("this answer was made without an engine: there is no Spark session to give it to")
+            raise CatalogError("this snapshot has no Spark session: take it with engine.snapshot to use to_spark")
         return self.spark(self.table)
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The answer as dicts."""
+        """The answer as a list of dicts."""
         found: list[dict[str, Any]] = self.table.to_pylist()
         return found
-
-
-def snapshots(
-    execution: Execution,
-    answer: Answer,
-    outcome: Outcome,
-    explain: str,
-    isolation: str,
-    now: float,
-    spark: ToSpark | None,
-) -> list[Snapshot]:
-    """One per query of the execution; `now` is the wall clock when the answer was given."""
-    counters = execution.counters
-    return [
-        Snapshot(
-            table, outcome.youngest.end, outcome.youngest.number, max(0.0, now - outcome.youngest.swapped),
-            answer.committed - answer.submitted, counters.sub_windows, counters.summaries, counters.built,
-            answer.restarts, answer.rescans, isolation, explain, shape.core.errors, spark,
-        )
-        for table, shape in zip(outcome.tables, execution.question.shapes, strict=True)
-    ]  # fmt: skip

@@ -1,8 +1,8 @@
-"""What a query's window is in sub-windows: how many it reads, and which rows of them.
+"""Translates a query's window into sub-windows: how many it reads, and which of their rows.
 
-A snapshot answers as of a window update: E, the end of the youngest sub-window. Every row before E is there, so the
-answer is Q at the last instant before E, and `[RANGE W]` is the rows with E - W <= ts < E. A sub-window that lies partly
-in the range is read and cut (paper 2, 2.1, where ranges are multiples of t).
+A snapshot is as of a window update. Let E be the end of the youngest sub-window. All rows before E have arrived, so the
+answer is that of the query at the last instant before E, and `[RANGE W]` selects the rows with E - W <= ts < E. Of a
+sub-window that is partly in the range only some rows are used (in paper 2, 2.1, ranges are multiples of t).
 """
 
 from __future__ import annotations
@@ -15,56 +15,56 @@ import pyarrow as pa
 
 from sash.errors import StoreError, WindowError
 from sash.plan.nodes import Range, Rows, Unbounded, Window
-from sash.window_store.cutting import columns_of, times
-from sash.window_store.manifest import Layout, SubWindow
-from sash.window_store.ordering import order_of
+from sash.window_store.store.layout import StoreLayout
+from sash.window_store.store.manifest import SubWindow
+from sash.window_store.store.tables import columns_of, sort_positions, times
 
 
 @dataclass(frozen=True)
-class Between:
+class RowsBetween:
     """The rows with low <= ts < high."""
 
     low: int
     high: int
 
-    def of(self, rows: pa.Table) -> pa.Table:
-        """These rows; a sub-window's are in order of ts."""
+    def select(self, rows: pa.Table) -> pa.Table:
+        """Select from the rows of a sub-window, which are ordered by ts."""
         first, last = np.searchsorted(times(rows), [self.low, self.high], side="left")
         return rows.slice(int(first), int(last - first))
 
 
 @dataclass(frozen=True)
-class Youngest:
-    """The last `count` rows, by ts and then by all columns."""
+class LastRows:
+    """The last `count` rows, ordered by ts and then by all columns."""
 
     count: int
 
-    def of(self, rows: pa.Table) -> pa.Table:
-        """These rows."""
-        order = order_of(columns_of(rows))
+    def select(self, rows: pa.Table) -> pa.Table:
+        """Select from the rows of a sub-window."""
+        order = sort_positions(columns_of(rows))
         return rows.take(pa.array(np.sort(order[len(order) - self.count :])))
 
 
-Cut = Between | Youngest | None
-"""Which rows of a sub-window: None is all of them."""
+Selection = RowsBetween | LastRows | None
+"""The rows of a sub-window to use; None is all of them."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """The window of one query over one store: `length` sub-windows at most. `whole`: none of them is ever cut."""
+    """The window of one query over one store: at most `length` sub-windows. If `whole`, all their rows are used."""
 
     window: Window
-    layout: Layout
+    layout: StoreLayout
     length: int
     whole: bool
 
-    def cuts(self, parts: Sequence[SubWindow]) -> dict[int, Cut]:
-        """Which rows of which sub-windows, these being the youngest `length`, oldest first; those left out have none."""
+    def selections(self, parts: Sequence[SubWindow]) -> dict[int, Selection]:
+        """The rows to use of the youngest `length` sub-windows, oldest first. Sub-windows outside of it are left out."""
         match self.window:
             case Range():
                 low, high = self._bounds(parts[-1].end)
                 return {
-                    part.number: None if low <= part.start and part.end <= high else Between(low, high)
+                    part.number: None if low <= part.start and part.end <= high else RowsBetween(low, high)
                     for part in parts
                     if part.end > low and part.start < high
                 }
@@ -74,32 +74,32 @@ class Span:
                 return {part.number: None for part in parts}
 
     def _bounds(self, end: int) -> tuple[int, int]:
-        """The times of the rows that are valid just before `end`."""
+        """The time range of the rows that are valid just before `end`."""
         assert isinstance(self.window, Range)
         step = self.window.slide or 1
         moment = (end - 1) // step * step
         return moment - self.window.length + 1, moment + 1
 
-    def _last(self, parts: Sequence[SubWindow], count: int) -> dict[int, Cut]:
-        found: dict[int, Cut] = {}
+    def _last(self, parts: Sequence[SubWindow], count: int) -> dict[int, Selection]:
+        found: dict[int, Selection] = {}
         for part in reversed(parts):
             if not count:
                 break
-            found[part.number] = None if part.rows <= count else Youngest(count)
+            found[part.number] = None if part.rows <= count else LastRows(count)
             count -= min(count, part.rows)
         if count and parts[0].number > 0 and len(parts) == self.layout.count:
             raise StoreError(
                 f"{self.layout.name} keeps {self.layout.count} sub-windows, which now have {count} rows too few for the "
-                "ROWS asked for: keep a longer window, or ask for fewer"
+                "ROWS of the query: keep a longer window, or use fewer ROWS"
             )
         return found
 
 
-def span_of(window: Window, layout: Layout) -> Span:
-    """What the window means in this store; a window that the store does not cover is refused."""
+def span_of(window: Window, layout: StoreLayout) -> Span:
+    """The span of a window in a store. Raises an error for a window that the store does not cover."""
     if layout.kind == "result":
         if not isinstance(window, Unbounded):
-            raise WindowError(f"{layout.name} is the answer of a query, as it is now: ask it without a window")
+            raise WindowError(f"{layout.name} is the answer of a query: query it without a window")
         return Span(window, layout, layout.count, True)
     match window:
         case Unbounded():
@@ -108,27 +108,26 @@ def span_of(window: Window, layout: Layout) -> Span:
             return _range(window, layout)
         case Rows(count, partition):
             if partition:
-                raise WindowError("a snapshot does not take ROWS per partition: use [ROWS n], or a standing query")
+                raise WindowError("a snapshot does not support ROWS per partition: use [ROWS n], or a standing query")
             if layout.kind == "time":
                 return Span(window, layout, layout.count, False)
             needed = -(-count // layout.length)
-            _fits(needed, layout, f"ROWS {count}")
+            _check_fits(needed, layout, f"ROWS {count}")
             return Span(window, layout, needed, count % layout.length == 0)
 
 
-def _range(window: Range, layout: Layout) -> Span:
+def _range(window: Range, layout: StoreLayout) -> Span:
     if layout.kind == "rows":
-        raise WindowError(f"{layout.name} is kept by rows: ask it with [ROWS n], or keep it by time")
+        raise WindowError(f"{layout.name} is kept by rows: query it with [ROWS n], or keep it by time")
     reach = window.length + (window.slide or 1) - 1
     needed = -(-reach // layout.length)
-    _fits(needed, layout, f"RANGE of {window.length / 1e6:g} s")
+    _check_fits(needed, layout, f"RANGE of {window.length / 1e6:g} s")
     return Span(window, layout, needed, window.slide in (None, 1) and window.length % layout.length == 0)
 
 
-def _fits(needed: int, layout: Layout, what: str) -> None:
+def _check_fits(needed: int, layout: StoreLayout, what: str) -> None:
     if needed > layout.count:
-        kept = f"{layout.length} rows" if layout.kind == "rows" else f"{layout.length / 1e6:g} s"
         raise StoreError(
-            f"{layout.name} keeps {layout.count} sub-windows of {kept}, which a {what} does not fit in: keep a longer "
-            "window, or ask for a shorter one"
+            f"{layout.name} keeps {layout.count} sub-windows of {layout.unit}, too few for a {what}: keep a longer "
+            "window, or use a shorter one"
         )

@@ -55,7 +55,7 @@ def test_aborts_of_algorithm_1_rise_where_a_scan_takes_as_long_as_an_update(resu
 
 def test_suspension_makes_snapshot_queries_fast(results: dict) -> None:
     response = lines(results, 12)
-    assert response["ttu"][1] < response["serial, most important next"][1] / 3 < response["serial"][1] / 3
+    assert response["ttu"][1] < response["serial, by priority"][1] / 3 < response["serial"][1] / 3
 
 
 def test_every_figure_is_drawn_and_every_claim_has_its_numbers(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from sash.testing.histories.history import Recorder
+from sash.testing.histories import Recorder
 from sash.window_store.scheduling.reader import Commit, Read, Reader, Request
 from sash.window_store.scheduling.scheduler import Scheduler
 
@@ -14,7 +14,7 @@ Rows = frozenset[tuple[int, int]]
 
 @dataclass
 class Contents:
-    """What every sub-window contains: rows (version, the update that inserted them)."""
+    """The rows of every sub-window, as pairs (version, update that inserted the row)."""
 
     rows: dict[int, list[int]] = field(default_factory=dict)
 
@@ -32,7 +32,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Committed:
-    """A committed query: its answer, and what the window held as of its state."""
+    """A committed query: its answer, and the contents of the window as of its state."""
 
     follows: bool
     as_of: int
@@ -45,7 +45,7 @@ class Committed:
 def interleave(
     rng: random.Random, scheduler: Scheduler, recorder: Recorder, level: str | None = None, inserts: bool = False
 ) -> list[Committed]:
-    """Let queries and updates do their steps in random order until every query has ended."""
+    """Run the steps of queries and updates in random order until every query has ended."""
     contents = Contents()
     for update in range(scheduler.latest + 1):
         contents.add(update, {})
@@ -84,12 +84,12 @@ def interleave(
             scheduler.finish(reader, under_way.pop(rng.randrange(len(under_way))))
         if (commit := scheduler.commit(reader)) is not None:
             running.pop(at)
-            committed.append(outcome(scheduler, contents, reader, commit, partials))
+            committed.append(committed_query(scheduler, contents, reader, commit, partials))
     assert scheduler.readers == ()
     return committed
 
 
-def outcome(
+def committed_query(
     scheduler: Scheduler, contents: Contents, reader: Reader, commit: Commit, partials: dict[Read, Rows]
 ) -> Committed:
     answer = frozenset().union(*(partials[read] for read in commit.reads), *(row.rows for row in commit.passed))

@@ -1,4 +1,4 @@
-"""Ten thousand random interleavings per level: every committed query read a true state of the window (paper 2, 3.2)."""
+"""Ten thousand random interleavings per level: every committed query reads a state that the window had (paper 2, 3.2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sash.testing.histories.history import Recorder, classify
+from sash.testing.histories import Recorder, classify
 from sash.window_store.scheduling.levels import LEVELS
 from sash.window_store.scheduling.reader import Reader
 from sash.window_store.scheduling.scheduler import Scheduler
@@ -56,7 +56,7 @@ def test_levels_mixed_on_one_window_each_keep_their_own() -> None:
 
 
 class Careless(Scheduler):
-    """A broken scheduler: a query in conflict goes on as if nothing had happened (Algorithm 1 without line 7)."""
+    """A broken scheduler: a query in conflict continues without a restart (Algorithm 1 without line 7)."""
 
     def _restart(self, reader: Reader) -> None:
         seen = {version % self.n for version in reader.done}

@@ -1,4 +1,4 @@
-"""The runner with real threads, which are led by events and never sleep."""
+"""The runner with real threads, which are controlled by events and never sleep."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sash.errors import CancelledError, IsolationError, OverloadedError, QueryTimeoutError, StarvedError
-from sash.testing.histories.history import Recorder, classify
+from sash.testing.histories import Recorder, classify
 from sash.window_store.scheduling.levels import LEVELS
 from sash.window_store.scheduling.reader import Read, Request
 from sash.window_store.scheduling.runner import Runner
-from sash.window_store.scheduling.running import Running
 from sash.window_store.scheduling.scheduler import Scheduler
+from sash.window_store.scheduling.transaction import ReadTransaction
 
-PATIENCE = 30.0  # seconds until a test that would hang fails
+PATIENCE = 30.0  # seconds until a test that hangs fails
 
 
 class Gate:
-    """A read function that stops in each read until it is let through."""
+    """A read function that blocks in each read until it is released."""
 
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
@@ -139,19 +139,21 @@ def test_an_aborted_query_goes_behind_its_equals(runners: Callable[..., Runner])
     assert sorted(answer.partials) == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("moves_at", "said"), [(1, "began again 4 times"), (0, "4 reads were too late")])
-def test_a_query_that_never_gets_through_is_given_up(runners: Callable[..., Runner], moves_at: int, said: str) -> None:
+@pytest.mark.parametrize(("moves_at", "counted"), [(1, "restart 4 times"), (0, "drop 4 reads")])
+def test_a_query_that_never_gets_through_is_given_up(
+    runners: Callable[..., Runner], moves_at: int, counted: str
+) -> None:
     runner, scheduler = runners(parallel=1, restarts=3), Scheduler(2, 1, isolation="latest-window-serializable")
 
     def read(read: Read) -> int:
-        """The window moves on during the first read of every attempt, or during the second one."""
+        """Update the window during the first read of every attempt, or during the second one."""
         if read.sub_window == moves_at:
             scheduler.update()
             scheduler.update()
         return read.version
 
     starving = runner.submit(scheduler, Request(2), read)
-    with pytest.raises(StarvedError, match=rf'{said}.*isolation="latest".*retain=1'):
+    with pytest.raises(StarvedError, match=rf'{counted}.*isolation="latest".*retain=1'):
         starving.result()
     assert scheduler.readers == ()
     assert runner.submit(scheduler, Request(2), lambda read: read.version).result().restarts == 0
@@ -199,14 +201,14 @@ def test_a_failing_query_hurts_no_other(runners: Callable[..., Runner]) -> None:
         raise ValueError(f"cannot read {read.version}")
 
     runner, scheduler = runners(), Scheduler(3, 2)
-    told: list[Running] = []
-    bad = [runner.submit(scheduler, Request(3), fail, priority=5, then=told.append) for _ in range(3)]
+    ended: list[ReadTransaction] = []
+    bad = [runner.submit(scheduler, Request(3), fail, priority=5, then=ended.append) for _ in range(3)]
     good = runner.submit(scheduler, Request(3), lambda read: read.version)
     for query in bad:
         with pytest.raises(ValueError, match="cannot read 2"):
             query.result()
     assert good.result().partials == (0, 1, 2)
-    assert set(told) <= set(bad)
+    assert set(ended) <= set(bad)
     assert scheduler.readers == ()
 
 
@@ -217,10 +219,10 @@ def test_a_request_that_does_not_fit_is_the_querys_own_error(runners: Callable[.
     assert runner.submit(scheduler, Request(3), lambda read: read.version).result().commit.as_of == 2
 
 
-def test_a_listener_that_fails_does_not_end_the_thread(
+def test_a_callback_that_fails_does_not_end_the_thread(
     runners: Callable[..., Runner], caplog: pytest.LogCaptureFixture
 ) -> None:
-    def then(running: Running) -> None:
+    def then(transaction: ReadTransaction) -> None:
         raise ValueError("no such place")
 
     runner, scheduler = runners(parallel=1), Scheduler(1, 0)

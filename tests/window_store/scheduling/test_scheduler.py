@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from sash.errors import IsolationError
-from sash.window_store.scheduling.latest import Latest
+from sash.errors import IsolationError, OptionError
+from sash.window_store.scheduling.levels import LatestWindowSerializable
 from sash.window_store.scheduling.reader import Read, Reader, Request
 from sash.window_store.scheduling.scheduler import Scheduler, Update
 
 
-class Scripted(Latest):
+class Scripted(LatestWindowSerializable):
     """Algorithm 1 with a given order of the sub-windows."""
 
     def __init__(self, order: list[int]) -> None:
@@ -41,7 +41,7 @@ def updated(scheduler: Scheduler) -> Update:
 
 
 def step(scheduler: Scheduler, reader: Reader) -> int:
-    """Read the next sub-window and say which."""
+    """Read the next sub-window; returns its number."""
     read = scheduler.claim(reader)
     assert read is not None
     assert scheduler.finish(reader, read)
@@ -104,11 +104,12 @@ def test_an_aborted_query_reads_everything_anew() -> None:
     assert commit.as_of == 5
 
 
-def test_with_old_copies_kept_only_the_stale_read_is_taken_back() -> None:
+def test_with_old_copies_only_the_stale_read_is_undone() -> None:
     scheduler = full(isolation="latest-window-serializable", retain=1)
     reader = begun(scheduler)
     assert [step(scheduler, reader) for _ in range(4)] == [0, 1, 2, 3]
-    assert updated(scheduler).rescanned == ((reader, 0),)
+    assert updated(scheduler).restarted == ()
+    assert reader.rescans == 1
     assert drain(scheduler, reader) == [5, 4]
     commit = scheduler.commit(reader)
     assert commit is not None
@@ -121,7 +122,6 @@ def test_a_read_under_way_when_its_sub_window_is_replaced_counts_for_nothing() -
     reader = begun(scheduler)
     read = scheduler.claim(reader)
     assert read == Read(0, 0, 4)
-    assert scheduler.oldest_needed() == 0
     assert updated(scheduler).restarted == ()
     assert not scheduler.finish(reader, read)
     assert drain(scheduler, reader) == [5, 1, 2, 3, 4]
@@ -145,7 +145,6 @@ def test_window_serializable_keeps_to_the_state_it_began_with() -> None:
     scheduler.update()
     assert step(scheduler, reader) == 0
     scheduler.update()
-    assert scheduler.oldest_needed() == 0
     assert drain(scheduler, reader) == [1, 2, 3, 4]
     commit = scheduler.commit(reader)
     assert commit is not None
@@ -192,12 +191,11 @@ def test_a_shorter_window_is_in_conflict_when_what_it_read_leaves_it() -> None:
     assert updated(scheduler).restarted == (reader,)
 
 
-def test_incremental_scans_read_what_came_and_what_went_and_are_never_in_conflict() -> None:
+def test_incremental_scans_read_added_and_expired_versions_and_never_conflict() -> None:
     scheduler = full(isolation="ttu")
     reader = begun(scheduler, Request(3, since=3))
     assert drain(scheduler, reader) == [4, 1]
     assert updated(scheduler).restarted == ()
-    assert scheduler.oldest_needed() == 1
     assert drain(scheduler, reader) == [5, 2]
     commit = scheduler.commit(reader)
     assert commit is not None
@@ -317,15 +315,17 @@ def test_a_serial_query_holds_the_shared_lock_from_begin_to_end() -> None:
 
 
 @pytest.mark.parametrize("request_", [Request(0), Request(6)])
-def test_requests_that_do_not_fit_are_refused(request_: Request) -> None:
+def test_requests_that_do_not_fit_raise_errors(request_: Request) -> None:
     with pytest.raises(IsolationError):
         full().begin(request_)
 
 
-def test_settings_that_make_no_sense_are_refused() -> None:
-    for wrong in ({"n": 0}, {"n": 5, "retain": -1}, {"n": 5, "isolation": "snapshot"}):
+def test_invalid_settings_raise_errors() -> None:
+    for wrong in ({"n": 0}, {"n": 5, "retain": -1}):
         with pytest.raises(IsolationError):
-            Scheduler(**wrong)  # type: ignore[arg-type]
+            Scheduler(**wrong)
+    with pytest.raises(OptionError, match="no isolation level 'snapshot': choose latest, ttu"):
+        Scheduler(5, isolation="snapshot")
 
 
 class CountedLock:

@@ -12,14 +12,12 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from sash.window_store.scheduling.isolation import Isolation
-from sash.window_store.scheduling.latest import Latest
-from sash.window_store.scheduling.levels import level
+from sash.window_store.scheduling.levels import Isolation, LatestWindowSerializable, level
 from sash.window_store.scheduling.reader import Request
 from sash.window_store.scheduling.scheduler import Scheduler
 
 
-class Ordered(Latest):
+class Ordered(LatestWindowSerializable):
     """Algorithm 1 with the reads in a given order of sub-windows."""
 
     def __init__(self, order: Sequence[int]) -> None:
@@ -30,7 +28,7 @@ class Ordered(Latest):
 
 
 def aborts(n: int, slots: Sequence[int], isolation: Isolation, length: int | None = None) -> bool:
-    """Whether a query is aborted whose reads are followed by so many updates each."""
+    """Whether a query is aborted if each of its reads is followed by that many updates."""
     scheduler = Scheduler(n, n - 1, isolation=isolation)
     reader = scheduler.begin(Request(length or n))
     assert reader is not None
@@ -71,7 +69,7 @@ def test_theorem_4_for_larger_windows() -> None:
 
 
 def restarts(n: int, slots: Sequence[int], isolation: Isolation) -> int:
-    """How often a query starts again within the slots."""
+    """The number of restarts of a query within the slots."""
     scheduler = Scheduler(n, n - 1, isolation=isolation)
     reader = scheduler.begin(Request(n))
     assert reader is not None

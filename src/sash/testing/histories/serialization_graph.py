@@ -1,8 +1,8 @@
-"""The serialization graph of a history: who came before whom, by the sub-windows they have in common.
+"""The serialization graph of a history: the order of transactions that its conflicts on sub-windows imply.
 
-An edge leads from update i to a query that saw what i wrote, from a query to the next update that wrote over what it
-saw, and from each writer of a sub-window to the next one. Edges that follow from these are left out. Only committed
-transactions are in it. Section 3.1.
+The graph has dependencies from an update to the queries that read its version, from a query to the next update that
+overwrote what the query read, and from each writer of a sub-window to the next one. Implied dependencies are left out.
+Only committed transactions are in the graph. Section 3.1.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from sash.errors import HistoryError
-from sash.testing.histories.notation import Operation
+from sash.testing.histories.notation import HistoryOperation
 
 
 @dataclass
-class Query:
+class CommittedQuery:
     """A committed query and the updates that conflict with it."""
 
     name: str
-    #: the last update that had committed when the query did
+    #: the last update committed before the query
     latest: int
-    #: the versions it read: numbers of the updates that had written its sub-windows
+    #: the versions it read: the numbers of the updates that wrote its sub-windows
     versions: set[int] = field(default_factory=set)
-    #: updates serialized right before and right after it, one of each per sub-window read
+    #: the updates serialized directly before and after it, one of each per sub-window read
     before: set[int] = field(default_factory=set)
     after: set[int] = field(default_factory=set)
 
@@ -36,9 +36,9 @@ class Query:
 
 
 class SerializationGraph:
-    """Built from the operations of a history over n sub-windows; refuses histories that cannot have happened."""
+    """Built from the operations of a history over n sub-windows. Raises an error for an impossible history."""
 
-    def __init__(self, operations: list[Operation], n: int) -> None:
+    def __init__(self, operations: list[HistoryOperation], n: int) -> None:
         self._n = n
         self._writers: list[list[int]] = [[] for _ in range(n)]
         self._open: dict[str, list[tuple[int, int]]] = {}
@@ -47,15 +47,15 @@ class SerializationGraph:
         before = max(n - 1, *(operation.as_of or 0 for operation in operations), 0)
         self._state = self._committed = written[0] - 1 if written else before
         self._reads: dict[str, list[tuple[int, int]]] = {}
-        self.queries: list[Query] = []
+        self.queries: list[CommittedQuery] = []
         for operation in operations:
-            self._take(operation)
+            self._apply(operation)
         if self._committed != self._state:
             raise HistoryError(f"update {self._state} never commits: write c{self._state}")
         for query in self.queries:
-            self._relate(query)
+            self._find_dependencies(query)
 
-    def acyclic(self) -> bool:
+    def is_acyclic(self) -> bool:
         """Whether the history is serializable."""
         order: TopologicalSorter[int | str] = TopologicalSorter()
         for writers in self._writers:
@@ -71,22 +71,22 @@ class SerializationGraph:
             return False
         return True
 
-    def _take(self, operation: Operation) -> None:
+    def _apply(self, operation: HistoryOperation) -> None:
         if operation.sub_window is not None and operation.sub_window >= self._n:
-            raise HistoryError(f"there is no sub-window {operation.sub_window}: they are 0 to {self._n - 1}")
+            raise HistoryError(f"there is no sub-window {operation.sub_window}: the sub-windows are 0 to {self._n - 1}")
         if isinstance(operation.transaction, int):
-            self._take_update(operation, operation.transaction)
+            self._apply_update(operation, operation.transaction)
         else:
-            self._take_query(operation, operation.transaction)
+            self._apply_query(operation, operation.transaction)
 
-    def _take_update(self, operation: Operation, number: int) -> None:
+    def _apply_update(self, operation: HistoryOperation, number: int) -> None:
         if operation.kind == "w":
             if operation.sub_window != number % self._n:
                 raise HistoryError(
                     f"update {number} replaces sub-window {number % self._n}: not {operation.sub_window}"
                 )
             if self._state != self._committed or number != self._state + 1:
-                raise HistoryError(f"w{number} after update {self._state}: updates come one by one, in order")
+                raise HistoryError(f"w{number} after update {self._state}: updates must be in order, one at a time")
             self._state = number
         elif number != self._state or self._committed == number:
             raise HistoryError(f"{operation.kind}{number} must follow w{number}, before the next update")
@@ -98,20 +98,22 @@ class SerializationGraph:
         if not writers or writers[-1] != number:
             writers.append(number)
 
-    def _take_query(self, operation: Operation, name: str) -> None:
+    def _apply_query(self, operation: HistoryOperation, name: str) -> None:
         if name in self._ended:
-            raise HistoryError(f"{operation.kind}{name} comes after {name} has ended: name each attempt anew")
+            raise HistoryError(
+                f"{operation.kind}{name} comes after {name} has ended: use another name for each attempt"
+            )
         reads = self._open.setdefault(name, [])
         if operation.sub_window is None:
             del self._open[name]
             self._ended.add(name)
             if operation.kind == "c":
-                self.queries.append(Query(name, self._committed))
+                self.queries.append(CommittedQuery(name, self._committed))
                 self._reads[name] = reads
             return
         as_of = self._state if operation.as_of is None else operation.as_of
         if as_of > self._state:
-            raise HistoryError(f"{name} cannot see update {as_of} before it is made")
+            raise HistoryError(f"{name} cannot read as of update {as_of} before that update")
         if operation.kind in "up":
             last = next((at for at in reversed(range(len(reads))) if reads[at][0] == operation.sub_window), None)
             if last is None:
@@ -120,7 +122,7 @@ class SerializationGraph:
         if operation.kind in "rp":
             reads.append((operation.sub_window, as_of))
 
-    def _relate(self, query: Query) -> None:
+    def _find_dependencies(self, query: CommittedQuery) -> None:
         for sub_window, as_of in self._reads[query.name]:
             query.versions.add(as_of - (as_of - sub_window) % self._n)
             writers = self._writers[sub_window]

@@ -1,16 +1,16 @@
-"""Runs queries through schedulers: a few threads that always do the next read of the most important query.
+"""Runs read transactions: a pool of threads that always does the next read of the query with the highest priority.
 
-Each thread repeats line 13 on of Algorithm 1 with priorities (end of section 4.1): of the queries that have a read
-left, take the one with the highest priority, and among equals the one that came first. A query of higher priority
-thereby suspends the others between two reads, and they resume when it has none left. A query that was aborted goes to
-the end of its equals; one that has been aborted too often is given up, so that no query runs for ever.
+Each thread repeats Algorithm 1 from line 13 on, with priorities (end of section 4.1): of the queries with reads left it
+takes the one with the highest priority, and among equals the one that arrived first. A query of a higher priority thus
+suspends the others between two reads. An aborted query goes to the end of its priority. A query that is aborted too
+often fails, so that no query runs forever.
 
     runner = Runner(parallel=2)
-    running = runner.submit(scheduler, Request(length=60), read, priority=10)   # read(Read) -> partial result
-    answer = running.result()                                                  # answer.partials, answer.commit.as_of
+    transaction = runner.submit(scheduler, Request(length=60), read, priority=10)   # read(Read) -> partial result
+    committed = transaction.result()                                # committed.partials, committed.commit.as_of
 
-One runner may serve several windows. `read` is called without locks, from any of the threads, several at a time; an
-exception in it ends that query and no other.
+One runner can serve several windows. The threads call `read` concurrently and without locks. An exception in it fails
+that query only.
 """
 
 from __future__ import annotations
@@ -24,23 +24,19 @@ from collections.abc import Callable
 from typing import Any
 
 from sash.errors import CancelledError, OverloadedError, QueryTimeoutError, StarvedError
-from sash.window_store.scheduling.isolation import Isolation
-from sash.window_store.scheduling.levels import level
+from sash.window_store.scheduling.levels import Isolation, level
 from sash.window_store.scheduling.reader import Read, Request
-from sash.window_store.scheduling.running import Answer, Running
 from sash.window_store.scheduling.scheduler import Scheduler
+from sash.window_store.scheduling.transaction import CommittedReads, ReadTransaction
 
 log = logging.getLogger(__name__)
 
 RESTARTS = 100
-"""How often a query may begin again, or read what is replaced meanwhile, before it is given up."""
+"""The number of restarts and of reads dropped as stale after which a query fails."""
 
 
 class Runner:
-    """`parallel` reads at a time; `capacity` queries at most, running and waiting, each with so many `restarts`.
-
-    Close it when done.
-    """
+    """Runs `parallel` reads at a time, for at most `capacity` running and waiting queries. Must be closed."""
 
     def __init__(
         self,
@@ -54,7 +50,7 @@ class Runner:
         self.restarts = restarts
         self._clock = clock
         self._changed = threading.Condition(threading.RLock())
-        self._active: list[Running] = []
+        self._active: list[ReadTransaction] = []
         self._arrivals = itertools.count()
         self._subscribed: weakref.WeakSet[Scheduler] = weakref.WeakSet()
         self._closed = False
@@ -74,61 +70,65 @@ class Runner:
         isolation: str | Isolation | None = None,
         priority: int = 0,
         timeout: float | None = None,
-        then: Callable[[Running], None] | None = None,
-    ) -> Running:
-        """Queue a query; `then` is called once it has ended, however it ended, in one of our threads or the ender's."""
+        then: Callable[[ReadTransaction], None] | None = None,
+    ) -> ReadTransaction:
+        """Queue a query. `then` is called when it has ended, in a runner thread or in the thread that ended it."""
         chosen = level(isolation) if isinstance(isolation, str) else isolation or scheduler.isolation
         with self._changed:
             if self._closed:
-                raise CancelledError("the engine has been stopped: start it again to ask queries")
+                raise CancelledError("the engine was closed: create another one to run queries")
             if len(self._active) >= self.capacity:
                 raise OverloadedError(
                     f"{len(self._active)} queries are running or waiting, and no more than {self.capacity} may: "
-                    "ask again later, ask less often, or raise the capacity"
+                    "submit the query later, submit fewer queries, or raise the capacity"
                 )
             now = self._clock()
-            running = Running(
+            transaction = ReadTransaction(
                 self, scheduler, request, chosen, read, priority, next(self._arrivals), now,
                 None if timeout is None else now + timeout,
             )  # fmt: skip
             if then is not None:
-                running.listeners.append(then)
+                transaction.callbacks.append(then)
             if scheduler not in self._subscribed:
                 self._subscribed.add(scheduler)
                 scheduler.subscribe(self.wake)
-            self._active.append(running)
+            self._active.append(transaction)
             self._changed.notify_all()
-            return running
+            return transaction
 
     def wake(self) -> None:
-        """Look again at who may go on and whose time is up."""
+        """Wake the threads, to look for reads and timeouts."""
         with self._changed:
             self._changed.notify_all()
 
-    def cancel(self, running: Running, reason: str) -> None:
-        """End a query with a CancelledError; reads of it that are under way finish for nothing."""
+    def cancel(self, transaction: ReadTransaction, reason: str) -> None:
+        """End a query with a CancelledError. The results of its running reads are dropped."""
         with self._changed:
-            ended = self._end(running, CancelledError(reason))
-        self._tell(ended)
+            ended = self._end(transaction, CancelledError(reason))
+        self._call_back(ended)
 
-    def await_end(self, running: Running) -> None:
-        """Return when the query has ended, by itself or because its time is up."""
+    def await_end(self, transaction: ReadTransaction) -> None:
+        """Wait until the query has ended or timed out."""
         while True:
             with self._changed:
-                late = self._late()
-                if not late and not running.ended:
-                    self._changed.wait(self._patience(running.deadline))
-            self._tell(late)
-            if running.ended:
+                late = self._time_out()
+                if not late and not transaction.ended:
+                    self._changed.wait(self._remaining(transaction.deadline))
+            self._call_back(late)
+            if transaction.ended:
                 return
 
     def close(self) -> None:
-        """Cancel what is left and end the threads, once their reads are done."""
+        """Cancel all queries, and end the threads after their current reads."""
         with self._changed:
             self._closed = True
-            ended = [done for running in list(self._active) for done in self._end(running, CancelledError("stopped"))]
+            ended = [
+                done
+                for transaction in list(self._active)
+                for done in self._end(transaction, CancelledError("the engine was closed"))
+            ]
             self._changed.notify_all()
-        self._tell(ended)
+        self._call_back(ended)
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
@@ -137,22 +137,22 @@ class Runner:
 
     def _serve(self) -> None:
         while (work := self._next()) is not None:
-            running, read = work
+            transaction, read = work
             partial, error = None, None
             try:
-                partial = running.read(read)
-            except BaseException as problem:  # noqa: BLE001  (whatever it is, it is this query's alone)
+                partial = transaction.read(read)
+            except BaseException as problem:  # noqa: BLE001  (fails this query only)
                 error = problem
             with self._changed:
-                ended = self._finish(running, read, partial, error)
+                ended = self._finish(transaction, read, partial, error)
                 self._changed.notify_all()
-            self._tell(ended)
+            self._call_back(ended)
 
-    def _next(self) -> tuple[Running, Read] | None:
-        """Wait for the next read that is to be done; None when the runner is closed."""
+    def _next(self) -> tuple[ReadTransaction, Read] | None:
+        """Wait for the next read; None when the runner is closed."""
         while True:
             with self._changed:
-                ended = self._late()
+                ended = self._time_out()
                 if not ended:
                     if self._closed:
                         return None
@@ -160,108 +160,117 @@ class Runner:
                     if work is not None:
                         return work
                     if not ended:
-                        deadlines = [running.deadline for running in self._active if running.deadline is not None]
-                        self._changed.wait(self._patience(min(deadlines, default=None)))
-            self._tell(ended)
+                        deadlines = [
+                            transaction.deadline for transaction in self._active if transaction.deadline is not None
+                        ]
+                        self._changed.wait(self._remaining(min(deadlines, default=None)))
+            self._call_back(ended)
 
-    def _choose(self, ended: list[Running]) -> tuple[Running, Read] | None:
-        for running in sorted(self._active, key=Running.place):
+    def _choose(self, ended: list[ReadTransaction]) -> tuple[ReadTransaction, Read] | None:
+        for transaction in sorted(self._active, key=ReadTransaction.rank):
             try:
-                if running.reader is None:
-                    running.reader = running.scheduler.begin(running.request, running.isolation)
-                    if running.reader is None:
+                if transaction.reader is None:
+                    transaction.reader = transaction.scheduler.begin(transaction.request, transaction.isolation)
+                    if transaction.reader is None:
                         continue
-                    running.began = self._clock()
-                read = running.scheduler.claim(running.reader)
-            except Exception as problem:  # noqa: BLE001  (a request that does not fit ends that query alone)
-                ended += self._end(running, problem)
+                    transaction.began = self._clock()
+                read = transaction.scheduler.claim(transaction.reader)
+            except Exception as problem:  # noqa: BLE001  (an invalid request fails that query only)
+                ended += self._end(transaction, problem)
                 return None
             if read is not None:
-                return running, read
-            if not running.reader.claimed:
-                ended += self._commit(running)
+                return transaction, read
+            if not transaction.reader.claimed:
+                ended += self._commit(transaction)
                 if ended:
                     return None
         return None
 
-    def _finish(self, running: Running, read: Read, partial: Any, error: BaseException | None) -> list[Running]:
-        if running.ended or running.reader is None:
+    def _finish(
+        self, transaction: ReadTransaction, read: Read, partial: Any, error: BaseException | None
+    ) -> list[ReadTransaction]:
+        if transaction.ended or transaction.reader is None:
             return []
-        reader = running.reader
-        counted = running.scheduler.finish(reader, read)
-        if reader.restarts > running.seen_restarts:
-            running.seen_restarts = reader.restarts
-            running.arrival = next(self._arrivals)
+        reader = transaction.reader
+        counted = transaction.scheduler.finish(reader, read)
+        if reader.restarts > transaction.seen_restarts:
+            transaction.seen_restarts = reader.restarts
+            transaction.arrival = next(self._arrivals)
         elif not counted:
-            running.dropped += 1
-        if running.seen_restarts + running.dropped > self.restarts:
-            return self._end(running, _starved(running))
+            transaction.dropped += 1
+        if transaction.seen_restarts + transaction.dropped > self.restarts:
+            return self._end(transaction, _starved(transaction))
         if not counted:
             return []
         if error is not None:
-            return self._end(running, error)
-        running.partials[read] = partial
-        return self._commit(running)
+            return self._end(transaction, error)
+        transaction.partials[read] = partial
+        return self._commit(transaction)
 
-    def _commit(self, running: Running) -> list[Running]:
-        reader = running.reader
+    def _commit(self, transaction: ReadTransaction) -> list[ReadTransaction]:
+        reader = transaction.reader
         assert reader is not None
-        assert running.began is not None
-        commit = running.scheduler.commit(reader)
+        assert transaction.began is not None
+        commit = transaction.scheduler.commit(reader)
         if commit is None:
             return []
-        running.answer = Answer(
+        transaction.committed = CommittedReads(
             commit,
-            tuple(running.partials[read] for read in commit.reads),
-            running.submitted,
-            running.began,
+            tuple(transaction.partials[read] for read in commit.reads),
+            transaction.submitted,
+            transaction.began,
             self._clock(),
             reader.restarts,
             reader.rescans,
         )
-        return self._end(running, None)
+        return self._end(transaction, None)
 
     # ---- ends
 
-    def _end(self, running: Running, error: BaseException | None) -> list[Running]:
-        """Take a query out; whoever calls tells its listeners, after letting go of the lock."""
-        if running not in self._active:
+    def _end(self, transaction: ReadTransaction, error: BaseException | None) -> list[ReadTransaction]:
+        """Remove a query. The caller runs its callbacks, without holding the lock."""
+        if transaction not in self._active:
             return []
-        self._active.remove(running)
-        running.error = error
-        running.partials = {}
-        if running.reader is not None:
-            running.scheduler.abort(running.reader)
+        self._active.remove(transaction)
+        transaction.error = error
+        transaction.partials = {}
+        if transaction.reader is not None:
+            transaction.scheduler.abort(transaction.reader)
         self._changed.notify_all()
-        return [running]
+        return [transaction]
 
-    def _late(self) -> list[Running]:
+    def _time_out(self) -> list[ReadTransaction]:
         now = self._clock()
-        late = [running for running in self._active if running.deadline is not None and now >= running.deadline]
-        for running in late:
-            given = (running.deadline or now) - running.submitted
+        late = [
+            transaction
+            for transaction in self._active
+            if transaction.deadline is not None and now >= transaction.deadline
+        ]
+        for transaction in late:
+            given = (transaction.deadline or now) - transaction.submitted
             self._end(
-                running, QueryTimeoutError(f"no answer within {given:g} s: allow more time, or a lower isolation")
+                transaction,
+                QueryTimeoutError(f"no answer within {given:g} s: allow more time, or a lower isolation level"),
             )
         return late
 
-    def _patience(self, deadline: float | None) -> float | None:
+    def _remaining(self, deadline: float | None) -> float | None:
         return None if deadline is None else max(0.0, deadline - self._clock())
 
     @staticmethod
-    def _tell(ended: list[Running]) -> None:
-        for running in ended:
-            for listener in running.listeners:
+    def _call_back(ended: list[ReadTransaction]) -> None:
+        for transaction in ended:
+            for callback in transaction.callbacks:
                 try:
-                    listener(running)
+                    callback(transaction)
                 except Exception:
-                    log.exception("what follows a query failed")
+                    log.exception("a callback of a query failed")
 
 
-def _starved(running: Running) -> StarvedError:
-    others = "" if running.isolation.name == "ttu" else 'ask with isolation="latest", which reads last what goes next, '
+def _starved(transaction: ReadTransaction) -> StarvedError:
+    others = "" if transaction.isolation.name == "ttu" else 'use isolation="latest", which restarts least, '
     return StarvedError(
-        f"the window moved on under the query (isolation {running.isolation.name}) so often that it began again "
-        f"{running.seen_restarts} times, and {running.dropped} reads were too late: {others}keep replaced sub-windows "
-        "with retain=1 or more, or keep longer sub-windows"
+        f"window updates made the query (isolation {transaction.isolation.name}) restart {transaction.seen_restarts} times and "
+        f"drop {transaction.dropped} reads: {others}retain replaced sub-windows with retain=1 or more, or keep longer "
+        "sub-windows"
     )

@@ -1,36 +1,34 @@
 """The scheduler of one live window: queries read its sub-windows while updates replace them.
 
-Algorithms 1 and 2 (sections 4.1-4.3), with the level of isolation chosen per query. The scheduler decides; it reads
-and writes nothing itself. A query goes
+Algorithms 1 and 2 (sections 4.1-4.3), with one isolation level per query. The scheduler only decides; it does not read
+or write data. A query runs as
 
-    reader = scheduler.begin(Request(length=60))            # None: not yet (serial only)
+    reader = scheduler.begin(Request(length=60))            # None: must wait (serial only)
     while (read := scheduler.claim(reader)) is not None:    # several threads may claim at a time
-        partials[read] = ...scan read.version...            # without any lock; slow
+        partials[read] = ...scan read.version...            # slow, without any lock
         scheduler.finish(reader, read)
-    commit = scheduler.commit(reader)                       # None: there is more to read, go on with claim
-    answer = merge(partials[read] for read in commit.reads) # these and no others; as of update commit.as_of
+    commit = scheduler.commit(reader)                       # None: there is more to read, continue with claim
+    result = merge(partials[read] for read in commit.reads) # only these reads; as of update commit.as_of
 
-and a window update
+and a window update as
 
-    scheduler.update(swap)                                  # swap(): makes the new sub-window visible, atomically
+    scheduler.update(swap)                                  # swap() makes the new sub-window visible, atomically
 
-`swap` runs under the scheduler's lock, so it must be short (the rename of a manifest) and must not call the scheduler;
-no commit falls between the swap and its being known. If it raises, the update has not happened.
+`swap` runs under the scheduler's lock, so it must be short (the rename of a manifest) and must not call the scheduler.
+No query commits between the swap and its registration. If it raises, the update has not happened.
 
-What an update does to the queries that are running:
-- latest levels: their state moves on by one. A query that had read the version that leaves its window is in conflict:
-  with `retain=0` it starts again (all its reads count for nothing; `claim` hands them out anew), with `retain>0` only
-  the stale read is taken back, and no query is aborted;
-- window-serializable: nothing, as long as the versions still to be read are among the last n + retain ones; a version
-  older than these is gone, and the query starts again on the latest state;
-- serial: the update waits for them.
+The effect of an update on running queries depends on their level:
+- latest levels: their state advances by one. A query that has read the version that leaves its window is in conflict.
+  With `retain=0` it restarts (`claim` returns all its reads again). With `retain>0` only the stale read is undone, and no
+  query is aborted.
+- window-serializable: no effect while the unread versions are among the last n + retain ones. Older versions are
+  deleted, and the query restarts on the latest state.
+- serial: the update waits for the query.
 
-Whoever keeps the versions may delete those smaller than `oldest_needed()`; reads under way are never among them.
-
-Across processes: `lock` guards the swaps (shared: no swap meanwhile; exclusive: the swap), and `observe(latest)` gives
-the updates that others have made after update `latest`, each as its inserts (`{}` for plain windows). The scheduler
-looks with `observe` when a query begins and when it commits, and takes `lock.shared()` around commits; a serial query
-holds the shared lock from begin to end, so the swap of another process waits for it.
+Across processes, `lock` guards the swaps (shared: no swap; exclusive: the swap), and `observe(latest)` returns the
+updates that other processes made after update `latest`, each as its inserts (`{}` for windows of streams). The scheduler
+calls `observe` when a query begins and commits, and holds `lock.shared()` around commits. A serial query holds the shared
+lock from begin to end, so the swap of another process waits for it.
 """
 
 from __future__ import annotations
@@ -43,24 +41,23 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sash.errors import IsolationError
-from sash.window_store.scheduling.isolation import Isolation
-from sash.window_store.scheduling.levels import level
+from sash.window_store.scheduling.levels import Isolation, level
 from sash.window_store.scheduling.reader import Commit, Passed, Read, Reader, Request
 from sash.window_store.scheduling.recorder import Recorder
 
 
 class SwapLock(Protocol):
-    """Keeps swaps of several processes and their readers apart; many may hold it shared at a time."""
+    """The lock between the swaps and the readers of several processes."""
 
     def shared(self) -> AbstractContextManager[object]:
-        """While held, no process swaps."""
+        """Prevent swaps. Many readers may hold it."""
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """While held, only this process swaps; waits for everyone who holds it shared."""
+        """Wait for all shared holders, then exclude them."""
 
 
 class NoLock:
-    """The lock of a window that lives in one process."""
+    """The lock of a window that only one process uses."""
 
     def shared(self) -> AbstractContextManager[object]:
         return nullcontext()
@@ -71,15 +68,14 @@ class NoLock:
 
 @dataclass(frozen=True)
 class Update:
-    """A committed window update and what it did to running queries."""
+    """A committed window update, and the running queries that it made restart."""
 
     number: int
     restarted: tuple[Reader, ...] = ()
-    rescanned: tuple[tuple[Reader, int], ...] = ()
 
 
 class Scheduler:
-    """Serves queries over a window of n sub-windows, `latest` being its last update (-1: none yet). Thread-safe."""
+    """Serves queries over a window of n sub-windows. `latest` is its last update, -1 if none. Thread-safe."""
 
     def __init__(
         self,
@@ -93,7 +89,9 @@ class Scheduler:
         observe: Callable[[int], Sequence[Mapping[int, Any]]] | None = None,
     ) -> None:
         if n < 1:
-            raise IsolationError(f"a window has at least one sub-window, not {n}: choose a RANGE of at least one slide")
+            raise IsolationError(
+                f"a window has at least one sub-window, not {n}: choose a window of at least one sub-window"
+            )
         if retain < 0:
             raise IsolationError(f"retain is the number of old sub-windows to keep: 0 or more, not {retain}")
         self.n = n
@@ -121,27 +119,18 @@ class Scheduler:
             return tuple(self._readers)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after everything that may let a waiting query or update go on; never under our lock."""
+        """Call `listener`, without holding the lock, after each event that may unblock a query or update."""
         self._listeners.append(listener)
-
-    def oldest_needed(self) -> int:
-        """The smallest version that any query may still read."""
-        with self._changed:
-            needed = [self._latest - self.n + 1 - self.retain]
-            for reader in self._readers:
-                needed += reader.claimed
-                needed += reader.request.expired(reader.state)[:1]
-            return max(0, min(needed))
 
     # ---- queries
 
     def begin(self, request: Request, isolation: str | Isolation | None = None) -> Reader | None:
-        """Begin a query on the latest state, or say with None that it has to wait (serial: for another transaction)."""
+        """Begin a query on the latest state. None if it must wait (serial: for another transaction)."""
         wanted = level(isolation) if isinstance(isolation, str) else isolation or self.isolation
         if not 1 <= request.length <= self.n:
             raise IsolationError(
                 f"the window keeps {self.n} sub-windows, a query over {request.length} does not fit: "
-                "register the stream with a longer window"
+                "keep a longer window"
             )
         with ExitStack() as held:
             if wanted.holds_updates:
@@ -157,7 +146,7 @@ class Scheduler:
                 return reader
 
     def claim(self, reader: Reader) -> Read | None:
-        """What the query reads next; None if nothing is left to begin (or the query has ended)."""
+        """The next read of the query. None if no reads are left, or the query has ended."""
         with self._changed:
             if not reader.running or not reader.unread:
                 return None
@@ -168,7 +157,7 @@ class Scheduler:
             return read
 
     def finish(self, reader: Reader, read: Read) -> bool:
-        """Count a read that was claimed; False if it became stale meanwhile and counts for nothing."""
+        """Complete a claimed read. False if it has become stale and must not be used."""
         with self._changed:
             if not reader.running or reader.claimed.get(read.version) is not read:
                 return False
@@ -180,9 +169,9 @@ class Scheduler:
             return True
 
     def commit(self, reader: Reader) -> Commit | None:
-        """Commit if everything has been read, against all updates so far; None if there is more to read."""
+        """Commit a query that has read everything as of the latest update. None if there is more to read."""
         if not self._complete(reader):
-            return None  # most often, and without the lock
+            return None  # the usual case, without taking the lock
         with self._lock.shared(), self._changed:
             self._catch_up()
             if not self._complete(reader):
@@ -202,7 +191,7 @@ class Scheduler:
             return reader.running and not reader.claimed and not reader.unread
 
     def abort(self, reader: Reader) -> None:
-        """End a query without an answer: cancelled, failed or out of time. Ending it twice is harmless."""
+        """End a query without a result: cancelled, failed or timed out. Has no effect on a query that has ended."""
         with self._changed:
             if not reader.running:
                 return
@@ -222,11 +211,11 @@ class Scheduler:
     ) -> Update | None:
         """Commit the next window update.
 
-        Where it has to wait for a serial query and `wait` is off: None, and no other serial query begins before the
-        update has been tried again.
+        Without `wait`, an update that has to wait for a serial query returns None, and no other serial query begins
+        before the update was tried again.
 
-        `inserts` are rows that the update adds to older sub-windows of a materialized result, by version (4.3): they
-        are passed to the queries that have read these.
+        `inserts` are rows that the update adds to older sub-windows of a kept result, by version (4.3). They are passed
+        to the queries that have read these versions.
         """
         while True:
             with self._changed:
@@ -236,7 +225,7 @@ class Scheduler:
                         return None
                     self._changed.wait()
             with self._lock.exclusive(), self._changed:
-                if self._held():  # a query of another thread took its shared lock before we had ours
+                if self._held():  # a query of another thread took the shared lock first
                     continue
                 self._update_waits = False
                 self._catch_up()
@@ -251,7 +240,7 @@ class Scheduler:
             return any(reader.isolation.holds_updates for reader in self._readers)
 
     def _catch_up(self) -> None:
-        """Apply what other processes have done."""
+        """Apply the updates of other processes."""
         if self._observe is not None:
             for inserts in self._observe(self._latest):
                 self._apply(inserts)
@@ -262,38 +251,30 @@ class Scheduler:
         if self._recorder is not None:
             self._recorder.update(number, number % self.n, [version % self.n for version in inserts])
         restarted: list[Reader] = []
-        rescanned: list[tuple[Reader, int]] = []
         for reader in self._readers:
             if reader.isolation.follows:
-                self._follow(reader, inserts, restarted, rescanned)
-            elif any(version <= number - self.n - self.retain for version in reader.unread):
+                conflict = self._follow(reader, inserts)
+            else:
+                conflict = any(version <= number - self.n - self.retain for version in reader.unread)
+            if conflict:
                 self._restart(reader)
                 restarted.append(reader)
-        return Update(number, tuple(restarted), tuple(rescanned))
+        return Update(number, tuple(restarted))
 
-    def _follow(
-        self,
-        reader: Reader,
-        inserts: Mapping[int, Any],
-        restarted: list[Reader],
-        rescanned: list[tuple[Reader, int]],
-    ) -> None:
-        """Move a query of a latest level on to the new state."""
+    def _follow(self, reader: Reader, inserts: Mapping[int, Any]) -> bool:
+        """Advance a query of a latest level to the new state. True if it is in conflict and must restart."""
         before, after = (set(reader.request.window(state)) for state in (reader.state, self._latest))
         left = before - after
         reader.state = self._latest
         reader.unread = reader.request.wanted(self._latest) - reader.done.keys() - reader.claimed.keys()
         for version in left & reader.claimed.keys():
-            del reader.claimed[version]  # its read is under way and will be dropped when it is finished
+            del reader.claimed[version]  # its read is in progress and is dropped when it finishes
         stale = left & reader.done.keys()
         if stale and not self.retain:
-            self._restart(reader)
-            restarted.append(reader)
-            return
+            return True
         for version in stale:
             del reader.done[version]
             reader.rescans += 1
-            rescanned.append((reader, version))
             if self._recorder is not None:
                 self._recorder.undo(reader.name, version % self.n)
         for version, rows in inserts.items():
@@ -301,6 +282,7 @@ class Scheduler:
                 reader.passed.append(Passed(version, self._latest, rows))
                 if self._recorder is not None and version in reader.done and version in after:
                     self._recorder.pass_on(reader.name, version % self.n)
+        return False
 
     def _restart(self, reader: Reader) -> None:
         if self._recorder is not None:

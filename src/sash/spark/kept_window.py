@@ -1,0 +1,131 @@
+"""Kept windows: a window store, its writer, and the streaming query that fills it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sash.plan.catalog import StreamEntry
+from sash.plan.options import Trigger
+from sash.spark.errors import sash_errors
+from sash.spark.handle import StreamingHandle
+from sash.spark.pools import STREAMS, in_pool
+from sash.spark.session import query_settings
+from sash.spark.sinks.base import WriteBatch
+from sash.spark.sinks.start import await_sources, set_trigger
+from sash.spark.sources.inputs import StreamSource
+from sash.spark.window_store import ApplyChanges, ApplyRows, kept_frame
+from sash.time import BEGINNING
+from sash.window_store.queries import WindowQueries
+from sash.window_store.scheduling.recorder import Recorder
+from sash.window_store.store.layout import StoreLayout
+from sash.window_store.store.writer import WindowWriter
+
+
+@dataclass(frozen=True)
+class StoreFolder:
+    """The folder of a store. A temporary one is deleted when its query is stopped."""
+
+    root: Path
+    temporary: bool = False
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint directory of the query that fills the store."""
+        return str(self.root / "checkpoint")
+
+    @staticmethod
+    def of(path: str | None, checkpoint: str | None, name: str) -> StoreFolder:
+        """The given path, else a folder under the engine's checkpoint directory, else a temporary one."""
+        if path is not None:
+            return StoreFolder(Path(path))
+        if checkpoint is not None and "://" not in checkpoint:
+            return StoreFolder(Path(checkpoint) / "windows" / name)
+        return StoreFolder(Path(tempfile.mkdtemp(prefix="sash-window-")), temporary=True)
+
+
+class KeptWindow(StreamingHandle):
+    """A streaming query that keeps a window. Stopping it closes the store, which stays."""
+
+    def __init__(self, query: StreamingQuery, writer: WindowWriter, on_stop: Callable[[], None]) -> None:
+        super().__init__(query)
+        self._writer = writer
+        self._on_stop = on_stop
+
+    def stop(self) -> None:
+        """Stop the query. The store and its checkpoint stay, unless they are temporary."""
+        super().stop()
+        self._on_stop()
+
+    def progress(self) -> dict[str, Any]:
+        """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
+        manifest = self._writer.manifest
+        return {
+            "batch": None if manifest.batch < 0 else manifest.batch,
+            "updates": manifest.updates,
+            "watermark": None if manifest.clock == BEGINNING else manifest.clock,
+            "late": manifest.late,
+            "sub_windows": len(manifest.live),
+            "rows": sum(part.rows for part in manifest.live),
+        }
+
+
+def keep_stream(
+    queries: WindowQueries,
+    layout: StoreLayout,
+    folder: StoreFolder,
+    source: StreamSource,
+    entry: StreamEntry,
+    trigger: str | None,
+    recorder: Recorder | None = None,
+) -> KeptWindow:
+    """Keep the window of a stream."""
+    spark = source.frame.sparkSession
+
+    def start(writer: WindowWriter) -> StreamingQuery:
+        frame = kept_frame(source, entry)
+        plain = frame.writeStream.outputMode("append").option("checkpointLocation", folder.checkpoint)
+        with query_settings(spark, 1, folder.checkpoint), in_pool(spark, STREAMS), sash_errors():
+            started = set_trigger(plain, Trigger.parse(trigger)).foreachBatch(ApplyRows(writer, source)).start()
+            return await_sources(started)
+
+    return _keep(queries, layout, folder, start, recorder)
+
+
+def keep_result(
+    queries: WindowQueries,
+    layout: StoreLayout,
+    folder: StoreFolder,
+    start: Callable[[WriteBatch, str], StreamingHandle],
+    recorder: Recorder | None = None,
+) -> KeptWindow:
+    """Keep the answer of a query, which `start` starts with a sink and a checkpoint directory."""
+    return _keep(queries, layout, folder, lambda writer: start(ApplyChanges(writer), folder.checkpoint).query, recorder)
+
+
+def _keep(
+    queries: WindowQueries,
+    layout: StoreLayout,
+    folder: StoreFolder,
+    start: Callable[[WindowWriter], StreamingQuery],
+    recorder: Recorder | None,
+) -> KeptWindow:
+    writer = queries.write(folder.root, layout, recorder)
+
+    def stopped() -> None:
+        queries.detach(layout.name)
+        writer.close()
+        if folder.temporary:
+            shutil.rmtree(folder.root, ignore_errors=True)
+
+    try:
+        return KeptWindow(start(writer), writer, stopped)
+    except BaseException:
+        stopped()
+        raise

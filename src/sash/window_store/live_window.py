@@ -1,0 +1,79 @@
+"""A live window: a store as the queries of this process see it, with the scheduler of its queries and updates."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sash.errors import StoreError
+from sash.window_store.scheduling.recorder import Recorder
+from sash.window_store.scheduling.scheduler import Scheduler
+from sash.window_store.store.layout import StoreLayout
+from sash.window_store.store.leases import Lease
+from sash.window_store.store.locks import StoreLock
+from sash.window_store.store.manifest import Manifest, ManifestCache, SubWindow
+from sash.window_store.store.writer import WindowWriter
+
+
+class LiveWindow:
+    """One store. A writer in this process runs its updates through the scheduler; updates of other processes are found
+    in the manifest."""
+
+    def __init__(self, root: Path, recorder: Recorder | None = None) -> None:
+        self.root = root
+        self.layout = StoreLayout.load(root)
+        self._lock = StoreLock(root)
+        self._cache = ManifestCache(root)
+        self.scheduler = Scheduler(
+            self.layout.count,
+            self.manifest.updates - 1,
+            retain=self.layout.retain,
+            recorder=recorder,
+            lock=self._lock,
+            observe=self._observe,
+        )
+        self._requested: set[str] = set()
+        self._guard = threading.Lock()
+
+    @staticmethod
+    def with_writer(
+        root: Path, layout: StoreLayout, recorder: Recorder | None = None
+    ) -> tuple[LiveWindow, WindowWriter]:
+        """A window and its writer, both in this process."""
+        writer = WindowWriter(root, layout)
+        live = LiveWindow(root, recorder)
+        writer.run_updates_with(live.scheduler.update)
+        return live, writer
+
+    @property
+    def manifest(self) -> Manifest:
+        """The current state of the store."""
+        return self._cache.latest()
+
+    def lease(self, oldest: int | None = None) -> Lease:
+        """Keep the sub-windows in the window, and those from number `oldest` on, until the lease is released."""
+        with self._lock.shared():
+            now = self.manifest
+            low = now.live[0].number if now.live else 0
+            return Lease(self.root, low if oldest is None else min(low, oldest))
+
+    def part(self, number: int) -> SubWindow:
+        """A sub-window that is in the window or leased."""
+        found = self.manifest.find(number)
+        if found is None:
+            raise StoreError(f"sub-window {number} of {self.layout.name} was deleted: run the query again")
+        return found
+
+    def requested_before(self, identities: Sequence[str]) -> bool:
+        """Whether earlier queries used all of these summaries. Records that this one does."""
+        with self._guard:
+            known = self._requested.issuperset(identities)
+            self._requested.update(identities)
+            return known
+
+    def _observe(self, latest: int) -> Sequence[Mapping[int, Any]]:
+        now = self.manifest
+        made = {part.number: part.inserted for part in (*now.expired, *now.live)}
+        return [made.get(number, {}) for number in range(latest + 1, now.updates)]

@@ -1,0 +1,81 @@
+"""The plan of a snapshot: the parsed queries, the window they read, and how they read it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sash.window_store.access import AccessChoice, choose_access
+from sash.window_store.live_window import LiveWindow
+from sash.window_store.options import SnapshotOptions
+from sash.window_store.parse import QueryShape, parse_queries
+from sash.window_store.scheduling.levels import Isolation, level
+from sash.window_store.spans import Span
+from sash.window_store.sub_windows import Scan
+from sash.window_store.summaries.core import Core
+
+
+@dataclass(frozen=True)
+class SnapshotPlan:
+    """One or several queries with the same core, executed in one pass over the longest of their windows."""
+
+    texts: tuple[str, ...]
+    window: LiveWindow
+    shapes: tuple[QueryShape, ...]
+    spans: tuple[Span, ...]
+    access: AccessChoice
+    scan: Scan
+    options: SnapshotOptions
+
+    @property
+    def core(self) -> Core:
+        """The core that all queries share."""
+        return self.shapes[0].core
+
+    @property
+    def length(self) -> int:
+        """The number of sub-windows of the longest window."""
+        return max(span.length for span in self.spans)
+
+    @property
+    def isolation(self) -> Isolation:
+        """The isolation level; `latest` stands for `ttu`."""
+        return level(self.options.isolation)
+
+    def explain(self) -> str:
+        """The plan as text."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        layout, options = self.window.layout, self.options
+        reader = "locally" if options.reads == "local" else "as Spark jobs"
+        lines = [" ".join(text.split()) for text in self.texts]
+        lines.append(f"window {layout.name}: {layout.count} sub-windows of {layout.unit}, retain {layout.retain}")
+        for span in self.spans:
+            partly = "" if span.whole else ", some rows of the first and last"
+            lines.append(f"reads {span.length} of {layout.count} sub-windows{partly}, {reader}")
+        lines.append(f"access path {self.access.path}: {self.access.reason}")
+        lines += [f"  {part.identity}{' (subtractable)' if part.subtractable else ''}" for part in self.core.summaries]
+        lines += [f"  {name}: {error}" for name, error in self.core.errors.items()]
+        every = "" if options.every is None else f"every {options.every} updates, "
+        lines.append(f"{every}isolation {self.isolation.name}, priority {options.priority}")
+        return "\n".join(lines)
+
+
+def plan_snapshot(
+    texts: Sequence[str],
+    options: SnapshotOptions,
+    windows: Mapping[str, LiveWindow],
+    scan: Scan,
+    streams: Collection[str],
+) -> SnapshotPlan:
+    """Parse queries over a kept window and choose their access path.
+
+    `windows` are the kept windows by lower-case name, and `streams` the names of all registered streams.
+    """
+    parsed = parse_queries(texts, {name: window.layout for name, window in windows.items()}, streams)
+    window, core = windows[parsed.name], parsed.shapes[0].core
+    access = choose_access(window, core, parsed.spans, options.every, options.access)
+    return SnapshotPlan(tuple(texts), window, parsed.shapes, parsed.spans, access, scan, options)
