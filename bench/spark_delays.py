@@ -67,7 +67,7 @@ def _run(engine: Engine, sql: str, strategy: str, seconds: int) -> dict[str, flo
     try:
         while time.monotonic() < began + 2 * WINDOW + seconds:
             running.await_termination(1)
-            for seen in running.news():
+            for seen in running.drain_progress():
                 delay = seen["delay_seconds"]
                 if time.monotonic() < began + 2 * WINDOW:
                     continue

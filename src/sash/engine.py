@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from sash.durations import microseconds
 from sash.errors import CatalogError, UnknownNameError
-from sash.plan.catalog import Catalog, stream_entry
+from sash.plan.catalog import Catalog
 from sash.plan.options import Options
-from sash.plan.statistics import UNKNOWN, Statistics, declared
-from sash.plan.types import Schema
+from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
 
@@ -97,21 +96,18 @@ class Engine:
         from sash.spark.relations import drops
         from sash.spark.types import read_schema
 
-        self._claim(name)
+        self._catalog.check_name(name)
         if not df.isStreaming:
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
         dropping = drops(bad_rows)
         schema, refused = read_schema(df)
-        columns = tuple(field.name for field in schema)
-        known = declared(name, columns, rate=rate, distinct=distinct, statistics=statistics)
-        entry = replace(stream_entry(name, schema, time), statistics=known)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = Source(df, microseconds(slack, "slack"), beat, dropping)
+        self._catalog.add_stream(name, schema, time, rate=rate, distinct=distinct, statistics=statistics)
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
-        self._catalog.streams[name.lower()] = entry
 
     def relation(
         self,
@@ -148,12 +144,20 @@ class Engine:
         from sash.spark.relations import read_relation
         from sash.spark.reread import Table
 
-        def known(schema: Schema) -> Statistics:
-            columns = tuple(field.name for field in schema)
-            return declared(name, columns, rows=rows, distinct=distinct, statistics=statistics)
-
-        self._claim(name)
-        found = read_relation(name, df, key, retroactive, changes, time, heartbeat, refresh, bad_rows, known)
+        self._catalog.check_name(name)
+        found = read_relation(name, df, key, changes, time, heartbeat, refresh, bad_rows)
+        self._catalog.add_relation(
+            name,
+            found.schema,
+            key=key,
+            retroactive=retroactive,
+            changes=changes,
+            waits=not changes or heartbeat is not None,
+            timed=refresh is None,
+            rows=rows,
+            distinct=distinct,
+            statistics=statistics,
+        )
         self._refused[name.lower()] = found.refused
         match found.source:
             case Source():
@@ -162,23 +166,12 @@ class Engine:
                 self._tables[name.lower()] = found.source
             case frame:
                 self._relations[name.lower()] = frame
-        self._catalog.relations[name.lower()] = found.entry
 
     def drop(self, name: str) -> None:
         """Forget a stream or relation; queries that were made over it go on."""
-        known = name.lower()
-        if known not in self._catalog.streams and known not in self._catalog.relations:
-            raise CatalogError(f"there is no stream or relation {name}")
-        for registered in (
-            self._streams,
-            self._relations,
-            self._updates,
-            self._tables,
-            self._refused,
-            self._catalog.streams,
-            self._catalog.relations,
-        ):
-            registered.pop(known, None)
+        self._catalog.drop(name)
+        for registered in (self._streams, self._relations, self._updates, self._tables, self._refused):
+            registered.pop(name.lower(), None)
 
     @property
     def catalog(self) -> Catalog:
@@ -398,12 +391,6 @@ class Engine:
         found = WindowQueries(parallel=self.shards, to_spark=spark.createDataFrame)
         found.scans["spark"] = lambda priority: spark_scan(spark, priority)
         return found
-
-    def _claim(self, name: str) -> None:
-        if not re.fullmatch(r"[A-Za-z_]\w*", name):
-            raise CatalogError(f"{name!r} cannot be written in SQL: use letters, digits and _ in a name")
-        if name.lower() in (*self._catalog.streams, *self._catalog.relations):
-            raise CatalogError(f"{name} is already registered")
 
     def _native_type(self, name: str, sql: str) -> pa.DataType | None:
         from sash.spark.types import expression_type

@@ -160,19 +160,6 @@ def to_arrow(name: str, rows: Sequence[Row], schema: Schema) -> list[pa.Array]:
     return arrays
 
 
-def key_columns(name: str, schema: Schema, names: str | Sequence[str] | None) -> tuple[int, ...] | None:
-    """The positions of a relation's key columns, by name, in any case of letters."""
-    if names is None:
-        return None
-    known = [field.name.lower() for field in schema]
-    wanted = [names] if isinstance(names, str) else list(names)
-    missing = next((column for column in wanted if column.lower() not in known), None)
-    if missing is not None or not wanted:
-        what = "an empty key" if missing is None else f"no column {missing!r} to be its key"
-        raise CatalogError(f"relation {name} has {what}; its columns are {', '.join(known)}")
-    return tuple(dict.fromkeys(known.index(column.lower()) for column in wanted))
-
-
 def refuse_duplicates(name: str, table: pa.Table, key: Sequence[int]) -> None:
     """Raise BadRowError if two rows of a relation that never changes have the same key; NULLs are equal."""
     columns = [table.column_names[position] for position in key]

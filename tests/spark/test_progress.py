@@ -85,8 +85,8 @@ def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_pat
         assert set(progress["delay_seconds"]) == {"average", "p50", "p95", "p99", "max"}
         assert progress["delay_seconds"]["p50"] is None, "these rows are from 1970"
         assert sum(running.delays()) == progress["total_rows_out"]
-        assert [entry["batch"] for entry in running.news()] == [0, 1, 2]
-        assert running.news() == []
+        assert [entry["batch"] for entry in running.drain_progress()] == [0, 1, 2]
+        assert running.drain_progress() == []
         text = urllib.request.urlopen(url).read().decode()
         assert f'sash_rows_in_total{{query="totals"}} {len(rows)}' in text
         assert f'sash_operator_rows_in_total{{query="totals",stage="0",place="{aggregate.split(".")[1]}"' in text

@@ -1,4 +1,4 @@
-"""The ground on which statements have effect: an engine."""
+"""The backend that executes statements on an engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
-from sash.script.backend import How, check_options, check_relation
+from sash.script.backend import QueryOptions, check_relation, check_sink_options
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
 
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from sash.query import Query
     from sash.spark.sinks import Running
     from sash.spark.window_store import Keeping
-    from sash.window_store.snapshot import Snapshot as Answer
+    from sash.window_store.snapshot import Snapshot
 
 _POLL = 0.1
 
 
-class OnEngine:
-    """The statements have effect. A snapshot waits so many seconds for the first update of a window that is kept here."""
+class LiveBackend:
+    """Executes statements on an engine.
+
+    A snapshot of a window that has just been started waits up to `patience` seconds for the window's first update.
+    """
 
     def __init__(self, engine: Engine, patience: float = 30.0) -> None:
         self.engine = engine
@@ -36,11 +39,11 @@ class OnEngine:
     def add_stream(self, statement: CreateStream) -> None:
         from sash.spark.sources import stream_frame
 
-        given = statement.input
+        declaration = statement.declaration
         self.engine.stream(
-            given.name,
-            stream_frame(self.engine.spark, given),
-            time=statement.time or time_column(given.name, stream_columns(given)),
+            declaration.name,
+            stream_frame(self.engine.spark, declaration),
+            time=time_column(f"stream {declaration.name}", stream_columns(declaration), statement.time),
             slack=statement.slack,
             heartbeat=statement.heartbeat,
             bad_rows=statement.bad_rows,
@@ -52,8 +55,9 @@ class OnEngine:
         from sash.spark.sources import static_frame, stream_frame
 
         check_relation(statement)
-        given, spark = statement.input, self.engine.spark
-        known: dict[str, Any] = {
+        declaration, spark = statement.declaration, self.engine.spark
+        name = declaration.name
+        options: dict[str, Any] = {
             "key": statement.key,
             "retroactive": statement.retroactive,
             "rows": statement.rows,
@@ -61,39 +65,39 @@ class OnEngine:
         }
         if statement.changes:
             self.engine.relation(
-                given.name,
-                stream_frame(spark, given),
+                name,
+                stream_frame(spark, declaration),
                 changes=True,
-                time=statement.time or time_column(given.name, stream_columns(given), "relation"),
+                time=time_column(f"relation {name}", stream_columns(declaration), statement.time),
                 heartbeat=statement.heartbeat,
                 bad_rows=statement.bad_rows,
-                **known,
+                **options,
             )
         elif statement.refresh is not None:
             self.engine.relation(
-                given.name, lambda: static_frame(spark, given), changes=True, refresh=statement.refresh, **known
+                name, lambda: static_frame(spark, declaration), changes=True, refresh=statement.refresh, **options
             )
         else:
-            self.engine.relation(given.name, static_frame(spark, given), **known)
+            self.engine.relation(name, static_frame(spark, declaration), **options)
 
     def drop(self, name: str) -> None:
         self.engine.drop(name)
 
-    def plan(self, sql: str, how: How) -> Planned:
-        return self.query(sql, how).planned
+    def plan(self, sql: str, options: QueryOptions) -> Planned:
+        return self.query(sql, options).planned
 
-    def query(self, sql: str, how: How) -> Query:
-        return self.engine.sql(sql, strategy=how.strategy, join=how.join, tau=how.tau)
+    def query(self, sql: str, options: QueryOptions) -> Query:
+        return self.engine.sql(sql, strategy=options.strategy, join=options.join, tau=options.tau)
 
-    def analyze(self, sql: str, how: How) -> str:
-        return self.query(sql, how).explain(analyze=True)
+    def analyze(self, sql: str, options: QueryOptions) -> str:
+        return self.query(sql, options).explain(analyze=True)
 
-    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> Running | None:
-        query = self.query(statement.query.sql, how)
-        options: dict[str, Any] = check_options(statement)
+    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> Running | None:
+        query = self.query(statement.query.sql, options)
+        sink_options: dict[str, Any] = check_sink_options(statement)
         mode: Any = statement.mode
         return query.start(
-            statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **options
+            statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **sink_options
         )
 
     def keep(self, statement: Keep, trigger: str | None) -> Running | None:
@@ -114,8 +118,7 @@ class OnEngine:
     def explain_snapshot(self, sql: str) -> str:
         return self.engine.windows.question(sql, registered=self.catalog.streams)[1]
 
-    def snapshot(self, sql: str, isolation: str) -> Answer | None:
-        """A window that was just begun has nothing complete yet: it is given some time."""
+    def snapshot(self, sql: str, isolation: str) -> Snapshot | None:
         live = self.engine.windows.question(sql, registered=self.catalog.streams)[0].live
         keeping = self._kept.get(live.layout.name.lower())
         until = time.monotonic() + self._patience

@@ -229,7 +229,7 @@ class Running:
         with self._lock:
             return self._progress.delay_sum
 
-    def news(self) -> list[dict[str, Any]]:
+    def drain_progress(self) -> list[dict[str, Any]]:
         """The progress of every batch that ended since this was last asked."""
         self.count()
         with self._lock:

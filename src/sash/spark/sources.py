@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField, StructType
 from sash.errors import CatalogError
 from sash.plan.types import Schema
 from sash.script.sources import RELATIONS, STREAMS, option, relation_columns, stream_columns
-from sash.script.statements import Input, Value
+from sash.script.statements import Declaration, Value
 from sash.sql.source import did_you_mean
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -24,7 +24,7 @@ _NEVER_TOO_OLD = {"maxFileAge": "36500d"}
 """Spark forgets files much older than the newest, unread ones too, unless told otherwise."""
 
 
-def stream_frame(spark: SparkSession, given: Input) -> DataFrame:
+def stream_frame(spark: SparkSession, given: Declaration) -> DataFrame:
     """The streaming DataFrame of a source."""
     columns = stream_columns(given)
     options = dict(given.options)
@@ -41,7 +41,7 @@ def stream_frame(spark: SparkSession, given: Input) -> DataFrame:
         return spark.readStream.format(given.source).schema(struct(columns)).options(**chosen).load()
 
 
-def static_frame(spark: SparkSession, given: Input) -> DataFrame:
+def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:
     """The DataFrame of a relation's source."""
     columns = relation_columns(given)
     options = dict(given.options)
@@ -73,7 +73,7 @@ def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:
     return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **written}
 
 
-def _lines(frame: DataFrame, given: Input, written: str | None) -> DataFrame:
+def _lines(frame: DataFrame, given: Declaration, written: str | None) -> DataFrame:
     """Lines of text as they are, stamped on arrival; or, where columns are declared, what is written in them."""
     if given.columns is None:
         return frame if given.source == "kafka" else frame.selectExpr("current_timestamp() AS ts", "value")
@@ -131,7 +131,7 @@ def _refuse_others(source: str, options: Mapping[str, Value], known: Mapping[str
 
 
 @contextmanager
-def _spark_errors(spark: SparkSession, what: str, given: Input, known: Mapping[str, object]) -> Iterator[None]:
+def _spark_errors(spark: SparkSession, what: str, given: Declaration, known: Mapping[str, object]) -> Iterator[None]:
     """What Spark says of a source, in a line."""
     try:
         yield

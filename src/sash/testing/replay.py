@@ -23,13 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 from sash.errors import CatalogError, StrategyError
-from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.plan.catalog import Catalog
 from sash.plan.observation import seen
 from sash.plan.options import Options
-from sash.plan.statistics import UNKNOWN, Statistics, declared
+from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import Field, Schema
 from sash.planning import Planned, plan_query
-from sash.rows import Row, key_columns, parse_schema, refuse_duplicates, to_dicts
+from sash.rows import Row, parse_schema, refuse_duplicates, to_dicts
 from sash.runtime.analyze import Actual
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
@@ -163,12 +163,9 @@ def replay(
         for name, rows in streams.items()
     }
     known = {name.lower(): given for name, given in (statistics or {}).items()}
-    catalog = Catalog(
-        {
-            name.lower(): StreamEntry(name, feed.schema, TIME, _known(name, feed.schema, known))
-            for name, feed in feeds.items()
-        }
-    )
+    catalog = Catalog()
+    for name, feed in feeds.items():
+        catalog.add_stream(name, feed.schema, TIME, check_time=False, statistics=known.get(name.lower(), UNKNOWN))
     tables: dict[str, pa.Table] = {}
     for name, rows in {**(relations or {}), **(nrrs or {})}.items():
         schema, found = relation_of(name, rows, written.get(name), scale)
@@ -176,17 +173,16 @@ def replay(
             feeds[name] = found
         else:
             tables[name] = found
-        key = key_columns(name, schema, (keys or {}).get(name))
-        if key is not None and isinstance(found, pa.Table):
-            refuse_duplicates(name, found, key)
-        catalog.relations[name.lower()] = RelationEntry(
+        entry = catalog.add_relation(
             name,
             schema,
-            name not in (nrrs or {}),
-            isinstance(found, Feed),
-            key,
-            statistics=_known(name, schema, known),
+            key=(keys or {}).get(name),
+            retroactive=name not in (nrrs or {}),
+            changes=isinstance(found, Feed),
+            statistics=known.get(name.lower(), UNKNOWN),
         )
+        if entry.key is not None and isinstance(found, pa.Table):
+            refuse_duplicates(name, found, entry.key)
     planned = plan_query(sql, catalog, shards=shards, options=options)
     end = FOREVER if until is None else int(until * scale) + 1
     last = end if until is None else released_by(options.tau, int(end) - 1) + 1
@@ -228,10 +224,6 @@ def replay(
     ]
     actual = replace(actual, counts=counts, seconds=_span(feeds.values()))
     return Result(listed, counts, late, state_rows, planned.schema, switches, planned, actual, _seen(feeds, tables))
-
-
-def _known(name: str, schema: Schema, statistics: Mapping[str, Statistics]) -> Statistics:
-    return declared(name, tuple(field.name for field in schema), statistics=statistics.get(name.lower(), UNKNOWN))
 
 
 def _seen(feeds: Mapping[str, Feed], tables: Mapping[str, pa.Table]) -> dict[str, Statistics]:
