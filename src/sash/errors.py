@@ -71,6 +71,10 @@ class CatalogError(SashError):
     """A stream or relation registered wrongly."""
 
 
+class OptionError(SashError):
+    """An option has a value that does not exist, or that does not fit the other options."""
+
+
 class StatisticsError(SashError):
     """Rates, window lengths or counts that no stream can have."""
 

@@ -1,4 +1,4 @@
-"""Python rows to Arrow and back: how `replay` reads lists of dicts, and what is wrong with them if it cannot."""
+"""Conversion of Python rows (lists of dicts) to Arrow and back, and of schemas written as in DDL."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def parse_schema(text: str) -> Schema:
             fields.append(Field(name, _NAMES[wanted]))
         else:
             raise CatalogError(
-                f"column {name!r} has the unknown type {written.strip()!r}; known are {', '.join(_NAMES)}"
+                f"column {name!r} has the unknown type {written.strip()!r}; use one of {', '.join(_NAMES)}"
             )
     return tuple(fields)
 
@@ -87,7 +87,7 @@ def _split(text: str) -> list[str]:
 
 
 def infer_schema(name: str, rows: Sequence[Row]) -> Schema:
-    """The columns of a list of dicts and the types of their values."""
+    """The schema of a list of dicts: its keys, and the common type of the values of each."""
     columns: dict[str, pa.DataType] = {}
     for row in rows:
         for column, value in row.items():
@@ -114,7 +114,7 @@ def _type_of(name: str, column: str, value: Any) -> pa.DataType:
         case decimal.Decimal():
             _, digits, exponent = value.as_tuple()
             if not isinstance(exponent, int):
-                raise BadRowError(f"{name}.{column}: {value} is not a number that DECIMAL can hold")
+                raise BadRowError(f"{name}.{column}: {value} cannot be stored as DECIMAL")
             scale = max(0, -exponent)
             return pa.decimal128(max(len(digits) + max(0, exponent), scale, 1), scale)
         case datetime.datetime():
@@ -137,12 +137,12 @@ def _common(name: str, column: str, known: pa.DataType, found: pa.DataType) -> p
         whole = max(known.precision - known.scale, found.precision - found.scale)
         return pa.decimal128(min(38, whole + scale), scale)
     raise BadRowError(
-        f"{name}.{column} has values of different types, {type_name(known)} and {type_name(found)}: make them one"
+        f"{name}.{column} has values of different types, {type_name(known)} and {type_name(found)}: convert them to one"
     )
 
 
 def to_arrow(name: str, rows: Sequence[Row], schema: Schema) -> list[pa.Array]:
-    """The columns of the rows; a key that is missing is NULL."""
+    """The rows as Arrow columns; a missing key is NULL."""
     known = {field.name for field in schema}
     for row in rows:
         unknown = row.keys() - known
@@ -155,25 +155,25 @@ def to_arrow(name: str, rows: Sequence[Row], schema: Schema) -> list[pa.Array]:
             arrays.append(pa.array(values, field.dtype))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
             raise BadRowError(
-                f"{name}.{field.name} is {type_name(field.dtype)}, and a value does not fit: {problem}"
+                f"{name}.{field.name} is {type_name(field.dtype)}, and has a value that cannot be converted to it: {problem}"
             ) from None
     return arrays
 
 
 def refuse_duplicates(name: str, table: pa.Table, key: Sequence[int]) -> None:
-    """Raise BadRowError if two rows of a relation that never changes have the same key; NULLs are equal."""
+    """Raise BadRowError if two rows of a static relation have the same key; NULLs are equal."""
     columns = [table.column_names[position] for position in key]
     counted = table.select(columns).group_by(columns).aggregate([([], "count_all")])
     twice = counted.filter(pc.greater(counted.column("count_all"), 1))
     if twice.num_rows:
         first = {column: twice.column(column)[0].as_py() for column in columns}
         raise BadRowError(
-            f"relation {name} has {twice.column('count_all')[0]} rows of key {first}: make them one, or name another key"
+            f"relation {name} has {twice.column('count_all')[0]} rows of key {first}: remove the duplicates, or name another key"
         )
 
 
 def to_dicts(schema: Schema, columns: Sequence[pa.Array]) -> list[dict[str, Any]]:
-    """Rows as dicts."""
+    """Arrow columns as a list of dicts."""
     names = [field.name for field in schema]
     lists = [column.to_pylist() for column in columns]
     return [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from sash.durations import microseconds
-from sash.errors import CatalogError
+from sash.errors import OptionError
 from sash.plan.catalog import Catalog
 from sash.plan.options import Options
 from sash.planning import Planned
@@ -86,20 +86,20 @@ def check_sink_options(statement: CreateQuery) -> dict[str, Value]:
     """The options of a sink; options that are written as clauses of their own are refused."""
     for name in statement.options:
         if name.lower() in ("mode", "key", "trigger", "strategy", "join", "tau", "name", "sink"):
-            raise CatalogError(f"{name} is not an option of a sink: write {name.upper()} after the options")
+            raise OptionError(f"{name} is not an option of a sink: write {name.upper()} after the options")
     return dict(statement.options)
 
 
 def check_relation(statement: CreateRelation) -> None:
-    """Raise CatalogError if clauses of CREATE RELATION exclude each other, or one lacks another that it needs."""
+    """Raise OptionError if clauses of CREATE RELATION exclude each other, or one lacks another that it needs."""
     name = statement.declaration.name
     if statement.changes and statement.refresh is not None:
-        raise CatalogError(
+        raise OptionError(
             f"relation {name}: CHANGES is for a stream of updates, REFRESH for a table that is read periodically: "
             "leave one out"
         )
     if statement.refresh is not None and statement.key is None:
-        raise CatalogError(f"relation {name}: REFRESH compares rows by key: add KEY (columns)")
+        raise OptionError(f"relation {name}: REFRESH compares rows by key: add KEY (columns)")
     for_updates = {
         "TIME": statement.time is not None,
         "HEARTBEAT": statement.heartbeat is not None,
@@ -107,4 +107,4 @@ def check_relation(statement: CreateRelation) -> None:
     }
     for clause, given in for_updates.items() if not statement.changes else ():
         if given:
-            raise CatalogError(f"relation {name}: {clause} applies to updates: add CHANGES, or leave {clause} out")
+            raise OptionError(f"relation {name}: {clause} applies to updates: add CHANGES, or leave {clause} out")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sash.errors import CatalogError
+from sash.errors import CatalogError, OptionError
 from sash.plan.types import type_name
 from sash.script.backend import Backend, QueryOptions
 from sash.script.live import LiveBackend
@@ -252,7 +252,7 @@ class Session:
             case _ if name.startswith("spark."):
                 self.backend.configure(statement.name, str(value).lower() if isinstance(value, bool) else str(value))
             case _:
-                raise CatalogError(
+                raise OptionError(
                     f"there is no setting {statement.name}{did_you_mean(name, _SETTINGS)}; there are "
                     f"{', '.join(_SETTINGS)}, and Spark's settings, which start with spark."
                 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sash.errors import CatalogError
+from sash.errors import CatalogError, OptionError
 from sash.plan.types import BIGINT, BINARY, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema
 from sash.script.statements import Declaration, Value
 
@@ -68,7 +68,7 @@ def option(options: dict[str, Value], name: str, default: Value | None = None) -
 
 
 def stream_columns(declaration: Declaration) -> Schema:
-    """The columns of a stream; raises CatalogError if its declaration lacks something or has too much."""
+    """The columns of a stream; raises an error if its declaration lacks columns or options."""
     kind = STREAMS.get(declaration.source)
     columns = _columns("stream", declaration, kind)
     if columns is None:
@@ -90,7 +90,7 @@ def _columns(what: str, declaration: Declaration, kind: SourceType | None) -> Sc
     given = {name.lower() for name in declaration.options}
     for name in kind.required:
         if name not in given:
-            raise CatalogError(
+            raise OptionError(
                 f"{what} {declaration.name}: {declaration.source} needs the option {name}: OPTIONS ({name} '...')"
             )
     if declaration.columns is None:
@@ -100,7 +100,7 @@ def _columns(what: str, declaration: Declaration, kind: SourceType | None) -> Sc
         raise CatalogError(f"{what} {declaration.name}: {declaration.source} has fixed columns{columns}; declare none")
     written = str(option(dict(declaration.options), "format", "")).lower()
     if kind.parsed and written not in PARSED:
-        raise CatalogError(
+        raise OptionError(
             f"{what} {declaration.name}: its columns are parsed from text: add OPTIONS (format 'json') "
             "or OPTIONS (format 'csv')"
         )
