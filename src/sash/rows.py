@@ -32,25 +32,24 @@ from sash.plan.types import (
 
 Row = Mapping[str, Any]
 
-_NAMES: dict[str, pa.DataType] = {
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": TINYINT,
-    "BYTE": TINYINT,
-    "SMALLINT": SMALLINT,
-    "SHORT": SMALLINT,
-    "INT": INT,
-    "INTEGER": INT,
-    "BIGINT": BIGINT,
-    "LONG": BIGINT,
-    "FLOAT": FLOAT,
-    "REAL": FLOAT,
-    "DOUBLE": DOUBLE,
-    "STRING": STRING,
-    "BINARY": BINARY,
-    "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+_TYPES = {
+    type_name(dtype): dtype
+    for dtype in (
+        BOOLEAN,
+        TINYINT,
+        SMALLINT,
+        INT,
+        BIGINT,
+        FLOAT,
+        DOUBLE,
+        STRING,
+        BINARY,
+        DATE,
+        TIMESTAMP,
+        TIMESTAMP_NTZ,
+    )
 }
+_TYPES |= {"BYTE": TINYINT, "SHORT": SMALLINT, "INTEGER": INT, "LONG": BIGINT, "REAL": FLOAT}
 
 
 def parse_schema(text: str) -> Schema:
@@ -66,11 +65,11 @@ def parse_schema(text: str) -> Schema:
         if wanted.startswith("DECIMAL("):
             precision, scale = (int(number) for number in wanted[8:-1].split(","))
             fields.append(Field(name, pa.decimal128(precision, scale)))
-        elif wanted in _NAMES:
-            fields.append(Field(name, _NAMES[wanted]))
+        elif wanted in _TYPES:
+            fields.append(Field(name, _TYPES[wanted]))
         else:
             raise CatalogError(
-                f"column {name!r} has the unknown type {written.strip()!r}; use one of {', '.join(_NAMES)}"
+                f"column {name!r} has the unknown type {written.strip()!r}; use one of {', '.join(_TYPES)}"
             )
     return tuple(fields)
 

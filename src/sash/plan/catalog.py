@@ -132,7 +132,11 @@ def time_column(owner: str, schema: Schema, name: str | None = None) -> str:
     'TS'
     """
     if name is None:
-        name = _default_time(owner, schema)
+        called = [field.name for field in schema if field.name.lower() == "ts"]
+        times = [field.name for field in schema if field.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
+        if not called and len(times) != 1:
+            raise CatalogError(f"{owner} needs a time column: call it ts, or declare exactly one TIMESTAMP column")
+        name = (called or times)[0]
     found = next((field for field in schema if field.name.lower() == name.lower()), None)
     if found is None:
         raise CatalogError(
@@ -144,14 +148,6 @@ def time_column(owner: str, schema: Schema, name: str | None = None) -> str:
             "or BIGINT microseconds"
         )
     return found.name
-
-
-def _default_time(owner: str, schema: Schema) -> str:
-    called = [field.name for field in schema if field.name.lower() == "ts"]
-    times = [field.name for field in schema if field.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
-    if called or len(times) == 1:
-        return (called or times)[0]
-    raise CatalogError(f"{owner} needs a time column: call it ts, or declare exactly one TIMESTAMP column")
 
 
 def update_columns(name: str, schema: Schema, time: str | None, key: Key) -> tuple[str, Schema]:

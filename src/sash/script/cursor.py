@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 from sash.errors import SqlSyntaxError
 from sash.script.lexer import Token, tokenize
@@ -107,7 +107,7 @@ class Cursor:
         self._need(")")
         return tuple(names)
 
-    def _clause(self, seen: dict[str, Any], *words: str) -> str:
+    def _clause(self, seen: Collection[str], *words: str) -> str:
         token = self._next
         word = self._word(*words)
         if word and word in seen:

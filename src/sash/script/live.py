@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sash.plan.catalog import Catalog, time_column
@@ -12,6 +14,8 @@ from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from sash.engine import Engine
     from sash.query import Query
     from sash.spark.sinks import Running
@@ -56,29 +60,28 @@ class LiveBackend:
 
         check_relation(statement)
         declaration, spark = statement.declaration, self.engine.spark
-        name = declaration.name
-        options: dict[str, Any] = {
-            "key": statement.key,
-            "retroactive": statement.retroactive,
-            "rows": statement.rows,
-            "distinct": statement.distinct,
-        }
+        name, time = declaration.name, "ts"
+        source: DataFrame | Callable[[], DataFrame]
         if statement.changes:
-            self.engine.relation(
-                name,
-                stream_frame(spark, declaration),
-                changes=True,
-                time=time_column(f"relation {name}", stream_columns(declaration), statement.time),
-                heartbeat=statement.heartbeat,
-                bad_rows=statement.bad_rows,
-                **options,
-            )
+            time = time_column(f"relation {name}", stream_columns(declaration), statement.time)
+            source = stream_frame(spark, declaration)
         elif statement.refresh is not None:
-            self.engine.relation(
-                name, lambda: static_frame(spark, declaration), changes=True, refresh=statement.refresh, **options
-            )
+            source = partial(static_frame, spark, declaration)
         else:
-            self.engine.relation(name, static_frame(spark, declaration), **options)
+            source = static_frame(spark, declaration)
+        self.engine.relation(
+            name,
+            source,
+            key=statement.key,
+            retroactive=statement.retroactive,
+            changes=statement.changes or statement.refresh is not None,
+            time=time,
+            heartbeat=statement.heartbeat,
+            refresh=statement.refresh,
+            bad_rows=statement.bad_rows,
+            rows=statement.rows,
+            distinct=statement.distinct,
+        )
 
     def drop(self, name: str) -> None:
         self.engine.drop(name)

@@ -105,76 +105,57 @@ class _Reader(Cursor):
     def _create(self, position: Position) -> Statement:
         match self._one_of(*_CREATED):
             case "STREAM":
-                return self._stream(position)
+                declaration = self._declaration("stream")
+                clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT")
+                return CreateStream(position, declaration, **clauses)
             case "RELATION":
-                return self._relation(position)
+                declaration = self._declaration("relation")
+                words = ("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
+                return CreateRelation(position, declaration, **self._clauses(*words))
             case _:
                 return self._continuous_query(position)
 
-    def _stream(self, position: Position) -> CreateStream:
-        declaration = self._declaration("stream")
-        clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT")
-        return CreateStream(
-            position,
-            declaration,
-            clauses.get("TIME"),
-            clauses.get("SLACK", "0 seconds"),
-            clauses.get("HEARTBEAT"),
-            clauses.get("BAD", "fail"),
-            clauses.get("RATE"),
-            clauses.get("DISTINCT", {}),
-        )
-
-    def _relation(self, position: Position) -> CreateRelation:
-        declaration = self._declaration("relation")
-        clauses = self._clauses("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
-        return CreateRelation(
-            position,
-            declaration,
-            clauses.get("KEY"),
-            "NON" not in clauses,
-            "CHANGES" in clauses,
-            clauses.get("TIME"),
-            clauses.get("HEARTBEAT"),
-            clauses.get("REFRESH"),
-            clauses.get("BAD", "fail"),
-            clauses.get("ROWS"),
-            clauses.get("DISTINCT", {}),
-        )
-
     def _clauses(self, *words: str) -> dict[str, Any]:
-        """The clauses that follow, in any order, each at most once."""
-        clauses: dict[str, Any] = {}
-        while clause := self._clause(clauses, *words):
+        """The clauses that follow, in any order, each at most once: values by the name of the statement's field."""
+        seen: set[str] = set()
+        found: dict[str, Any] = {}
+        while clause := self._clause(seen, *words):
+            seen.add(clause)
             match clause:
-                case "TIME":
-                    clauses[clause] = self._name("the name of the time column")
-                case "KEY":
-                    clauses[clause] = self._columns()
                 case "BAD":
                     self._one_of("ROWS")
-                    clauses[clause] = self._one_of("FAIL", "DROP").lower()
+                    found["bad_rows"] = self._one_of("FAIL", "DROP").lower()
                 case "NON":
-                    clauses[clause] = self._one_of("RETROACTIVE")
-                case "CHANGES":
-                    clauses[clause] = True
-                case "MODE":
-                    clauses[clause] = self._one_of(*(mode.upper() for mode in _MODES)).lower()
-                case "TRIGGER":
-                    clauses[clause] = self._string("'available_now', 'once' or a time such as '1 second'")
-                case "STRATEGY" | "JOIN":
-                    clauses[clause] = str(self._value())
-                case "PATH":
-                    clauses[clause] = self._string("a path")
-                case "RETAIN":
-                    clauses[clause] = self._count()
-                case "RATE" | "ROWS":
-                    clauses[clause] = self._number()
-                case "DISTINCT":
-                    clauses[clause] = self._numbers()
+                    self._one_of("RETROACTIVE")
+                    found["retroactive"] = False
                 case _:
-                    clauses[clause] = self._string("a time such as '5 seconds'")
-        return clauses
+                    found[clause.lower()] = self._clause_value(clause)
+        return found
+
+    def _clause_value(self, clause: str) -> Any:
+        match clause:
+            case "TIME":
+                return self._name("the name of the time column")
+            case "KEY":
+                return self._columns()
+            case "CHANGES":
+                return True
+            case "MODE":
+                return self._one_of(*(mode.upper() for mode in _MODES)).lower()
+            case "TRIGGER":
+                return self._string("'available_now', 'once' or a time such as '1 second'")
+            case "STRATEGY" | "JOIN":
+                return str(self._value())
+            case "PATH":
+                return self._string("a path")
+            case "RETAIN":
+                return self._count()
+            case "RATE" | "ROWS":
+                return self._number()
+            case "DISTINCT":
+                return self._numbers()
+            case _:
+                return self._string("a time such as '5 seconds'")
 
     def _explain(self, position: Position) -> Statement:
         form = self._word("ALL", "ANALYZE", "SNAPSHOT")
@@ -192,19 +173,7 @@ class _Reader(Cursor):
         self._word("OPTIONS")
         options = self._options() if self._next.is_mark("(") else {}
         clauses = self._clauses("MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU")
-        return CreateQuery(
-            position,
-            name,
-            query,
-            sink,
-            options,
-            clauses.get("MODE"),
-            clauses.get("KEY"),
-            clauses.get("TRIGGER"),
-            clauses.get("STRATEGY"),
-            clauses.get("JOIN"),
-            clauses.get("TAU"),
-        )
+        return CreateQuery(position, name, query, sink, options, **clauses)
 
     def _keep(self, position: Position) -> Keep:
         name = self._name("the name of a stream")
@@ -216,8 +185,7 @@ class _Reader(Cursor):
             if isinstance(lengths[-1], bool | float):
                 message = f"{word} takes a time such as '60 seconds', or a number of rows"
                 raise self._source.error(SqlSyntaxError, message, token.start)
-        clauses = self._clauses("PATH", "RETAIN")
-        return Keep(position, name, lengths[0], lengths[1], clauses.get("PATH"), clauses.get("RETAIN", 0))
+        return Keep(position, name, lengths[0], lengths[1], **self._clauses("PATH", "RETAIN"))
 
     def _count(self) -> int:
         token = self._next
