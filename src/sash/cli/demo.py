@@ -101,7 +101,7 @@ class DemoRun:
 
     @property
     def phase(self) -> str:
-        """What is happening, in a few words."""
+        """The phase of the run, as text for the screen."""
         if self._begun is None:
             return "waiting for the first answer"
         return "sales paused: rows only expire" if self._generators[0].paused else "sales are arriving"

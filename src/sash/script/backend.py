@@ -36,7 +36,7 @@ class QueryOptions:
 
 
 class Backend(Protocol):
-    """Executes or checks what a statement asks for. Where checks alone cannot give a result, it returns None."""
+    """Executes or checks statements. Methods that return an optional result return None if they only check."""
 
     @property
     def catalog(self) -> Catalog:
