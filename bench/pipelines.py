@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
-from sash.plan.options import Options
+from sash.plan.options import Options, check_strategy
 from sash.planning import Planned, plan_query
 from sash.rows import parse_schema
+from sash.runtime.counts import Counts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
-from sash.runtime.shard import Counts
 from sash.state.changes import FOREVER, ChangeBatch
 from sash.testing.simulation import Feed, Pace, Simulation
 
@@ -123,7 +123,7 @@ class Workload:
                 "favorite_stores": RelationEntry("favorite_stores", parse_schema("store_id BIGINT")),
             },
         )
-        options = Options(strategy, join="binary")
+        options = Options(check_strategy(strategy), join="binary")
         disabled = {"push_distinct_below_join", "order_joins", "pull_up_negation", "push_down_negation"}
         return plan_query(self.sql, catalog, disabled, shards=1, options=options)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bench.pipelines import PRICES, STORES, Workload
 from sash.cli.session import quiet_engine
 from sash.engine import Engine
+from sash.plan.options import check_strategy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +63,7 @@ def _engine(spark: SparkSession, workload: Workload) -> Engine:
 def _run(engine: Engine, sql: str, strategy: str, seconds: int) -> dict[str, float]:
     delays: list[tuple[float, int]] = []
     longest, batches = 0.0, []
-    running = engine.sql(sql, strategy=strategy).start("noop", trigger=f"{TRIGGER_MS} milliseconds")
+    running = engine.sql(sql, strategy=check_strategy(strategy)).start("noop", trigger=f"{TRIGGER_MS} milliseconds")
     began = time.monotonic()
     try:
         while time.monotonic() < began + 2 * WINDOW + seconds:

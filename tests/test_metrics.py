@@ -19,7 +19,7 @@ class Query:
     def progress(self) -> dict[str, Any]:
         return {
             "batch": 3,
-            "clock": 17,
+            "watermark": 17,
             "state_rows": 5,
             "rows_per_second": None,
             "total_rows_in": 40,
@@ -50,7 +50,7 @@ def test_metrics_are_labelled_by_query_and_operator() -> None:
     assert 'sash_up{query="other"} 0' in lines
     assert 'sash_rows_in_total{query="q"} 40' in lines
     assert 'sash_late_total{query="q"} 2' in lines
-    assert 'sash_clock{query="q"} 17' in lines
+    assert 'sash_watermark{query="q"} 17' in lines
     assert 'sash_operator_expired_total{query="q",stage="0",position="1",operator="Aggregate"} 5' in lines
     assert 'sash_operator_state_rows{query="q",stage="0",position="1",operator="Aggregate"} 6' in lines
     assert 'sash_operator_state_bytes{query="q",stage="0",position="1",operator="Aggregate"} 7' in lines

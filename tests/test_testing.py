@@ -12,6 +12,7 @@ from sash.errors import (
     BadRowError,
     CatalogError,
     EvaluationError,
+    OptionError,
     SashError,
     SqlSyntaxError,
     StatisticsError,
@@ -143,8 +144,8 @@ BAD: list[tuple[str, type[SashError], str, dict[str, Any]]] = [
     ("SELECT a.k FROM s AS a JOIN s AS b ON a.k = b.k", UnboundedStateError, "s", {}),
     ("SELECT 1 / (v - v) AS x FROM s [RANGE 5 SECONDS]", EvaluationError, "division by zero", {}),
     (COUNT, StrategyError, "nosuch", {"strategy": "nosuch"}),
-    (COUNT, CatalogError, "fortnight", {"unit": "fortnight"}),
-    (COUNT, CatalogError, "flink", {"runtime": "flink"}),
+    (COUNT, OptionError, "fortnight", {"unit": "fortnight"}),
+    (COUNT, OptionError, "flink", {"runtime": "flink"}),
     (COUNT, CatalogError, "batch", {"batch": 0}),
 ]
 

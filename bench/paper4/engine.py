@@ -20,7 +20,8 @@ from bench.paper4.streams import TABLE_5
 from bench.runs import scratch, timing
 from sash.cli.catalog import declared_catalog
 from sash.engine import Engine
-from sash.physical.nodes import Operation, Physical, PhysicalPlan
+from sash.physical.nodes import MultiJoin, Operation, Physical, PhysicalPlan
+from sash.physical.passes.base import rebuild
 from sash.plan.options import Options
 from sash.planning import Planned, plan_query
 from sash.runtime.local import LocalRun
@@ -53,15 +54,12 @@ def planned(name: str, which: str, shards: int) -> Planned:
 
 
 def _pinned(plan: PhysicalPlan, order: tuple[int, ...]) -> PhysicalPlan:
-    def pin(node: Physical) -> Physical:
-        if not isinstance(node, Operation):
-            return node
-        arguments = node.arguments
-        if node.operator == "MultiJoin":
-            arguments = {"plan": arguments["plan"].pinned_to(order, (BUCKETS,) * len(order))}
-        return replace(node, arguments=arguments, inputs=tuple(pin(child) for child in node.inputs))
+    def pin(_old: Operation, node: Operation) -> Physical:
+        if isinstance(node, MultiJoin):
+            return replace(node, plan=node.plan.pinned_to(order, (BUCKETS,) * len(order)))
+        return node
 
-    return replace(plan, stages=tuple(replace(stage, root=pin(stage.root)) for stage in plan.stages))
+    return replace(plan, stages=tuple(replace(stage, root=rebuild(stage.root, pin)) for stage in plan.stages))
 
 
 def local_rates(rows: int, batches: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from bench.paper4.operator import Setting, Speed, first, measure, plans
 from bench.paper4.streams import TABLE_5, alike
 from sash.optimizer.cost import eager_cost, lazy_cost, naive_cost
 from sash.optimizer.join_order import choose_orders
+from sash.plan.options import JOINS, JoinForm, check_word
 
 Tell = Callable[[str], None]
 
@@ -27,10 +28,10 @@ BUCKETS = 5
 _TAUS = (1, 2, 5, 10, 15, 20, 30, 40, 50)
 
 
-def form_and_tau(name: str) -> tuple[str, float | None]:
+def form_and_tau(name: str) -> tuple[JoinForm, float | None]:
     """What a row of Table 8 is of."""
     form, *tau = name.split()
-    return form, float(tau[0]) if tau else None
+    return check_word("join", form, JOINS), float(tau[0]) if tau else None
 
 
 def table_8(rows: int, repeats: int, tell: Tell) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from bench.paper5.measure import BATCH, Timed, side_by_side
 from bench.paper5.queries import STRATEGIES, Case
 from bench.paper5.trace import Trace
-from sash.plan.options import Options
+from sash.plan.options import Options, check_strategy
 from sash.planning import plan_query
 
 LEGS, REST = "selections", "around"
@@ -23,7 +23,7 @@ def breakdown(case: Case, trace: Trace, window: int, batch: int = BATCH) -> dict
     made = {}
     for name in STRATEGIES:
         spent: defaultdict[str, float] = defaultdict(float)
-        run = Timed(plan_query(text, trace.catalog, shards=1, options=Options(name)))
+        run = Timed(plan_query(text, trace.catalog, shards=1, options=Options(check_strategy(name))))
         _watch(run, spent)
         side_by_side([run], only, window, batch)
         rows = max(1, sum(run.rows))

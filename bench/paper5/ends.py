@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sash.physical.nodes import Operation, Physical, PhysicalPlan
+from sash.physical.nodes import ExceptAll, Operation, Physical, PhysicalPlan, SemiJoin
+from sash.physical.passes.base import rebuild
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.options import Options
 from sash.planning import plan_query
@@ -86,22 +87,21 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict
         "handed_over": handed,
         "changes": changes,
         "state_bytes": {name: sum(run.stage_bytes.values()) for name, run in runs.items()},
-        "in_force": ", ".join(negation.in_force[0]),
+        "in_force": ", ".join(negation.current_choice[0]),
     }
 
 
 def _kept(plan: PhysicalPlan, share: float) -> PhysicalPlan:
     """The plan with every negation's ends told one way throughout: as for this share of premature ones."""
 
-    def fixed(node: Physical) -> Physical:
-        if not isinstance(node, Operation):
-            return node
-        arguments = dict(node.arguments)
-        if "ends" in arguments:
-            arguments["ends"] = replace(arguments["ends"], share=share, fixed=True)
-        return replace(node, inputs=tuple(fixed(child) for child in node.inputs), arguments=arguments)
+    def fix(_old: Operation, node: Operation) -> Physical:
+        match node:
+            case SemiJoin() | ExceptAll() if node.ends is not None:
+                return replace(node, ends=replace(node.ends, share=share, fixed=True))
+            case _:
+                return node
 
-    return replace(plan, stages=tuple(replace(stage, root=fixed(stage.root)) for stage in plan.stages))
+    return replace(plan, stages=tuple(replace(stage, root=rebuild(stage.root, fix)) for stage in plan.stages))
 
 
 def _batches(window: int, rows: int, matches: float) -> Iterator[tuple[Rows, int]]:

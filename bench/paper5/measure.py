@@ -15,7 +15,7 @@ import numpy as np
 from bench.paper5.queries import CHOICES, STRATEGIES, Case
 from bench.paper5.trace import Trace
 from sash.plan.nodes import Except, Join, walk
-from sash.plan.options import Options
+from sash.plan.options import Options, check_strategy
 from sash.planning import Planned, plan_query
 from sash.runtime.local import LocalRun
 from sash.state.changes import ChangeBatch
@@ -84,7 +84,8 @@ def measure(
     catalog = trace.catalog
     text = case.text(window, protocol)
     runs = {
-        name: Timed(plan_query(text, catalog, disable=disable, shards=1, options=Options(name))) for name in strategies
+        name: Timed(plan_query(text, catalog, disable=disable, shards=1, options=Options(check_strategy(name))))
+        for name in strategies
     }
     side_by_side(list(runs.values()), only, window, batch)
     return [_figures(name, run, case, only, window) for name, run in runs.items()]

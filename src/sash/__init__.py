@@ -1,26 +1,83 @@
-"""Sash: continuous SQL over sliding windows on Spark Structured Streaming, right at every instant."""
+"""Sash: continuous SQL over sliding windows on Spark Structured Streaming, correct at every instant."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sash.errors import SashError
+from sash.errors import (
+    BadRowError,
+    CancelledError,
+    CatalogError,
+    CheckpointError,
+    EvaluationError,
+    HistoryError,
+    IsolationError,
+    OptionError,
+    OverloadedError,
+    QueryFailedError,
+    QueryTimeoutError,
+    SashError,
+    SinkError,
+    SqlSyntaxError,
+    StarvedError,
+    StatisticsError,
+    StoreError,
+    StrategyError,
+    TypeMismatchError,
+    UnboundedStateError,
+    UnknownNameError,
+    UnsupportedSqlError,
+    WindowError,
+)
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
+    from sash.running import RunningQuery
+    from sash.window_store.snapshot import Snapshot
 
 __version__ = "0.1.0"
 
-__all__ = ["Engine", "Query", "SashError", "__version__"]
+__all__ = [
+    "BadRowError",
+    "CancelledError",
+    "CatalogError",
+    "CheckpointError",
+    "Engine",
+    "EvaluationError",
+    "HistoryError",
+    "IsolationError",
+    "OptionError",
+    "OverloadedError",
+    "Query",
+    "QueryFailedError",
+    "QueryTimeoutError",
+    "RunningQuery",
+    "SashError",
+    "SinkError",
+    "Snapshot",
+    "SqlSyntaxError",
+    "StarvedError",
+    "StatisticsError",
+    "StoreError",
+    "StrategyError",
+    "TypeMismatchError",
+    "UnboundedStateError",
+    "UnknownNameError",
+    "UnsupportedSqlError",
+    "WindowError",
+    "__version__",
+]
+
+_MODULES = {
+    "Engine": "sash.engine",
+    "Query": "sash.query",
+    "RunningQuery": "sash.running",
+    "Snapshot": "sash.window_store.snapshot",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The engine is imported when it is first asked for: workers, and users of the errors alone, do not need it."""
-    if name == "Engine":
-        from sash.engine import Engine
-
-        return Engine
-    if name == "Query":
-        from sash.query import Query
-
-        return Query
+    """Import a class on first use: workers, and users of the errors alone, need none of them."""
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'sash' has no attribute {name!r}")

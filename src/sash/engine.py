@@ -1,4 +1,4 @@
-"""The engine: streams and relations by name, and queries over them, on a Spark session."""
+"""The engine: registers streams and relations, and plans queries over them, on a Spark session."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from sash.durations import microseconds
-from sash.errors import CatalogError, UnknownNameError
+from sash.errors import CatalogError, OptionError, UnknownNameError
 from sash.plan.catalog import Catalog
-from sash.plan.options import Options
+from sash.plan.options import BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sash.metrics import MetricsServer
+    from sash.running import RunningQuery
     from sash.spark.listener import BatchListener
     from sash.spark.plan import Source
+    from sash.spark.progress import ProgressTracker
     from sash.spark.reread import Table
-    from sash.spark.sinks import Running
     from sash.spark.window_store import Keeping
     from sash.window_store.periodic import Periodic
     from sash.window_store.queries import Asked, WindowQueries
@@ -36,12 +38,11 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """Runs standing queries.
+    """Runs standing queries. As a context manager it closes itself: `with sash.Engine() as engine: ...`.
 
-    `spark` is the session to run on (None: an embedded local one), `checkpoint` a directory under which every query
-    keeps its own, `shards` the number of parallel parts of a query (None: one per core), `strategy` how the operators of
-    a query that says nothing else learn that rows have expired, `partitions` how many partitions its calendar buffers have
-    (None: as many as the planner sets, by the rows that it expects).
+    `spark` is the session to run on; None starts an embedded local one. `checkpoint` is the directory for the checkpoints
+    of queries. `shards` is the number of parallel parts of a query; None is one per core. `strategy` and `partitions` are
+    the defaults of `sql`.
     """
 
     def __init__(
@@ -49,28 +50,36 @@ class Engine:
         spark: SparkSession | None = None,
         checkpoint: str | None = None,
         shards: int | None = None,
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         partitions: int | None = None,
     ) -> None:
         from sash.spark.session import default_shards, embedded_session
 
         if shards is not None and shards < 1:
-            raise CatalogError(f"shards must be at least 1, not {shards}")
+            raise OptionError(f"shards must be at least 1, not {shards}")
         self.spark = embedded_session() if spark is None else spark
         self.shards = shards or default_shards(self.spark)
         self.checkpoint = checkpoint
-        self.options = Options(strategy, partitions=partitions)
+        self.options = Options(strategy, partitions=partitions).for_engine()
         self._catalog = Catalog(native_type=self._native_type)
         self._streams: dict[str, Source] = {}
         self._relations: dict[str, DataFrame] = {}
         self._updates: dict[str, Source] = {}
         self._tables: dict[str, Table] = {}
         self._refused: dict[str, dict[str, str]] = {}
-        self._running: dict[str, Running] = {}
+        self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
         self._keeping: list[Keeping] = []
-        self._told: list[Callable[[str, dict[str, Any]], None]] = []
+        self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
         self._listener: BatchListener | None = None
         self._server: MetricsServer | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def stream(
         self,
@@ -79,18 +88,21 @@ class Engine:
         time: str = "ts",
         slack: str = "0 seconds",
         heartbeat: str | None = None,
-        bad_rows: Literal["fail", "drop"] = "fail",
+        bad_rows: BadRows = "fail",
         rate: float | None = None,
         distinct: Mapping[str, float] | None = None,
         statistics: Statistics = UNKNOWN,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
-        `time` is the column with a row's time: a timestamp, a date, or microseconds as BIGINT. `slack` is how long rows
-        are held back so that late ones fit in. With a `heartbeat` the wall clock moves the stream's time on while no
-        row comes. Rows without a time fail the query, or are dropped and counted. `rate` (rows per second) and
-        `distinct` (how many values a column has, by name) help to choose plans, and so do `statistics` that were observed
-        (`Running.statistics`, a replay's `Result.statistics`), where these two do not say it; they never change an answer.
+        `time` is the column with the time of a row: a timestamp, a date, or microseconds as BIGINT. `slack` is the
+        watermark delay: how long rows are held back so that those that arrive late are still in order. With a `heartbeat`,
+        the wall clock advances the stream's clock while no row arrives. `bad_rows` decides whether rows without a time fail
+        the query, or are dropped and counted.
+
+        `rate` (rows per second), `distinct` (the number of values of a column, by name) and observed `statistics` (from
+        `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
+        the answer.
         """
         from sash.spark.plan import Source
         from sash.spark.relations import drops
@@ -119,26 +131,30 @@ class Engine:
         time: str = "ts",
         heartbeat: str | None = None,
         refresh: str | None = None,
-        bad_rows: Literal["fail", "drop"] = "fail",
+        bad_rows: BadRows = "fail",
         rows: float | None = None,
         distinct: Mapping[str, float] | None = None,
         statistics: Statistics = UNKNOWN,
     ) -> None:
         """Register a table under a name; `key` names columns that are unique in it.
 
-        Without `changes` it is read once, when a query starts. With `changes`, a streaming `df` brings its updates: the
-        relation's columns, `time` (when the update was made) and `_op`, '+' or '-'. With a key, '+' replaces the key's row
-        (`_op` may be left out) and '-' deletes it; without one, rows are a bag. An update counts from its time on, or, if
-        it comes later than that, from when it comes, and is counted as late. Queries do not wait for updates unless there
-        is a `heartbeat`: then the updates' time holds a query back, and the wall clock moves it on while none comes.
+        Without `changes`, the table is read once, when a query starts. With `changes`, a streaming `df` is a changelog: it
+        has the relation's columns, `time` (when the update was made) and `_op`, '+' or '-'. With a key, '+' replaces the
+        row of the key (`_op` may be missing) and '-' deletes it; without a key, the relation is a bag. An update takes
+        effect at its time; one that arrives later takes effect when it arrives, and is counted as late. Queries do not wait
+        for updates unless there is a `heartbeat`: then a query's clock waits for that of the updates, which the wall clock
+        advances while no update arrives.
 
-        A `df` that is not streaming, or a function that gives one, is read again every `refresh` while a query runs; what
-        differs, by key, is updated then. (A function reads anew what a DataFrame may have cached, such as lists of files.)
+        A `df` that is not streaming, or a function that returns one, is read again after every `refresh` interval while a
+        query runs, and rows that differ, by key, are updated. (A function avoids what a DataFrame caches, such as lists of
+        files.)
 
-        With `retroactive=False`, an update concerns only stream rows that come after it; else it also adds and takes back
-        results of rows that are already there. Updates without time or `_op` fail the query, or are dropped and counted.
+        With `retroactive=False`, an update affects only stream rows that arrive after it. Otherwise it also adds and
+        retracts results of earlier rows. `bad_rows` decides whether updates without a time or `_op` fail the query, or are
+        dropped and counted.
 
-        `rows`, `distinct` (how many values a column has, by name) and `statistics` that were observed help to choose plans.
+        `rows`, `distinct` (the number of values of a column, by name) and observed `statistics` are estimates for the
+        optimizer.
         """
         from sash.spark.plan import Source
         from sash.spark.relations import read_relation
@@ -168,21 +184,21 @@ class Engine:
                 self._relations[name.lower()] = frame
 
     def drop(self, name: str) -> None:
-        """Forget a stream or relation; queries that were made over it go on."""
+        """Remove a stream or relation; running queries over it continue."""
         self._catalog.drop(name)
         for registered in (self._streams, self._relations, self._updates, self._tables, self._refused):
             registered.pop(name.lower(), None)
 
     @property
     def catalog(self) -> Catalog:
-        """The registered streams and relations, by schema."""
+        """The registered streams and relations, with their schemas."""
         return self._catalog
 
     def sql(
         self,
         text: str,
-        strategy: str | None = None,
-        join: str | None = None,
+        strategy: Strategy | None = None,
+        join: JoinForm | None = None,
         tau: str | None = None,
         partitions: int | None = None,
         purge: str | None = None,
@@ -190,13 +206,13 @@ class Engine:
     ) -> Query:
         """Plan a standing query over the registered streams and relations.
 
-        `strategy` (the engine's, if not given) is how operators learn that rows have expired, `join` how inner joins of
-        streams are run: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds", changes
-        are released at its multiples only, all since the last at once. `partitions` (the engine's, if not given) is the
-        number of partitions of calendar buffers; without either the planner sets it, by the rows that it expects. `purge`
-        is how often joins that may do it lazily take rows that have ended out of their state; not given, the optimizer
-        chooses, and "0 seconds" is at once. `buckets` limits the hash buckets that the windows of a multi-way join have in
-        all; without it there is a list for every key.
+        `strategy` is how operators learn that rows have expired; the default is the engine's. `join` is how inner joins of
+        streams are executed: `auto`, `binary`, or a form of the multi-way join. With `tau`, a time such as "5 seconds",
+        changes are released only at its multiples. `partitions` is the number of partitions of calendar buffers; the
+        default is the engine's, or else the planner chooses it by the number of rows that it expects. `purge` is the interval
+        at which joins that support lazy expiration remove expired rows from their state; by default they are removed at once.
+        `buckets` is the total number of hash buckets of a multi-way join's windows; by default there is
+        a list for every key.
         """
         from sash.spark.plan import Inputs
 
@@ -207,43 +223,45 @@ class Engine:
             self.options.partitions if partitions is None else partitions,
             self.options.purge if purge is None else microseconds(purge, "purge"),
             self.options.buckets if buckets is None else buckets,
-        )
+        ).for_engine()
         try:
             planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         except UnknownNameError as problem:
             self._explain_refused(text, problem)
             raise
         inputs = Inputs({**self._streams, **self._updates}, dict(self._relations), reread=dict(self._tables))
-        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._keep)
+        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register)
 
     @property
-    def running(self) -> dict[str, Running]:
-        """The queries that were started, by name; one that has ended makes room for another of its name."""
-        return dict(self._running)
+    def running(self) -> dict[str, RunningQuery]:
+        """The started queries by name; a new query replaces an ended one of the same name."""
+        return {name: running for name, (running, _) in self._started.items()}
 
-    def on_progress(self, told: Callable[[str, dict[str, Any]], None]) -> None:
-        """Call a function with a query's name and its progress after every batch, from a thread of Spark's."""
-        self._told.append(told)
-        self._listen()
+    def on_progress(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
+        """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
+        self._callbacks.append(callback)
+        self._add_listener()
 
     def metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
-        """Serve the metrics of all queries for Prometheus, and say where; port 0 is any that is free."""
+        """Serve the metrics of all queries for Prometheus, and return the URL; port 0 is any free port."""
         from sash.metrics import MetricsServer, exposition
 
         if self._server is not None:
-            raise CatalogError(f"the metrics are already served at {self._server.url}")
+            raise OptionError(f"the metrics are already served at {self._server.url}")
         try:
             self._server = MetricsServer(lambda: exposition(self.running), port, host)
         except OSError as problem:
-            raise CatalogError(f"metrics cannot be served on {host}:{port}: {problem.strerror}") from None
-        self._listen()
+            raise OptionError(
+                f"metrics cannot be served on {host}:{port}: {problem.strerror}; choose another port, or 0"
+            ) from None
+        self._add_listener()
         return self._server.url
 
     def close(self) -> None:
-        """Stop every query, keeping windows, and serving metrics; the Spark session stays."""
-        for running in (*self._running.values(), *(keeping for keeping in self._keeping if keeping.active)):
+        """Stop all queries, kept windows and the metrics server; the Spark session stays."""
+        for running in (*self.running.values(), *(keeping for keeping in self._keeping if keeping.active)):
             running.stop()
-        self._running.clear()
+        self._started.clear()
         self._keeping.clear()
         if "windows" in self.__dict__:
             self.windows.close()
@@ -254,22 +272,26 @@ class Engine:
             self._server.close()
             self._server = None
 
-    def _keep(self, name: str, running: Running) -> None:
-        self._running[name] = running
-        running.told = lambda progress: [told(name, progress) for told in self._told]
+    def _register(self, running: RunningQuery, tracker: ProgressTracker) -> None:
+        def notify(progress: dict[str, Any]) -> None:
+            for callback in self._callbacks:
+                callback(running.name, progress)
 
-    def _listen(self) -> None:
-        """Hear of every batch, so that totals are right however seldom they are asked for."""
+        self._started[running.name] = running, tracker
+        tracker.subscribe(notify)
+
+    def _add_listener(self) -> None:
+        """Receive every batch from Spark, which forgets batches that are polled too rarely."""
         from sash.spark.listener import BatchListener
 
         if self._listener is None:
-            self._listener = BatchListener(self._heard)
+            self._listener = BatchListener(self._update_progress)
             self.spark.streams.addListener(self._listener)
 
-    def _heard(self, query: str, batches: Sequence[Any]) -> None:
-        for running in self.running.values():
-            if running.id == query:
-                running.count(batches)
+    def _update_progress(self, query_id: str, reports: Sequence[Any]) -> None:
+        for running, tracker in list(self._started.values()):
+            if running.id == query_id:
+                tracker.update(reports)
 
     def keep(
         self,
@@ -302,8 +324,8 @@ class Engine:
             return self._keeping[-1]
         if name is None:
             raise CatalogError("the answer of a query needs a name to be asked by: engine.keep(query, ..., name=...)")
-        query = replace(what, planned=what.planned.telling_ends(self.shards))
-        ends = query.planned.tells_ends
+        query = replace(what, planned=what.planned.with_expiration(self.shards))
+        ends = query.planned.has_expiration
         layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
         place = Place.of(path, self.checkpoint, name)
         kept = keep_answer(
@@ -400,11 +422,11 @@ class Engine:
         return None if frame is None else expression_type(frame, sql)
 
     def _explain_refused(self, text: str, problem: UnknownNameError) -> None:
-        """If the unknown name is of a column that was left out for its type, say so."""
+        """Raise a clearer error if the unknown name is that of a column whose type Sash does not support."""
         for source, columns in self._refused.items():
             for column, dtype in columns.items():
                 if re.search(rf"\b{re.escape(column)}\b", text, re.IGNORECASE):
                     raise CatalogError(
-                        f"column {column} of {source} is {dtype}, which Sash cannot hold: select a part of it, or cast it, "
-                        "in the DataFrame that you register"
+                        f"column {column} of {source} is {dtype}, a type that Sash does not support: select a part of it, or "
+                        "cast it, in the DataFrame that you register"
                     ) from problem

@@ -1,14 +1,14 @@
-"""Every error Sash raises on purpose: one class per thing a user can put right."""
+"""Errors that Sash raises on purpose; each message tells the user what to change."""
 
 from __future__ import annotations
 
 
 class SashError(Exception):
-    """The base of all of them; the message tells what to change."""
+    """Base class of all errors of Sash."""
 
 
 class SqlSyntaxError(SashError):
-    """The text is not SQL as Sash reads it."""
+    """The text is not valid in Sash's SQL dialect."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -21,14 +21,14 @@ class SqlSyntaxError(SashError):
         return self.message + where
 
     def move(self, line: int, column: int) -> None:
-        """The text that the place is in starts here in a longer one."""
+        """Turn a position in a query into one in the script whose given line and column the query starts at."""
         assert self.line is not None
         assert self.column is not None
         self.column += column - 1 if self.line == 1 else 0
         self.line += line - 1
 
     def marked(self, text: str) -> str:
-        """The message, and the line that it is about with the place marked."""
+        """Return the message and the line of `text` that it is about, with a mark under the position."""
         if self.line is None or self.column is None:
             return self.message
         lines = text.splitlines() or [""]
@@ -40,88 +40,88 @@ class SqlSyntaxError(SashError):
 
 
 class UnknownNameError(SqlSyntaxError):
-    """A stream, relation, column or function that nobody has registered."""
+    """The query names a stream, relation, column or function that is not registered."""
 
 
 class TypeMismatchError(SqlSyntaxError):
-    """Types that do not fit together."""
+    """The types of an expression do not fit together."""
 
 
 class UnsupportedSqlError(SqlSyntaxError):
-    """A construct that is SQL but that Sash does not run; the message names it."""
+    """The query uses a construct of SQL that Sash does not run; the message names it."""
 
 
 class WindowError(SqlSyntaxError):
-    """A window of zero or negative length, or a window that is missing where one is needed."""
+    """A window is missing where one is needed, or its length is zero or negative."""
 
 
 class UnboundedStateError(SashError):
-    """A query that would have to remember its input for ever."""
+    """The query would have to keep its whole input in state."""
 
 
 class BadRowError(SashError):
-    """A row that cannot be placed in time or does not fit its stream's schema."""
+    """A row has no time, or does not fit the schema of its stream."""
 
 
 class EvaluationError(SashError):
-    """An expression that fails on a value: overflow, division by zero, a cast that cannot be."""
+    """An expression fails on a value: overflow, division by zero, or an impossible cast."""
 
 
 class CatalogError(SashError):
-    """A stream or relation registered wrongly."""
+    """A stream, relation, query or table does not exist, exists already, or has the wrong columns."""
 
 
 class OptionError(SashError):
     """An option has a value that does not exist, or that does not fit the other options."""
 
 
+class StrategyError(OptionError):
+    """An option of a query's execution does not exist, or does not apply to the query."""
+
+
+class IsolationError(OptionError):
+    """An isolation level does not exist, or the settings of a scheduler do not fit together."""
+
+
 class StatisticsError(SashError):
-    """Rates, window lengths or counts that no stream can have."""
-
-
-class StrategyError(SashError):
-    """An execution strategy that does not exist or does not apply."""
+    """A declared rate, window length or number of rows or values is impossible."""
 
 
 class CheckpointError(SashError):
-    """A checkpoint that belongs to another query or another version."""
+    """The checkpoint belongs to another query, or to another version of Sash."""
 
 
 class QueryFailedError(SashError):
-    """A query that failed while it ran, for the reason that Spark or the sink gave; the exception is its cause."""
+    """A running query failed for a reason given by Spark or the sink, which is the exception's cause."""
 
 
 class SinkError(SashError):
-    """A store that is not there, or refuses what it is given; `passing` if another try may help."""
+    """A sink cannot be reached, or rejects the data; `transient` if a retry may succeed."""
 
-    def __init__(self, message: str, *, passing: bool = False) -> None:
+    def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
-        self.passing = passing
+        self.transient = transient
 
 
 class StoreError(SashError):
-    """A window store that is not there, is written by two, or cannot answer what is asked of it."""
+    """A window store does not exist, has another writer, or cannot answer the query."""
 
 
 class OverloadedError(SashError):
-    """A snapshot or periodic query that is refused because too many wait already."""
+    """A snapshot or periodic query is rejected because too many others are waiting."""
 
 
 class CancelledError(SashError):
-    """A snapshot or periodic query that somebody cancelled."""
+    """A snapshot or periodic query was cancelled."""
 
 
 class QueryTimeoutError(SashError):
-    """A snapshot query that was not answered in the time it was given."""
+    """A snapshot query was not answered within its timeout."""
 
 
 class StarvedError(SashError):
-    """A snapshot or periodic query that began again and again because the window moved on under it."""
+    """A snapshot or periodic query was restarted too often because its window kept changing."""
 
 
 class HistoryError(SashError):
-    """A history of reads and writes that is not written as the checker reads it, or that cannot have happened."""
-
-
-class IsolationError(SashError):
-    """An isolation level that does not exist, or settings of a scheduler that do not fit together."""
+    """A history of reads and writes is not in the checker's notation, or is impossible."""

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -22,7 +22,7 @@ _TOTALS = {
 _GAUGES = {
     "batch": "Number of the last batch.",
     "batch_ms": "Duration of the last batch, in milliseconds.",
-    "clock": "The clock (watermark) of the query: the answer is final before it, in microseconds.",
+    "watermark": "The instant up to which the answer is final, in microseconds.",
     "rows_per_second": "Rows read per second in the last batch.",
     "state_rows": "Rows in state.",
     "state_bytes": "Bytes of working state.",
@@ -45,11 +45,11 @@ def batch_metrics(progress: Any) -> dict[str, Any] | None:
     """
     from sash.spark.progress import Progress
 
-    fresh = Progress(()).take([progress])
+    fresh = Progress(()).add([progress])
     return fresh[0] if fresh else None
 
 
-def exposition(running: Mapping[str, Running]) -> str:
+def exposition(running: Mapping[str, RunningQuery]) -> str:
     """The metrics of the queries in the text format of Prometheus."""
     progress = {name: query.progress() for name, query in running.items()}
     operators = {name: query.operators() for name, query in running.items()}
@@ -104,7 +104,7 @@ def _percentiles(progress: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return _family("batch_delay_seconds", "gauge", text, values)
 
 
-def _delays(running: Mapping[str, Running]) -> list[str]:
+def _delays(running: Mapping[str, RunningQuery]) -> list[str]:
     from sash.spark.counts import EDGES
 
     name = "sash_output_delay_seconds"

@@ -1,4 +1,4 @@
-"""From text to a physical plan: parse, check, optimize, lower; the one path that every runtime and EXPLAIN shares."""
+"""From text to a physical plan: parse, check, optimize, plan; every runtime and EXPLAIN use this path."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from sash.errors import CatalogError
 from sash.optimizer.optimizer import Optimized, optimize_in_steps
 from sash.physical.explain import explain
-from sash.physical.explicit import ENDS
 from sash.physical.nodes import PhysicalPlan
-from sash.physical.stages import plan_stages
+from sash.physical.planner import plan_physical
+from sash.physical.retractions import EXPIRES
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.annotated import PlanNode, annotated
 from sash.plan.catalog import Catalog
@@ -26,7 +26,7 @@ from sash.sql import parse
 
 @dataclass(frozen=True)
 class Planned:
-    """A query planned: its text, the logical plan as written, how it was optimized, and the physical plan."""
+    """A planned query: its text, the logical plan as written, the optimizer's steps, and the physical plan."""
 
     sql: str
     written: Node
@@ -50,18 +50,18 @@ class Planned:
         return self.written.schema
 
     @property
-    def tells_ends(self) -> bool:
-        """Whether the answer comes with a last column that says when each row will end."""
-        return self.physical.schema[-1:] == (ENDS,)
+    def has_expiration(self) -> bool:
+        """Whether the answer has a last column with the expiration time of each row."""
+        return self.physical.schema[-1:] == (EXPIRES,)
 
     @property
     def output(self) -> Schema:
-        """The columns that come out: those of the answer, and when a row will end, where that is told."""
-        return (*self.schema, ENDS) if self.tells_ends else self.schema
+        """The columns of the answer, and the expiration time where the answer has it."""
+        return (*self.schema, EXPIRES) if self.has_expiration else self.schema
 
-    def telling_ends(self, shards: int | None = None) -> Planned:
-        """The same query, its answer's rows with their ends, where these are known beforehand."""
-        return replace(self, physical=plan_stages(self.optimized, shards, self.options, ends=True))
+    def with_expiration(self, shards: int | None = None) -> Planned:
+        """The same query, with the expiration times of its rows where these are known beforehand."""
+        return replace(self, physical=plan_physical(self.optimized, shards, self.options, with_expiration=True))
 
     @property
     def plan(self) -> PlanNode:
@@ -85,7 +85,7 @@ class Planned:
         return tuple(dict.fromkeys(found))
 
     def key(self, names: Sequence[str] | None, *, needed: bool) -> tuple[int, ...] | None:
-        """The columns that tell the answer's rows apart, as the user names them or as the plan knows them."""
+        """The key columns of the answer, as the user names them or as derived from the plan."""
         if names is None or not needed:
             known = sorted(keys(self.optimized), key=lambda key: (len(key), sorted(key)))
             if needed and not known:
@@ -99,11 +99,13 @@ class Planned:
         return tuple(columns.index(name.lower()) for name in names)
 
     def explain(self, *, all: bool = False, actual: Actual | None = None) -> str:  # noqa: A002  (as in EXPLAIN ALL)
-        """The plan as text: update patterns, estimates, rules, stages, partition keys, buffers, and what runs straight
-        above the sources. With `all`, also the plans that were considered and cost more; with `actual`, what each operator
-        did in a run, beside what was expected of it."""
-        said = {} if actual is None else remarks(self.physical, actual)
-        return explain(self.sql, self.optimization, self.physical, alternatives=all, remarks=said)
+        """The plan as text: update patterns, estimates, rules, stages, partition keys, buffers and legs.
+
+        With `all`, also the plans that were considered and cost more; with `actual`, what each operator did in a run, beside
+        the estimates.
+        """
+        added = {} if actual is None else remarks(self.physical, actual)
+        return explain(self.sql, self.optimization, self.physical, alternatives=all, remarks=added)
 
 
 def plan_query(
@@ -113,15 +115,15 @@ def plan_query(
     shards: int | None = None,
     options: Options = DEFAULT,
 ) -> Planned:
-    """Plan a query against the catalog, for so many shards if that is known.
+    """Plan a query against the catalog, for a number of shards where it is known.
 
-    `disable` names rules of the optimizer that are not to be used.
+    `disable` names rules of the optimizer to leave out.
     """
     written = parse(sql, catalog)
     refuse_unbounded(written)
     optimization = optimize_in_steps(written, disable={*disable, *_idle(options)})
     refuse_misused_relations(optimization.plan)
-    physical = plan_stages(optimization.plan, shards, options)
+    physical = plan_physical(optimization.plan, shards, options)
     return Planned(sql, written, optimization, physical, options)
 
 

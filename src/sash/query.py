@@ -1,4 +1,4 @@
-"""A standing query: planned, ready to be explained, read as a stream of changes, or started."""
+"""A standing query: explain it, read its changes as a stream, or start it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
 from sash.plan.annotated import PlanNode
+from sash.plan.options import MODES, Mode, StartOptions, check_word
 from sash.plan.patterns import Pattern
 from sash.plan.tree import tree
 from sash.plan.types import Schema
@@ -18,23 +19,23 @@ from sash.planning import Planned
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from sash.spark.output import Mode
+    from sash.running import RunningQuery
     from sash.spark.plan import Inputs
+    from sash.spark.progress import ProgressTracker
     from sash.spark.reread import Reread
-    from sash.spark.sinks import Running, Sink
-    from sash.spark.stores import Answer
+    from sash.spark.sinks import OutputSpec, WriteBatch
 
 
 @dataclass(frozen=True)
 class Query:
-    """Made by `Engine.sql`."""
+    """A planned query; made by `Engine.sql`."""
 
     planned: Planned
     spark: SparkSession
     inputs: Inputs
     shards: int
     checkpoint: str | None = None
-    keep: Callable[[str, Running], None] | None = None
+    on_start: Callable[[RunningQuery, ProgressTracker], None] | None = None
 
     @property
     def schema(self) -> Schema:
@@ -43,7 +44,7 @@ class Query:
 
     @property
     def plan(self) -> PlanNode:
-        """The optimized logical plan: nodes to walk, each with the update pattern of its output."""
+        """The optimized logical plan: a tree of nodes, each with the update pattern of its output."""
         return self.planned.plan
 
     @property
@@ -52,14 +53,14 @@ class Query:
         return self.planned.pattern
 
     def explain(self, *, all: bool = False, analyze: bool = False) -> str:  # noqa: A002  (as in EXPLAIN ALL)
-        """The plan as text, update patterns, estimates, stages and buffers included; with `all` also what was rejected.
+        """Return the plan as text: update patterns, estimates, stages and buffers; with `all` also the rejected plans.
 
-        With `analyze` the query runs over what is in its sources now, its answer going nowhere, and the plan says what
-        each operator did. `Running.explain` says it of a query that runs.
+        With `analyze` the query first runs over the available input without a sink, and the plan shows the counts of every
+        operator. `RunningQuery.explain` does the same for a running query.
         """
         if not analyze:
             return self.planned.explain(all=all)
-        running = replace(self, checkpoint=None, keep=None).start("noop", trigger="available_now")
+        running = replace(self, checkpoint=None, on_start=None).start("noop", trigger="available_now")
         try:
             running.await_termination()
             return running.explain()
@@ -67,22 +68,22 @@ class Query:
             running.stop()
 
     def changes(self, mode: Mode = "changes", key: Sequence[str] | None = None) -> DataFrame:
-        """The changes of the answer as a streaming DataFrame, to be started by whoever asks for it.
+        """Return the changes of the answer as a streaming DataFrame, to be started with Spark's `writeStream`.
 
-        A query started by hand takes its settings from the session, so this sets those that it needs there, to stay:
-        the RocksDB state store and one shuffle partition per shard among them. `start` leaves the session as it was.
+        Spark takes the settings of such a query from the session, so this changes the session's settings for good: the
+        RocksDB state store, and one shuffle partition per shard. `start` leaves the session as it was.
         """
         from sash.spark.session import apply_settings
 
         for name in self.planned.changing:
             if name.lower() in self.inputs.reread:
-                raise CatalogError(f"relation {name} is read again while a query runs: start the query with start()")
+                raise CatalogError(f"relation {name} has a refresh interval: start the query with start()")
         apply_settings(self.spark, self._width)
-        return self._changes(mode, key, self.inputs)
+        return self._changes(check_word("output mode", mode, MODES), key, self.inputs)
 
     def start(
         self,
-        sink: Sink = "console",
+        sink: str | WriteBatch = "console",
         mode: Mode | None = None,
         trigger: str | None = None,
         checkpoint: str | None = None,
@@ -90,74 +91,80 @@ class Query:
         name: str | None = None,
         observe: bool = False,
         **options: Any,
-    ) -> Running:
-        """Run the query into a sink: a store of Sash's, a Spark format, or a function of a batch and its number.
+    ) -> RunningQuery:
+        """Start the query, writing its changes to a sink.
 
-        The stores are "postgres" (`url`, `table`), "changelog" (`path`) and "kafka" (`kafka.bootstrap.servers`,
-        `topic`). A function is called once per batch with a DataFrame that is already computed; after a failure the
-        last batch may come again under the same number. `mode` is `changes`, `net` or `upsert` (by `key`, or by the key
-        that the query has); None is what suits the sink. `trigger` is None, "available_now", "once" or a period such as
-        "500 milliseconds". With `observe` the streams are counted as they are read, for `Running.statistics`.
+        `sink` is a sink of Sash's, a format of Spark's, or a function. Sash's sinks are "postgres" (`url`, `table`),
+        "changelog" (`path`) and "kafka" (`kafka.bootstrap.servers`, `topic`). A function is called once per batch with a
+        DataFrame that is already computed and the batch's number; after a failure the last batch may be repeated under the
+        same number.
+
+        `mode` is `changes`, `net` or `upsert` (by `key`, or by the key of the query); None is the sink's default. `trigger`
+        is None, "available_now", "once" or a period such as "500 milliseconds"; Spark's keywords `availableNow=True`,
+        `once=True` and `processingTime=...` also work. With `observe`, statistics of the streams are collected for
+        `RunningQuery.statistics`.
         """
+        from sash.running import RunningQuery
         from sash.spark.counts import operator_names
         from sash.spark.fingerprint import check_fingerprint
         from sash.spark.observation import Observation, observing
+        from sash.spark.progress import ProgressTracker
         from sash.spark.session import query_settings
-        from sash.spark.sinks import check_trigger, start_query
-        from sash.spark.stores import STORES
+        from sash.spark.sinks import SINKS
+        from sash.spark.sinks.start import start_query
 
-        check_trigger(trigger, self._beating)
-        store = STORES[sink](options) if isinstance(sink, str) and sink in STORES else None
-        if store is None:
-            chosen = mode or "changes"
+        given = StartOptions.parse(mode, trigger, options)
+        given.trigger.check_heartbeats(self._with_heartbeat)
+        target = SINKS[sink](given.sink) if isinstance(sink, str) and sink in SINKS else None
+        if target is None:
+            mode = given.mode or "changes"
         else:
             keyed = key is not None or self.planned.key(None, needed=False) is not None
-            chosen = store.mode(mode, keyed)
-        self._check(chosen, key)
-        place, temporary = self._place(checkpoint, name)
-        identity = check_fingerprint(self.spark, place, self._fingerprint())
-        inputs, tables = self._read_tables(place)
+            mode = target.mode(given.mode, keyed)
+        self.planned.key(key, needed=mode == "upsert")
+        path, temporary = self._checkpoint_path(checkpoint, name)
+        identity = check_fingerprint(self.spark, path, self._fingerprint())
+        inputs, tables = self._read_tables(path)
         inputs = observing(inputs, self.planned) if observe else inputs
-        if store is not None:
-            sink, options = store.open(self._answer(chosen, key, identity, inputs)), {}
-        with query_settings(self.spark, self._width, place):
-            changes = self._changes(chosen, key, inputs)
-            written = {option: str(value) for option, value in options.items()}
-            operators = operator_names(self.planned.physical)
-            running = start_query(changes, sink, written, trigger, place, name, temporary, operators)
-        running.planned = self.planned
-        running.observation = Observation(self.planned) if observe else None
-        running.reading(tables, again=trigger not in ("available_now", "once"))
-        if self.keep is not None:
-            self.keep(name or f"query-{running.id[:8]}", running)
+        written = {option: str(value) for option, value in given.sink.items()}
+        if target is not None:
+            sink, written = target.open(self._output(mode, key, identity, inputs)), {}
+        with query_settings(self.spark, self._width, path):
+            changes = self._changes(mode, key, inputs)
+            started = start_query(changes, sink, written, given.trigger, path, name)
+        observation = Observation(self.planned) if observe else None
+        tracker = ProgressTracker(started, operator_names(self.planned.physical), observation)
+        for table in tables.values() if given.trigger.word is None else ():
+            table.start()
+        running = RunningQuery(name, self.planned, tracker, tables, path if temporary else None)
+        if self.on_start is not None:
+            self.on_start(running, tracker)
         return running
 
-    def _answer(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: Inputs) -> Answer:
+    def _output(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: Inputs) -> OutputSpec:
         from sash.spark.plan import time_type
-        from sash.spark.stores import Answer
+        from sash.spark.sinks import OutputSpec
 
-        chosen = self.planned.key(key, needed=mode == "upsert")
-        return Answer(self.schema, time_type(self.planned.physical, inputs), mode, chosen, identity)
+        columns = self.planned.key(key, needed=mode == "upsert")
+        return OutputSpec(self.schema, time_type(self.planned.physical, inputs), mode, columns, identity)
 
     @property
-    def _beating(self) -> list[str]:
+    def _with_heartbeat(self) -> list[str]:
         """The streams, and relations with updates, that have a heartbeat."""
-        sources = {name: self.inputs.streams.get(name.lower()) for name in self._flowing}
+        names = (*self.planned.streams, *self.planned.changing)
+        sources = {name: self.inputs.streams.get(name.lower()) for name in names}
         return [name for name, source in sources.items() if source is not None and source.heartbeat is not None]
 
-    @property
-    def _flowing(self) -> tuple[str, ...]:
-        return (*self.planned.streams, *self.planned.changing)
-
-    def _read_tables(self, place: str) -> tuple[Inputs, dict[str, Reread]]:
-        """The tables that are read again, read for the first time, and what the query reads with their updates in it."""
+    def _read_tables(self, checkpoint: str) -> tuple[Inputs, dict[str, Reread]]:
+        """Read the relations with a refresh interval; return the inputs with the streams of their updates, and the tables."""
         from sash.spark.plan import Source
         from sash.spark.reread import READ_AT, READING, Reread
 
         streams, tables = dict(self.inputs.streams), {}
         for name in map(str.lower, self.planned.changing):
             if name in self.inputs.reread:
-                tables[name] = Reread(self.spark, self.inputs.reread[name], f"{place.rstrip('/')}/relations/{name}")
+                folder = f"{checkpoint.rstrip('/')}/relations/{name}"
+                tables[name] = Reread(self.spark, self.inputs.reread[name], folder)
                 tables[name].refresh()
                 time = READING if self.planned.streams else READ_AT
                 streams[name] = Source(tables[name].updates(), time=time)
@@ -165,24 +172,17 @@ class Query:
 
     @property
     def _width(self) -> int:
-        """How many shards there is work for."""
+        """The number of shards in use: one if no stage is partitioned."""
         return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
     def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: Inputs) -> DataFrame:
         from sash.spark.plan import change_frame
 
-        positions = self._check(mode, key)
-        return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, positions)
+        columns = self.planned.key(key, needed=mode == "upsert")
+        return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, columns)
 
-    def _check(self, mode: Mode, key: Sequence[str] | None) -> tuple[int, ...] | None:
-        """The key by which the mode reduces changes."""
-        from sash.spark.output import MODES
-
-        if mode not in MODES:
-            raise CatalogError(f"unknown output mode {mode!r}; use one of {', '.join(MODES)}")
-        return self.planned.key(key, needed=mode == "upsert")
-
-    def _place(self, checkpoint: str | None, name: str | None) -> tuple[str, bool]:
+    def _checkpoint_path(self, checkpoint: str | None, name: str | None) -> tuple[str, bool]:
+        """Return the path of the checkpoint, and whether it is temporary."""
         if checkpoint is not None:
             return checkpoint, False
         if self.checkpoint is not None:
@@ -191,9 +191,9 @@ class Query:
         return tempfile.mkdtemp(prefix="sash-checkpoint-"), True
 
     def _fingerprint(self) -> dict[str, Any]:
+        """Return the parts of the query and its options that must not change under a checkpoint."""
         from sash.spark.stage import FORMAT
 
-        streams = self.planned.streams
         return {
             "format": FORMAT,
             "sql": self.planned.sql.strip(),
@@ -202,7 +202,7 @@ class Query:
             "tau": self.planned.options.tau,
             "shards": self.shards,
             "strategy": self.planned.physical.strategy,
-            "streams": list(streams),
+            "streams": list(self.planned.streams),
             "relations": list(self.planned.changing),
-            "heartbeats": self._beating,
+            "heartbeats": self._with_heartbeat,
         }

@@ -8,7 +8,7 @@ from bench.paper4.operator import Setting, first, measure, plans
 from bench.paper4.streams import TABLE_5, alike
 from sash.errors import SashError
 from sash.optimizer.cost import eager_cost, lazy_cost
-from sash.physical.nodes import Operation, walk
+from sash.physical.nodes import MultiJoin, operations
 from sash.testing import replay
 
 
@@ -54,10 +54,10 @@ def test_the_naive_join_falls_behind_with_every_window() -> None:
 def test_the_engine_runs_the_form_and_order_that_are_asked_for(name: str) -> None:
     for which, order in zip(("best", "worst"), plans(TABLE_5, engine.form_and_tau(name)[1]), strict=True):
         plan = engine.planned(name, which, 2).physical
-        (join,) = [n for n in walk(plan.stages[0].root) if isinstance(n, Operation) and n.operator == "MultiJoin"]
-        assert [number + 1 for number in join.arguments["plan"].order] == list(order)
-        assert join.arguments["plan"].form == name.split(maxsplit=1)[0]
-        assert set(join.arguments["plan"].arguments["buckets"]) == {1 if "nlj" in name else 5}
+        (join,) = [node.plan for node in operations(plan.stages[0].root) if isinstance(node, MultiJoin)]
+        assert [number + 1 for number in join.order] == list(order)
+        assert join.form == name.split(maxsplit=1)[0]
+        assert set(join.buckets or ()) == {1 if "nlj" in name else 5}
 
 
 def test_the_query_joins_what_the_operator_joins() -> None:

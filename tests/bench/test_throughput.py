@@ -13,7 +13,7 @@ from bench.runs import Timing
 from sash.cli.catalog import declared_catalog
 from sash.errors import SashError
 from sash.planning import Planned, plan_query
-from tests.cli.command import sash
+from tests.cli.command import python
 
 KEYS = {"query", "events_per_s", "limit_events_per_s", "ratio", "batch_rows", "peak_rss_bytes"}
 
@@ -66,7 +66,7 @@ def test_unknown_names_are_refused(choose: object) -> None:
 @pytest.mark.slow
 def test_throughput_prints_json() -> None:
     settings = ("--queries", "q2-join-first", "--rows-per-batch", "60000", "--batches", "1", "--warm-up", "2")
-    done = sash("bench", "throughput", *settings, "--json")
+    done = python("-m", "bench", "throughput", *settings, "--json")
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["queries"]
     assert result.keys() == KEYS

@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
 QUICK = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """Java compiles once and quickly: none of these processes lives long enough for more."""
 
 
 def python(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
-    """Run Python with the package on its path."""
-    environment = {**os.environ, **QUICK, "PYTHONPATH": str(SOURCE)}
+    """Run Python with the package and the benchmarks on its path."""
+    environment = {**os.environ, **QUICK, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=timeout, check=False, env=environment
     )

@@ -16,7 +16,7 @@ import pytest
 
 import sash.cli.__main__ as command
 from sash.testing import replay
-from tests.cli.command import QUICK, SOURCE
+from tests.cli.command import QUICK, ROOT
 from tests.postgres import server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -60,7 +60,7 @@ def job(home: Path, into: str, query: str = QUERY) -> Path:
 
 
 def started(*arguments: str, prefix: tuple[str, ...] = (sys.executable, "-m", "sash.cli")) -> subprocess.Popen[str]:
-    environment = {**os.environ, **QUICK, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": sys.executable}
     return subprocess.Popen([*prefix, *arguments], stdout=subprocess.PIPE, stderr=None, text=True, env=environment)
 
 

@@ -123,8 +123,8 @@ def test_calendars_pay_where_few_ends_are_premature(negation: Negation, monkeypa
     rows = streams([(2000, negation.few)])
     fixed, adaptive = (run(negation, rows, monkeypatch, calendar=False, fixed=fixed) for fixed in (True, False))
     assert bag(fixed) == bag(adaptive)
-    assert fixed.counts[negation.operator].in_force == {0: ("ends by negative tuples", "as planned")}
-    ((way, why),) = adaptive.counts[negation.operator].in_force.values()
+    assert fixed.counts[negation.operator].current_choice == {0: ("ends by negative tuples", "as planned")}
+    ((way, why),) = adaptive.counts[negation.operator].current_choice.values()
     assert way == "ends by calendar"
     assert "(change 1):" in why
     assert f"in force in the only shard: {way}, {why}" in adaptive.explain()
@@ -139,8 +139,8 @@ def test_negative_tuples_pay_where_many_ends_are_premature(negation: Negation, m
     rows = streams([(600, negation.few), (900, negation.many)])
     fixed, adaptive = (run(negation, rows, monkeypatch, calendar=True, fixed=fixed) for fixed in (True, False))
     assert bag(fixed) == bag(adaptive)
-    assert fixed.counts[negation.operator].in_force == {0: ("ends by calendar", "as planned")}
-    ((way, why),) = adaptive.counts[negation.operator].in_force.values()
+    assert fixed.counts[negation.operator].current_choice == {0: ("ends by calendar", "as planned")}
+    ((way, why),) = adaptive.counts[negation.operator].current_choice.values()
     assert way == "ends by negative tuples"
     assert "(change 1):" in why
     spared = fixed.counts[JOIN].probes - adaptive.counts[JOIN].probes
@@ -160,7 +160,7 @@ def test_a_share_that_wavers_about_the_border_changes_nothing(
     result = run(negation, rows, monkeypatch, calendar=calendar, fixed=False)
     way = "calendar" if calendar else "negative tuples"
     counts = result.counts[negation.operator]
-    assert counts.in_force == {0: (f"ends by {way}", "as planned")}
+    assert counts.current_choice == {0: (f"ends by {way}", "as planned")}
     share = counts.premature / (counts.given - counts.given_negative)
     assert share * (ends.SEARCHED + 100 / 2) == pytest.approx(negation.said, rel=0.35)
 

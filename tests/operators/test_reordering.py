@@ -47,8 +47,8 @@ def test_a_change_of_order_pays_and_does_not_show(monkeypatch: pytest.MonkeyPatc
     rows = streams([(300, {"s": 0.2, "r": 0.4, "q": 3.0}), (600, {"s": 3.0, "r": 0.4, "q": 0.2})])
     fixed, adaptive = (run(rows, adapt, monkeypatch) for adapt in (False, True))
     assert bag(fixed) == bag(adaptive)
-    assert fixed.counts[JOIN].in_force == {0: ("order s, r, q", "as planned")}
-    ((order, why),) = adaptive.counts[JOIN].in_force.values()
+    assert fixed.counts[JOIN].current_choice == {0: ("order s, r, q", "as planned")}
+    ((order, why),) = adaptive.counts[JOIN].current_choice.values()
     assert order != "order s, r, q"
     assert "change 1" in why
     assert "times its rows" in why
@@ -60,7 +60,7 @@ def test_rates_that_waver_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     """Rates go up and down by a fifth: whatever order is found at first stays."""
     spans = [(100, {"s": 1.0 + 0.2 * (-1) ** n, "r": 1.0 - 0.2 * (-1) ** n, "q": 1.0}) for n in range(8)]
     result = run(streams(spans), True, monkeypatch)
-    ((_, why),) = result.counts[JOIN].in_force.values()
+    ((_, why),) = result.counts[JOIN].current_choice.values()
     assert why == "as planned" or "change 1" in why
 
 

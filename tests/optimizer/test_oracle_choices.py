@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
 
-import sash.testing
 from sash.optimizer.choice import ByCost, Tuning
 from sash.optimizer.optimizer import RULES, Optimized, optimize
 from sash.optimizer.rewriting import named
-from sash.physical.stages import plan_stages
+from sash.physical.planner import plan_physical
 from sash.plan.catalog import Catalog
 from sash.plan.nodes import Node
 from sash.plan.options import DEFAULT, Options
@@ -118,9 +118,9 @@ def test_oracle_both_ways(rule: str, checked: Case, monkeypatch: pytest.MonkeyPa
         plan, _ = optimize(parse(sql, catalog), TIDY)
         proposed[:] = alternatives(rule, plan)
         chosen = taken[0] if taken else plan
-        return Planned(sql, plan, Optimized(chosen, (), (), 0.0), plan_stages(chosen, shards), options)
+        return Planned(sql, plan, Optimized(chosen, (), (), 0.0), plan_physical(chosen, shards), options)
 
-    monkeypatch.setattr(sash.testing, "plan_query", planned)
+    monkeypatch.setattr(importlib.import_module("sash.testing.replay"), "plan_query", planned)
     assert_oracle(checked, batch=3)
     assert proposed, "the rule has nothing to propose"
     others = tuple(proposed)

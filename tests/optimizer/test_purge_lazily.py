@@ -5,16 +5,13 @@ As measured, a row that is purged with others saves nothing; what the rule choos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from sash.errors import StrategyError
 from sash.optimizer import plan_cost
 from sash.optimizer.plan_cost import PlanCosts
-from sash.physical.nodes import Operation
-from sash.physical.nodes import walk as walk_physical
+from sash.physical.nodes import Join as JoinNode
+from sash.physical.nodes import operations
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.nodes import Join, walk
 from sash.plan.options import Options
@@ -38,10 +35,10 @@ def interval(made: Planned) -> int | None:
     return join.purge
 
 
-def arguments(made: Planned) -> Mapping[str, Any]:
-    nodes = [node for stage in made.physical.stages for node in walk_physical(stage.root)]
-    (join,) = [node for node in nodes if isinstance(node, Operation) and node.operator == "Join"]
-    return join.arguments
+def planned_purge(made: Planned) -> int | None:
+    nodes = [node for stage in made.physical.stages for node in operations(stage.root)]
+    (join,) = [node for node in nodes if isinstance(node, JoinNode)]
+    return join.purge
 
 
 @pytest.fixture
@@ -76,7 +73,7 @@ def test_the_cost_is_lower_and_told() -> None:
     made = planned(1_000, 1e9)
     (step,) = [step for step in made.optimization.steps if step.rule == "purge_lazily"]
     assert step.after < step.before
-    assert arguments(made)["purge"] == 10_000_000
+    assert planned_purge(made) == 10_000_000
     text = made.explain(all=True)
     assert "PURGED EVERY 10 SECONDS" in text
     assert "purge_lazily" in text
@@ -94,8 +91,8 @@ def test_more_is_kept() -> None:
 
 @pytest.mark.usefixtures("saving")
 def test_it_can_be_overridden() -> None:
-    assert "purge" not in arguments(planned(1_000, 1e9, options=Options(purge=0)))
-    assert arguments(planned(1, 10, options=Options(purge=7)))["purge"] == 7
+    assert planned_purge(planned(1_000, 1e9, options=Options(purge=0))) is None
+    assert planned_purge(planned(1, 10, options=Options(purge=7))) == 7
     with pytest.raises(StrategyError, match="must not be negative"):
         Options(purge=-1)
 

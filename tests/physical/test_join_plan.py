@@ -1,4 +1,4 @@
-"""How multi-way joins are planned: hash sizes under a limit, dear conditions, and orders by name."""
+"""How multi-way joins are planned: hash sizes under a limit, expensive conditions, and orders by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from sash.errors import StatisticsError
 from sash.operators.reordering import Figures
 from sash.physical.join_plan import JoinPlan
-from sash.physical.nodes import Operation, walk
+from sash.physical.nodes import Filter, Join, MultiJoin, Operation
+from sash.physical.nodes import operations as operations_of
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.describe import describe
 from sash.plan.options import Options
@@ -31,14 +32,12 @@ def planned(sql: str, rates: tuple[float, ...] = (1, 1, 1, 50), **options: Any) 
     return plan_query(f"{sql} WINDOW 100 SECONDS", Catalog(streams), shards=1, options=Options(**options))
 
 
-def operations(plan: Planned, operator: str) -> list[Operation]:
-    nodes = [node for stage in plan.physical.stages for node in walk(stage.root)]
-    return [node for node in nodes if isinstance(node, Operation) and node.operator == operator]
+def operations(plan: Planned) -> list[Operation]:
+    return [node for stage in plan.physical.stages for node in operations_of(stage.root)]
 
 
 def join_of(plan: Planned) -> JoinPlan:
-    (node,) = operations(plan, "MultiJoin")
-    found: JoinPlan = node.arguments["plan"]
+    (found,) = [node.plan for node in operations(plan) if isinstance(node, MultiJoin)]
     return found
 
 
@@ -59,7 +58,7 @@ def test_a_limit_of_buckets_is_spread_by_what_windows_cost() -> None:
     by_name = dict(zip(join.names, join.sizes, strict=True))
     assert sum(join.sizes) == 48
     assert by_name["p"] > max(size for name, size in by_name.items() if name != "p")
-    assert join.arguments["buckets"] == join.sizes
+    assert join.buckets == join.sizes
     assert "hash buckets: " in plan.explain()
     assert f"p {by_name['p']}" in plan.explain()
     equal = replace(join, sizes=(12,) * 4).ordered(join.figures)
@@ -108,7 +107,7 @@ def test_dear_comparisons_come_where_they_are_made_for_the_fewest_results() -> N
 
 def test_conditions_over_more_inputs_are_tested_cheap_ones_first() -> None:
     plan = planned(f"{JOIN} AND CONCAT(a.name, b.name) LIKE '%x%' AND a.name < c.name AND GREATEST(a.v, b.v) > c.v")
-    filters = [describe(node.arguments["predicate"]) for node in operations(plan, "Filter")]
+    filters = [describe(node.predicate) for node in operations(plan) if isinstance(node, Filter)]
     assert filters == ["greatest(v, v) > v", "name < name", "concat(name, name) LIKE '%x%'"]
 
 
@@ -124,11 +123,11 @@ def test_keys_that_are_computed_are_columns_of_their_input() -> None:
     join = join_of(planned(f"{sql} LOWER(b.name) = LOWER(c.name)"))
     assert len(join.graph.attributes) == 2
     assert join.graph.connected
-    joined = operations(planned(f"{sql} b.v + 1 = c.v + 1"), "Join")
-    assert [len(node.arguments["keys"]) for node in joined] == [1, 1]
+    joined = [node for node in operations(planned(f"{sql} b.v + 1 = c.v + 1")) if isinstance(node, Join)]
+    assert [len(node.keys) for node in joined] == [1, 1]
 
 
-def test_orders_are_told_by_name() -> None:
+def test_orders_are_described_by_name() -> None:
     join = join_of(planned(JOIN))
     for order in ((0, 1, 2, 3), (2, 0, 3, 1), (3, 2, 1, 0)):
         orders = tuple(join.graph.follow(order, origin) for origin in range(4))
@@ -137,11 +136,11 @@ def test_orders_are_told_by_name() -> None:
     assert join.describe(own).startswith("(")
 
 
-def test_a_run_says_what_is_in_force_in_all_of_its_shards() -> None:
+def test_a_run_reports_the_current_order_of_all_shards() -> None:
     rows = {name: [{"ts": ts, "k": ts % 7, "v": 1} for ts in range(9)] for name in "srq"}
     sql = "SELECT a.v FROM s AS a, r AS b, q AS c WHERE a.k = b.k AND b.k = c.k WINDOW 5 SECONDS"
     for shards, where in ((1, "the only shard"), (3, "all 3 shards")):
         result = replay(sql, rows, unit="s", shards=shards)
-        (said,) = [seen.in_force for name, seen in result.counts.items() if name.endswith("MultiJoin")]
-        assert sorted(said) == list(range(shards))
-        assert f"in force in {where}: {said[0][0]}, as planned" in result.explain()
+        (choices,) = [seen.current_choice for name, seen in result.counts.items() if name.endswith("MultiJoin")]
+        assert sorted(choices) == list(range(shards))
+        assert f"now in {where}: {choices[0][0]}, as planned" in result.explain()

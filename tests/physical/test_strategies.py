@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from sash.errors import StrategyError
-from sash.physical.nodes import Operation, walk
+from sash.physical.nodes import operations
 from sash.physical.strategies.registry import STRATEGIES
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.options import STRATEGIES as NAMES
@@ -33,9 +33,7 @@ def plan(sql: str, strategy: str) -> Planned:
 
 def operators(planned: Planned) -> list[str]:
     """The operators of the plan, bottom up."""
-    return [
-        node.operator for stage in planned.physical.stages for node in walk(stage.root) if isinstance(node, Operation)
-    ]
+    return [node.name for stage in planned.physical.stages for node in operations(stage.root)]
 
 
 def rows(count: int, gap: float, keys: int = 3, start: float = 0) -> list[dict[str, int]]:

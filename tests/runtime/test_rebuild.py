@@ -134,22 +134,22 @@ class Chain:
         return rows.slice(0, split), rows.slice(split, len(rows))
 
     def advance(self, streams: dict[str, ChangeBatch], clock: int) -> ChangeBatch:
-        outcomes = []
+        outputs = []
         for number, stage in enumerate(self.plan.stages):
             arrivals = []
             for given in stage.inputs:
                 if given.leaf.stage is not None:
-                    before = outcomes[given.leaf.stage]
+                    before = outputs[given.leaf.stage]
                     arrivals.append(Arrival(before.changes, before.clock))
                 else:
                     leg = self.plan.legs[given.leaf.leg or 0]
                     assert isinstance(leg, StreamLeg | UpdateLeg)
                     arrivals.append(Arrival(self.legs[given.leaf.leg or 0].run(streams[leg.stream]), clock))
-            outcome = self.shards[number].run(arrivals)
-            for log, accepted in zip(self.logs[number], outcome.taken.accepted, strict=True):
+            output = self.shards[number].run(arrivals)
+            for log, accepted in zip(self.logs[number], output.intake.accepted, strict=True):
                 log.append(accepted)
-            outcomes.append(outcome)
-        return outcomes[-1].changes
+            outputs.append(output)
+        return outputs[-1].changes
 
 
 def listed(batch: ChangeBatch) -> list[tuple[object, ...]]:

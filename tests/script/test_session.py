@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sash.engine import Engine
-from sash.errors import CatalogError, SashError, StrategyError, UnknownNameError
+from sash.errors import CatalogError, OptionError, SashError, StrategyError, UnknownNameError
 from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import MessageReply, Session, TableReply
@@ -84,7 +84,7 @@ def test_a_relation_may_be_refreshed_or_have_updates_with_a_heartbeat() -> None:
     assert (waited.changes, waited.waits, waited.timed, len(waited.schema)) == (True, True, True, 2)
     reply(on, SALES)
     query = "SELECT s.item, w.name FROM sales [RANGE 1 MINUTE] s JOIN waited w ON s.item = w.item"
-    with pytest.raises(CatalogError, match="has a heartbeat"):
+    with pytest.raises(OptionError, match="has a heartbeat"):
         reply(on, f"CREATE QUERY q AS {query} INTO console TRIGGER 'available_now'")
 
 
@@ -271,6 +271,10 @@ def test_settings_hold_for_what_follows() -> None:
     assert on.settings.trigger is None
     with pytest.raises(StrategyError):
         reply(on, "SET strategy = wild")
+    with pytest.raises(OptionError, match=r"only in sash\.testing\.replay"):
+        reply(on, "SET strategy = clock-triggered")
+    with pytest.raises(OptionError, match=r"only in sash\.testing\.replay"):
+        reply(on, "CREATE QUERY q AS SELECT COUNT(*) FROM sales [NOW] INTO noop STRATEGY clock-triggered")
     reply(on, "SET tau = '5 seconds'")
     reply(on, "SET join = lazy-hash")
     assert on.settings.options.options.tau == 5_000_000

@@ -67,7 +67,13 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
         engine.relation("r", spark.range(3), changes=True, refresh="1 second")
     engine.relation("r", spark.range(3), key="ID", retroactive=False)
     with pytest.raises(StrategyError, match="there is no strategy"):
-        engine.sql("SELECT value FROM s [NOW]", strategy="wild")
+        engine.sql("SELECT value FROM s [NOW]", strategy="wild")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"only in sash\.testing\.replay"):
+        engine.sql("SELECT value FROM s [NOW]", strategy="clock-triggered")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="no bad_rows 'keep'"):
+        engine.stream("t", rate(spark), time="timestamp", bad_rows="keep")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="shards must be at least 1"):
+        sash.Engine(spark, shards=0)
 
 
 def test_declared_statistics_reach_the_plan(spark: SparkSession) -> None:
@@ -106,7 +112,7 @@ def test_settings_are_put_back_after_a_start(spark: SparkSession, tmp_path: Path
         assert spark.conf.get(partitions) == "7"
         progress = running.progress()
         assert (progress["rows_in"], progress["late"], progress["batch"]) == (40, 0, 0)
-        assert progress["clock"] == max(row["ts"] for row in made_up_rows(1))
+        assert progress["watermark"] == max(row["ts"] for row in made_up_rows(1))
         assert progress["state_bytes"] > 0
         running.stop()
     finally:
@@ -159,6 +165,32 @@ def test_upsert_needs_a_key(spark: SparkSession, tmp_path: Path) -> None:
         query.start("noop", mode="upsert")
     with pytest.raises(CatalogError, match="'z' is not in the answer"):
         query.start("noop", mode="upsert", key=["z"])
+    with pytest.raises(OptionError, match="no output mode 'append'"):
+        query.start("noop", mode="append")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="no output mode 'append'"):
+        query.changes(mode="append")  # type: ignore[arg-type]
+
+
+def test_the_engine_closes_its_queries_at_the_end_of_a_block(spark: SparkSession, tmp_path: Path) -> None:
+    with file_engine(spark, tmp_path / "in") as engine:
+        running = engine.sql(SQL).start("noop", name="totals")
+        assert engine.running == {"totals": running}
+        assert (running.name, running.active, running.exception()) == ("totals", True, None)
+    assert not running.active
+    assert engine.running == {}
+
+
+def test_spark_words_for_triggers_and_waiting(spark: SparkSession, tmp_path: Path) -> None:
+    write_batch(tmp_path / "in", 0, made_up_rows(1))
+    query = file_engine(spark, tmp_path / "in").sql(SQL)
+    seen: list[int] = []
+    running = query.start(lambda _, number: seen.append(number), processingTime="10 milliseconds")
+    running.process_all_available()
+    running.stop()
+    assert seen[:1] == [0]
+    ended = query.start("noop", availableNow=True)
+    assert ended.await_termination()
+    assert ended.progress()["total_rows_in"] == 40
 
 
 def test_a_checkpoint_of_another_query_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -181,6 +213,7 @@ def test_rows_without_a_time_stop_the_query_and_its_checkpoint_stays_good(spark:
     running = file_engine(spark, tmp_path / "in").sql(SQL).start(sink, trigger="available_now", checkpoint=place)
     with pytest.raises(BadRowError, match="stream s has a row whose time column is NULL"):
         running.await_termination()
+    assert isinstance(running.exception(), BadRowError)
     engine = file_engine(spark, tmp_path / "in", bad_rows="drop")
     running = engine.sql(SQL).start(sink, trigger="available_now", checkpoint=place)
     running.await_termination()
@@ -193,8 +226,10 @@ def test_a_heartbeat_moves_an_idle_stream(spark: SparkSession, tmp_path: Path) -
     sink = FolderSink(tmp_path / "out")
     engine = file_engine(spark, tmp_path / "in", heartbeat="1 second")
     query = engine.sql(SQL)
-    with pytest.raises(CatalogError, match="has a heartbeat"):
+    with pytest.raises(OptionError, match="has a heartbeat"):
         query.start(sink, trigger="available_now")
+    with pytest.raises(OptionError, match="has a heartbeat"):
+        query.start(sink, availableNow=True)
     running = query.start(sink, trigger="200 milliseconds")
     try:
         bag: Counter[Any] = Counter()

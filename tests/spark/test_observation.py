@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import sash
-from sash.errors import CatalogError, StatisticsError
+from sash.errors import OptionError, StatisticsError
 from sash.plan.nodes import Except, Join, walk
 from sash.query import Query
 from sash.spark.observation import Observation
@@ -78,7 +78,7 @@ def test_streams_are_observed_only_if_that_is_asked_for(spark: SparkSession, tmp
     query = engine.sql("SELECT x.k FROM a [RANGE 1 SECOND] AS x JOIN a [RANGE 1 SECOND] AS y ON x.k = y.k")
     running = query.start("noop")
     try:
-        with pytest.raises(CatalogError, match="observe=True"):
+        with pytest.raises(OptionError, match="observe=True"):
             running.statistics()
     finally:
         running.stop()

@@ -28,31 +28,31 @@ def test_differential_operators_are_counted_as_they_are_locally(spark: SparkSess
     assert sum(counts.expired for counts in on_spark.counts.values()) > 0
 
 
-def test_a_first_batch_without_rows_has_no_clock_to_take_rates_from() -> None:
+def test_rates_start_at_the_first_batch_with_a_watermark() -> None:
     def entry(batch: int, clock: int | None) -> dict[str, Any]:
         observed = {METRICS: {NOTES: [Note(clock=clock).to_json()]}}
         return {"batchId": batch, "durationMs": {"triggerExecution": 100}, "observedMetrics": observed}
 
     progress = Progress(["0.0.Aggregate"])
-    progress.take([entry(0, None), entry(1, 5_000_000)])
+    progress.add([entry(0, None), entry(1, 5_000_000)])
     assert progress.actual().seconds is None
-    progress.take([entry(2, 9_000_000)])
+    progress.add([entry(2, 9_000_000)])
     assert progress.actual().seconds == 4
 
 
 class Listener(StreamingQueryListener):
-    """One of a user's own: what Sash observed comes with Spark's events."""
+    """A user's own listener: Spark's events carry the metrics of Sash."""
 
     def __init__(self) -> None:
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """Nothing to note."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        heard = batch_metrics(event.progress)
-        assert heard is not None
-        self.heard.append(heard)
+        metrics = batch_metrics(event.progress)
+        assert metrics is not None
+        self.received.append(metrics)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Nothing to note."""
@@ -61,13 +61,13 @@ class Listener(StreamingQueryListener):
         """Nothing to note."""
 
 
-def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_path: Path) -> None:
+def test_progress_reaches_callbacks_listeners_and_prometheus(spark: SparkSession, tmp_path: Path) -> None:
     rows = made_up_rows(3)
     for number, batch in enumerate(batches_of(rows)):
         write_batch(tmp_path / "in", number, batch)
     engine = file_engine(spark, tmp_path / "in")
-    told: list[tuple[str, dict[str, Any]]] = []
-    engine.on_progress(lambda name, progress: told.append((name, progress)))
+    calls: list[tuple[str, dict[str, Any]]] = []
+    engine.on_progress(lambda name, progress: calls.append((name, progress)))
     url = engine.metrics()
     listener = Listener()
     spark.streams.addListener(listener)
@@ -96,12 +96,12 @@ def test_progress_is_told_by_listener_and_over_http(spark: SparkSession, tmp_pat
         assert progress["operators"][aggregate]["rows_per_second"] > 0
         assert 'sash_batch_delay_seconds{query="totals",quantile="1"}' in text
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-        assert [heard["late"] for heard in listener.heard] == [0, 0, 0]
+        assert [metrics["late"] for metrics in listener.received] == [0, 0, 0]
         same = {part: seen for part, seen in progress.items() if not part.startswith("total_")}
-        assert {part: seen for part, seen in listener.heard[-1].items() if part in same} == same
-        assert sum(heard["rows_out"] for heard in listener.heard) == progress["total_rows_out"]
-        assert [name for name, _ in told] == ["totals"] * 3
-        assert [progress["batch"] for _, progress in told] == [0, 1, 2]
+        assert {part: seen for part, seen in listener.received[-1].items() if part in same} == same
+        assert sum(metrics["rows_out"] for metrics in listener.received) == progress["total_rows_out"]
+        assert [name for name, _ in calls] == ["totals"] * 3
+        assert [progress["batch"] for _, progress in calls] == [0, 1, 2]
     finally:
         spark.streams.removeListener(listener)
         engine.close()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
 
 _REFRESH = 0.25
 _MARGIN = 8
@@ -112,7 +112,7 @@ def watch(query: Query, console: Console, stop: threading.Event, trigger: str | 
                 console.print(f"{late:,} rows were too late", style="dim")
 
 
-def _watch_live(board: AnswerBoard, running: Running, console: Console, stop: threading.Event) -> None:
+def _watch_live(board: AnswerBoard, running: RunningQuery, console: Console, stop: threading.Event) -> None:
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while running.active and not stop.wait(_REFRESH):
             live.update(_picture(board, console, "; press Ctrl-C to stop"), refresh=True)
@@ -121,7 +121,7 @@ def _watch_live(board: AnswerBoard, running: Running, console: Console, stop: th
 
 def _watch_lines(
     board: AnswerBoard,
-    running: Running,
+    running: RunningQuery,
     console: Console,
     stop: threading.Event,
     line: Callable[[AnswerBoard, tuple[str, Any, Row]], str],

@@ -19,13 +19,14 @@ from sash.cli.demo_queries import DEMO_QUERIES, ITEMS, RELATIONS, DemoQuery
 from sash.cli.plot import plot
 from sash.cli.sales import SCHEMA, SalesGenerator
 from sash.cli.session import quiet_engine
+from sash.plan.options import Strategy
 from sash.plan.types import Schema
 from sash.testing import replay
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
 
 _PAUSE = (0.4, 0.75)
 """Start and end of the pause, as parts of the run: longer than the window, so that the window empties."""
@@ -64,7 +65,7 @@ class DemoRun:
         demo: DemoQuery,
         board: DemoBoard,
         generators: Sequence[SalesGenerator],
-        running: Running,
+        running: RunningQuery,
         seconds: float,
     ) -> None:
         self.demo = demo
@@ -117,7 +118,7 @@ class DemoRun:
         )
 
 
-def run_demo(name: str, strategy: str, seconds: int, rate: int, *, plain: bool) -> None:
+def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: bool) -> None:
     """Run a demo query for so many seconds."""
     console, demo = Console(), DEMO_QUERIES[name]
     console.print(Text(demo.title, style="bold"))
@@ -151,7 +152,7 @@ def run_demo(name: str, strategy: str, seconds: int, rate: int, *, plain: bool) 
     )
 
 
-def _query(engine: Engine, demo: DemoQuery, strategy: str, home: Path) -> Query:
+def _query(engine: Engine, demo: DemoQuery, strategy: Strategy, home: Path) -> Query:
     for stream, _ in demo.streams:
         frame = engine.spark.readStream.schema(SCHEMA).parquet(str(home / stream))
         engine.stream(stream, frame, slack="1 second", heartbeat="1 second")
@@ -167,7 +168,7 @@ def physical_plan(explained: str) -> str:
     return next(part for part in parts if part.startswith("Physical plan")).rstrip()
 
 
-def _compile(demo: DemoQuery, strategy: str) -> None:
+def _compile(demo: DemoQuery, strategy: Strategy) -> None:
     """Compile the query's numba kernels before the run; later runs on this machine find them in the cache."""
     columns = SCHEMA.replace("TIMESTAMP", "BIGINT")
     schemas = {stream: columns for stream, _ in demo.streams} | {name: RELATIONS[name][0] for name in demo.relations}

@@ -26,7 +26,7 @@ from sash.script.statements import CreateQuery, Select, Statement
 
 if TYPE_CHECKING:
     from sash.engine import Engine
-    from sash.spark.sinks import Running
+    from sash.spark.handle import StreamingHandle
 
 OK, INVALID, FAILED = 0, 1, 3
 _POLL = 0.25
@@ -167,7 +167,9 @@ def run_job(
 
 def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
     """Wait until all queries have ended, one has failed, or a signal stops the job."""
-    running = {statement.name: query for statement, query in session.queries.values() if query is not None}
+    running: dict[str, StreamingHandle] = {
+        statement.name: query for statement, query in session.queries.values() if query is not None
+    }
     running |= {f"window {keep.name}": kept for keep, kept in session.windows.values() if kept is not None}
     while running and not stop.wait(_POLL):
         for name, query in list(running.items()):
@@ -194,7 +196,7 @@ def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
     return OK
 
 
-def _log_batches(log: JobLog, name: str, query: Running, *, last: bool = False) -> None:
+def _log_batches(log: JobLog, name: str, query: StreamingHandle, *, last: bool = False) -> None:
     for progress in query.drain_progress():
         log.add_batch(name, progress)
     log.write_batch(name, at_once=last)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from sash.errors import SashError
-from sash.plan.options import STRATEGIES, Options
+from sash.plan.options import ENGINE_STRATEGIES, Options, check_strategy
 
 app = typer.Typer(
     name="sash",
@@ -26,7 +26,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 def demo(
     query: Annotated[Literal["q1", "q2", "q3", "q4", "q5"], typer.Option(help="The query of paper 1 to run.")] = "q4",
     strategy: Annotated[
-        str, typer.Option(help=f"How operators detect expired rows: {', '.join(STRATEGIES)}.")
+        str, typer.Option(help=f"How operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}.")
     ] = "auto",
     seconds: Annotated[int, typer.Option(min=15, help="How long to run.")] = 45,
     rate: Annotated[int, typer.Option(min=1, max=20_000, help="Sales per second.")] = 200,
@@ -35,7 +35,7 @@ def demo(
     """Run a continuous query over a stream of generated sales and show its changing answer."""
     from sash.cli.demo import run_demo
 
-    run_demo(query, Options(strategy).strategy, seconds, rate, plain=plain or not sys.stdout.isatty())
+    run_demo(query, check_strategy(strategy), seconds, rate, plain=plain or not sys.stdout.isatty())
 
 
 @app.command()
@@ -48,7 +48,7 @@ def explain(
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
     strategy: Annotated[
-        str, typer.Option(help=f"How operators detect expired rows: {', '.join(STRATEGIES)}.")
+        str, typer.Option(help=f"How operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}.")
     ] = "auto",
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Partitions of calendar buffers; by default the planner chooses.")
@@ -59,7 +59,7 @@ def explain(
     from sash.cli.catalog import declared_catalog
     from sash.planning import plan_query
 
-    options = Options(strategy, partitions=partitions)
+    options = Options(check_strategy(strategy), partitions=partitions)
     planned = plan_query(_text(query), declared_catalog(stream, relation), options=options)
     typer.echo(planned.explain(all=every), nl=False)
 

@@ -1,6 +1,6 @@
 """EXPLAIN: the logical plan with every edge's update pattern and estimates, and the stages, buffers and legs that run it.
 
-EXPLAIN ALL adds the plans that were proposed and cost more, EXPLAIN ANALYZE (`analyze.py`) what a run did.
+EXPLAIN ALL adds the alternatives that cost more, EXPLAIN ANALYZE (`runtime/analyze.py`) what each operator did in a run.
 """
 
 from __future__ import annotations
@@ -9,32 +9,49 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from sash.operators.ends import Ends
+from sash.operators.base import Edge
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
+from sash.physical.facts import is_stateless
 from sash.physical.join_plan import describe_join, describe_order
-from sash.physical.lending import lends
 from sash.physical.nodes import (
+    Aggregate,
+    Combine,
+    CountWindow,
+    Distinct,
+    ExceptAll,
+    Expire,
+    Filter,
+    Join,
     Leaf,
+    Leg,
+    Lookup,
+    MultiJoin,
+    NrrJoin,
     Operation,
     Physical,
     PhysicalPlan,
+    Project,
     RelationLeg,
+    Sample,
+    SemiJoin,
+    SetOperation,
     Stage,
     StreamLeg,
-    calendar_of,
-    partitions_of,
+    TopK,
+    Union,
+    UpdateLeg,
+    Updates,
 )
 from sash.physical.strategies.paths import describe_strategy
-from sash.physical.strategies.registry import strategy_of
 from sash.plan.describe import describe, describe_aggregate
-from sash.plan.nodes import Node, Rows
+from sash.plan.expressions import AggregateCall
+from sash.plan.nodes import Node
 from sash.plan.patterns import pattern
 from sash.plan.tree import duration_text, label, tree
 from sash.plan.types import Schema
 
 _INDENT = "  "
-_STATELESS = frozenset({"Combine", "Filter", "Lookup", "Project", "Union"})
 _ARROW = "->"
 _ENDS = {
     "mono": "never",
@@ -45,7 +62,7 @@ _ENDS = {
 }
 
 Line = tuple[str, str]
-"""What stands on the left of a line, and what is said of its output edge on the right."""
+"""The left part of a line, and the description of the output edge on the right."""
 
 
 def explain(
@@ -58,7 +75,7 @@ def explain(
 ) -> str:
     """The plan of a query as text; with `alternatives`, also the plans that it was chosen from.
 
-    `remarks` are what there is to add to stages and operators, by identity.
+    `remarks` are lines to add to the plan, its stages and its operators, by identity.
     """
     count = len(physical.stages)
     sections = [
@@ -98,7 +115,7 @@ def _alternatives(optimized: Optimized) -> list[str]:
 
 
 def rounded(value: float) -> str:
-    """Three digits say enough of a guess.
+    """The value with three significant digits.
 
     >>> [rounded(value) for value in (0.0, 0.0333, 12.34, 1234.0, 86_400_000.0)]
     ['0', '0.0333', '12.3', '1,230', '86,400,000']
@@ -115,7 +132,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _columns(lines: Sequence[Line]) -> list[str]:
-    """The left parts, and what is said of the edges in a column of its own."""
+    """The left parts, with the edges in a column of their own."""
     width = max(len(left) for left, right in lines if right)
     return [f"{left:<{width}}  {_ARROW} {right}" if right else left for left, right in lines]
 
@@ -123,10 +140,10 @@ def _columns(lines: Sequence[Line]) -> list[str]:
 def _logical(node: Node, costs: PlanCosts, depth: int) -> list[Line]:
     below = [line for child in node.children for line in _logical(child, costs, depth + 1)]
     kept, cost = costs.state(node), costs.of(node)
-    said = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
-    said += [f"{rounded(kept)} kept"] if kept else []
-    said += [f"cost {rounded(cost)}"] if cost else []
-    return [(_INDENT * depth + label(node), ", ".join(said)), *below]
+    notes = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
+    notes += [f"{rounded(kept)} kept"] if kept else []
+    notes += [f"cost {rounded(cost)}"] if cost else []
+    return [(_INDENT * depth + label(node), ", ".join(notes)), *below]
 
 
 def _stage(stage: Stage, plan: PhysicalPlan, remarks: Mapping[int, Sequence[str]]) -> list[Line]:
@@ -155,7 +172,7 @@ def _operators(
     if isinstance(node, Leaf):
         by = f" by {_names(node.schema, keys[id(node)])}" if keys[id(node)] else ""
         return [(f"{indent}{_origin(node, plan)}{by}", _edge(node))]
-    text = f"{indent}{_operation(node)}{_state(node, plan)}"
+    text = f"{indent}{_operation(node)}{_state(node)}"
     reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
@@ -165,11 +182,14 @@ def _operators(
 
 
 def _reasons(node: Operation) -> list[str]:
-    """What is to be said of why the operator runs as it does."""
-    if node.operator == "MultiJoin":
-        return [f"order {describe_order(node.arguments['plan'])}"]
-    ends: Ends | None = node.arguments.get("ends")
-    return [] if ends is None else [ends.reason]
+    """Why the operator runs as it does, where it may run otherwise."""
+    match node:
+        case MultiJoin():
+            return [f"order {describe_order(node.plan)}"]
+        case ExceptAll() | SemiJoin() if node.ends is not None:
+            return [node.ends.reason]
+        case _:
+            return []
 
 
 def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
@@ -183,29 +203,30 @@ def _edge(node: Physical) -> str:
     return f"{_ENDS[node.expiry]}, {node.pattern.label}"
 
 
-def _state(node: Operation, plan: PhysicalPlan) -> str:
-    """The buffer that each input's rows are kept in, where the operator has any."""
-    if node.operator in _STATELESS:
+def _state(node: Operation) -> str:
+    """The buffer that keeps the rows of each input, for operators with state."""
+    if is_stateless(node):
         return ""
-    kept = node.inputs if node.operator != "NrrJoin" or node.expiry == "explicit" else node.inputs[1:]
-    return f" [{', '.join(_buffer(node, child, plan) for child in kept)}]"
+    buffers = [_buffer(node, index, edge) for index, edge in enumerate(node.buffers)]
+    if isinstance(node, NrrJoin) and node.expiry != "explicit":
+        buffers = buffers[1:]
+    return f" [{', '.join(buffers)}]"
 
 
-def _buffer(node: Operation, child: Physical, plan: PhysicalPlan) -> str:
-    if node.operator == "CountWindow":
-        return "fifo"
-    if lends(strategy_of(plan.strategy), node, child):
-        return "DISTINCT's"
-    calendar = f"calendar of {partitions_of(calendar_of(node, child), plan.partitions):,}"
-    if node.operator == "Distinct":
-        return calendar
-    match child.expiry:
+def _buffer(node: Operation, index: int, edge: Edge) -> str:
+    calendar = f"calendar of {edge.partitions:,}"
+    match node:
+        case CountWindow():
+            return "fifo"
+        case Distinct():
+            return calendar
+        case Join() if node.shared[index]:
+            return "rows of DISTINCT"
+    match edge.expiry:
         case "fifo":
             return "fifo"
         case "calendar":
             return calendar
-        case "mono":
-            return "fifo" if node.operator in ("Join", "MultiJoin") else "hash"
         case "strict":
             return f"{calendar} or hash"
         case "explicit":
@@ -213,45 +234,47 @@ def _buffer(node: Operation, child: Physical, plan: PhysicalPlan) -> str:
 
 
 def _operation(node: Operation) -> str:
-    """The operator and what it was told, with columns by name."""
-    arguments = node.arguments
+    """The operator and its parameters, with columns by name."""
     schema = node.inputs[0].schema
-    match node.operator:
-        case "Filter":
-            return f"Filter {describe(arguments['predicate'])}"
-        case "Project":
-            return f"Project {', '.join(describe(expression) for expression in arguments['expressions'])}"
-        case "Aggregate" | "Combine":
-            calls = ", ".join(describe_aggregate(call) for call in arguments["aggregates"])
-            by = _names(schema, arguments.get("keys", ()))
-            return " ".join(part for part in (node.operator, calls, f"BY {by}" if by else "") if part)
-        case "CountWindow":
-            window: Rows = arguments["window"]
-            by = _names(schema, window.partition)
-            return f"CountWindow {f'PARTITION BY {by} ' if by else ''}ROWS {window.count}"
-        case "Join" | "SemiJoin":
-            name = "AntiJoin" if arguments.get("anti") else node.operator
-            lazily = f" PURGED EVERY {duration_text(arguments['purge'])}" if "purge" in arguments else ""
-            return f"{name}{_on(arguments['keys'], schema, node.inputs[1].schema)}{lazily}"
-        case "MultiJoin":
-            return describe_join(arguments["plan"], [child.schema for child in node.inputs])
-        case "NrrJoin":
-            return f"NrrJoin {arguments['kind']}{_on(arguments['keys'], schema, node.inputs[1].schema)}"
-        case "Updates":
-            return "Updates" if arguments["key"] is None else f"Updates BY {_names(schema, arguments['key'])}"
-        case "Lookup":
-            relation: Node = arguments["relation"]
-            on = _on(arguments["keys"], schema, relation.schema)
-            return f"Lookup {arguments['kind']} {label(relation)}{on}"
-        case "SetOperation":
-            return f"SetOperation {arguments['mode']}"
-        case "TopK":
-            order = ", ".join(
-                f"{schema[key.column].name}{' DESC' if key.descending else ''}" for key in arguments["order"]
-            )
-            return f"TopK {arguments['limit']}{f' BY {order}' if order else ''}"
-        case other:
-            return other
+    match node:
+        case Filter():
+            return f"Filter {describe(node.predicate)}"
+        case Project():
+            return f"Project {', '.join(map(describe, node.expressions))}"
+        case Aggregate():
+            return _aggregation(node, node.aggregates, _names(schema, node.keys))
+        case Combine():
+            return _aggregation(node, node.aggregates)
+        case CountWindow():
+            by = _names(schema, node.window.partition)
+            return f"CountWindow {f'PARTITION BY {by} ' if by else ''}ROWS {node.window.count}"
+        case Join():
+            lazily = "" if node.purge is None else f" PURGED EVERY {duration_text(node.purge)}"
+            return f"Join{_on(node.keys, schema, node.inputs[1].schema)}{lazily}"
+        case SemiJoin():
+            return f"{'AntiJoin' if node.anti else 'SemiJoin'}{_on(node.keys, schema, node.inputs[1].schema)}"
+        case MultiJoin():
+            return describe_join(node.plan, [child.schema for child in node.inputs])
+        case NrrJoin():
+            return f"NrrJoin {node.kind}{_on(node.keys, schema, node.inputs[1].schema)}"
+        case Updates():
+            return "Updates" if node.key is None else f"Updates BY {_names(schema, node.key)}"
+        case Lookup():
+            return f"Lookup {node.kind} {label(node.relation)}{_on(node.keys, schema, node.relation.schema)}"
+        case SetOperation():
+            return f"SetOperation {node.mode}"
+        case TopK():
+            order = ", ".join(f"{schema[key.column].name}{' DESC' if key.descending else ''}" for key in node.order)
+            return f"TopK {node.limit}{f' BY {order}' if order else ''}"
+        case Sample():
+            return f"Sample EVERY {duration_text(node.slide)}"
+        case Distinct() | ExceptAll() | Expire() | Union():
+            return node.name
+
+
+def _aggregation(node: Aggregate | Combine, calls: Sequence[AggregateCall], by: str = "") -> str:
+    parts = (node.name, ", ".join(map(describe_aggregate, calls)), f"BY {by}" if by else "")
+    return " ".join(part for part in parts if part)
 
 
 def _on(keys: Sequence[tuple[int, int]], left: Schema, right: Schema) -> str:
@@ -266,6 +289,15 @@ def _names(schema: Schema, columns: Sequence[int]) -> str:
 def _legs(plan: PhysicalPlan) -> list[str]:
     lines = []
     for index, leg in enumerate(plan.legs):
-        kind = {StreamLeg: "stream", RelationLeg: "relation"}.get(type(leg), "relation's updates")
-        lines += [f"{_INDENT}Leg {index}, a {kind}", *_indented(_indented(tree(leg.node).splitlines()))]
+        lines += [f"{_INDENT}Leg {index}, a {_leg_kind(leg)}", *_indented(_indented(tree(leg.node).splitlines()))]
     return lines
+
+
+def _leg_kind(leg: Leg) -> str:
+    match leg:
+        case StreamLeg():
+            return "stream"
+        case RelationLeg():
+            return "relation"
+        case UpdateLeg():
+            return "relation's updates"

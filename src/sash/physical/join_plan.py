@@ -57,19 +57,6 @@ class JoinPlan:
             if None not in attribute
         )
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What the operator is made with."""
-        return {
-            "graph": self.graph,
-            "columns": self.columns,
-            "orders": self.orders,
-            "tau": self.tau,
-            "buckets": self.buckets,
-            "figures": self.figures,
-            "chooser": self,
-        }
-
     def ordered(self, figures: Figures) -> JoinPlan:
         """The plan with the orders that are good by these figures."""
         costs = self._costs(figures)

@@ -1,36 +1,59 @@
-"""The physical plan: operators with their arguments, legs that read the sources, and stages that share a partition key."""
+"""The physical plan: one dataclass per operator, the legs that read the sources, and the stages that share a partition key.
+
+What is true of every operator of a kind (whether it keeps state, must process expirations, ...) is in `facts.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from sash.operators.base import Edge, Expiry
-from sash.plan.nodes import Node, Relation, Window
+from sash.operators.base import Edge
+from sash.operators.ends import Ends
+from sash.physical.join_plan import JoinPlan
+from sash.plan.expressions import AggregateCall, Expression
+from sash.plan.nodes import JoinKind, Node, Rows, SortKey, Window
+from sash.plan.nodes import Relation as LogicalRelation
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
 
 OutputExpiry = Literal["mono", "fifo", "calendar", "strict", "explicit"]
-"""How the rows of an edge end: never, in order, out of order, out of order unless a `-` row comes before, or by one."""
+"""How the rows of an edge end: never, in order of arrival, in any order, in any order unless a retraction comes first, or
+by a retraction."""
+
+STAMPED: tuple[OutputExpiry, ...] = ("mono", "fifo", "calendar")
+"""The kinds of edges without retractions."""
+
+SetMode = Literal["distinct", "except", "except_all", "intersect", "intersect_all", "semi", "anti"]
 
 
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """Where rows come in: from source leg `leg`, or (after the plan is cut) from stage `stage`."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Node:
+    """A node of the plan, with the facts of its output edge. Nodes are compared by identity: one may feed two others.
+
+    `horizon` is the longest life of a row on the output edge in microseconds (0: unknown or endless); it determines the
+    width of calendar partitions above.
+    """
 
     schema: Schema
     expiry: OutputExpiry
     pattern: Pattern
+    horizon: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Leaf(_Node):
+    """Reads source leg `leg`, or, once the plan is split into stages, the output of stage `stage`."""
+
     leg: int | None = None
     stage: int | None = None
-    horizon: int = 0
     follows: bool = False
-    """Made of relations' updates that nobody waits for: they count from their time on, or from when they come."""
+    """Made of updates of relations that do not hold the clock back: they take effect at their time, or on arrival."""
     timed: bool = True
-    """Whether rows that come behind the clock are late; updates without times of their own are not."""
+    """Whether rows behind the clock count as late; updates without times of their own do not."""
     rows: float = 0.0
-    """How many rows are expected to be valid at a time."""
+    """The estimated number of rows that are valid at a time."""
 
     @property
     def inputs(self) -> tuple[Physical, ...]:
@@ -39,8 +62,8 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the planner expects of an operator: rows per second out, rows kept, premature ends per second, rows standing
-    in its output."""
+    """The planner's estimates of an operator: rows per second out, rows kept, premature expirations per second, and rows
+    valid in its output at a time."""
 
     rate: float
     kept: float
@@ -48,55 +71,196 @@ class Expected:
     rows: float
 
 
-@dataclass(frozen=True, eq=False)
-class Operation:
-    """An operator of the registry over its inputs. Nodes are compared by identity: one node may feed two others.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Operator(_Node):
+    """An operator over its inputs.
 
-    `horizon` is the longest life of a row on the output edge in microseconds (0: unknown or endless); it shapes the
-    calendar buffers above. `expected` is what is estimated for the logical node that it computes, if it computes one.
+    `expected` holds the estimates of the logical node that it computes, if it computes one. `buffers` describes, per input,
+    the buffer that keeps its rows; the last pass of the planner sets it.
     """
 
-    operator: str
-    arguments: dict[str, Any]
     inputs: tuple[Physical, ...]
-    schema: Schema
-    expiry: OutputExpiry
-    pattern: Pattern
-    horizon: int = 0
     expected: Expected | None = None
+    buffers: tuple[Edge, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The operator's name in EXPLAIN, in counts and in state."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Filter(_Operator):
+    """Passes the rows that satisfy the predicate."""
+
+    predicate: Expression
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Project(_Operator):
+    """Computes the output columns from each row."""
+
+    expressions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Lookup(_Operator):
+    """Joins each row with a table that never changes."""
+
+    relation: Node
+    kind: JoinKind
+    keys: tuple[tuple[int, int], ...]
+    condition: Expression | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Union(_Operator):
+    """Merges two inputs (UNION ALL)."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Expire(_Operator):
+    """Emits a retraction when a row expires; with `with_expiration`, also the expiration time as a last column."""
+
+    with_expiration: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sample(_Operator):
+    """Moves the times of rows to the next multiples of `slide`."""
+
+    slide: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Combine(_Operator):
+    """Partial aggregates of the rows of a batch that have the same lifetime."""
+
+    aggregates: tuple[AggregateCall, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Aggregate(_Operator):
+    """Aggregates by group.
+
+    `timed`: rows have the times of stream rows; `time` is the column with it, where it is one.
+    """
+
+    keys: tuple[int, ...]
+    aggregates: tuple[AggregateCall, ...]
+    timed: bool = False
+    time: int | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Distinct(_Operator):
+    """DISTINCT of stamped rows (delta-star). With `retracting`, it emits a retraction when a value is gone."""
+
+    retracting: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SetOperation(_Operator):
+    """Set operators by counts per value, and semi and anti joins by counts of matches."""
+
+    mode: SetMode
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExceptAll(_Operator):
+    """EXCEPT ALL on a strict edge: the copies that expire first are in the answer."""
+
+    ends: Ends
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Join(_Operator):
+    """Symmetric hash join of two inputs.
+
+    With `retracting`, it retracts its results when a row expires, by probing once more. `purge` is the interval of lazy
+    expiration. `left_columns` and `right_columns` are those that it outputs (None: all). `shared` tells per input whether
+    it reads the rows where the DISTINCT below keeps them.
+    """
+
+    keys: tuple[tuple[int, int], ...]
+    retracting: bool = False
+    purge: int | None = None
+    left_columns: tuple[int, ...] | None = None
+    right_columns: tuple[int, ...] | None = None
+    shared: tuple[bool, bool] = (False, False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SemiJoin(_Operator):
+    """Semi or anti join by keys. With `ends`, the output edge is strict."""
+
+    keys: tuple[tuple[int, int], ...]
+    anti: bool
+    ends: Ends | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NrrJoin(_Operator):
+    """Join with a non-retroactive relation: matches are fixed on arrival."""
+
+    kind: JoinKind
+    keys: tuple[tuple[int, int], ...]
+    condition: Expression | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MultiJoin(_Operator):
+    """Join of three or more inputs (two, where a form of it is chosen by an option) in one loop nest per origin."""
+
+    plan: JoinPlan
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TopK(_Operator):
+    """ORDER BY ... LIMIT."""
+
+    order: tuple[SortKey, ...]
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountWindow(_Operator):
+    """A window of the last n rows, of the stream or of each partition."""
+
+    window: Rows
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Updates(_Operator):
+    """Turns updates of a relation into changes of its rows; `key` are the columns that identify a row."""
+
+    key: tuple[int, ...] | None
+
+
+Operation = (
+    Aggregate
+    | Combine
+    | CountWindow
+    | Distinct
+    | ExceptAll
+    | Expire
+    | Filter
+    | Join
+    | Lookup
+    | MultiJoin
+    | NrrJoin
+    | Project
+    | Sample
+    | SemiJoin
+    | SetOperation
+    | TopK
+    | Union
+    | Updates
+)
+"""Every operator. A match over it has no default, so that mypy names the ones that a new operator is missing from."""
 
 Physical = Leaf | Operation
-
-_ROWS_PER_PARTITION = 32
-_FEWEST_PARTITIONS, _MOST_PARTITIONS = 16, 1 << 16
-
-
-def standing(node: Physical) -> float:
-    """How many rows of the edge are expected to be valid at a time: rate times life; 0 if nothing is expected."""
-    if isinstance(node, Leaf):
-        return node.rows
-    return max(map(standing, node.inputs)) if node.expected is None else node.expected.rows
-
-
-def partitions_of(node: Physical, wanted: int | None) -> int:
-    """Into how many partitions a calendar puts the rows of the edge: as many as are wanted, else so that few share one."""
-    if wanted is not None:
-        return wanted
-    return int(min(max(standing(node) / _ROWS_PER_PARTITION, _FEWEST_PARTITIONS), _MOST_PARTITIONS))
-
-
-def edge(node: Physical, never: Expiry, partitions: int) -> Edge:
-    """What an operator above is told of this edge; `never` is how rows that never expire are to be taken."""
-    expiry: Expiry = never if node.expiry == "mono" else node.expiry
-    dtypes = tuple(field.dtype for field in node.schema)
-    width = max(1, node.horizon // max(partitions - 2, 1)) if node.horizon else 1_000_000
-    return Edge(dtypes, expiry, partitions, width)
-
-
-def calendar_of(node: Operation, child: Physical) -> Physical:
-    """The edge whose rows the operator keeps in the calendar of this input: DISTINCT keeps those that it gives."""
-    return node if node.operator == "Distinct" else child
 
 
 def walk(node: Physical, seen: set[int] | None = None) -> Iterator[Physical]:
@@ -110,9 +274,21 @@ def walk(node: Physical, seen: set[int] | None = None) -> Iterator[Physical]:
     yield node
 
 
+def operations(root: Physical) -> list[Operation]:
+    """The operators of a tree, inputs first: the order in which a shard runs them."""
+    return [node for node in walk(root) if not isinstance(node, Leaf)]
+
+
+def valid_rows(node: Physical) -> float:
+    """The estimated number of rows of the edge that are valid at a time; 0 without an estimate."""
+    if isinstance(node, Leaf):
+        return node.rows
+    return max(map(valid_rows, node.inputs)) if node.expected is None else node.expected.rows
+
+
 @dataclass(frozen=True)
 class StreamLeg:
-    """Straight above a source: what is filtered, computed and looked up before a row is scattered.
+    """The part right above a stream: what is filtered, computed and looked up before a row is scattered.
 
     `node` is that part of the logical plan, down to the stream; it has no stateful operator.
     """
@@ -125,18 +301,18 @@ class StreamLeg:
 
 @dataclass(frozen=True)
 class RelationLeg:
-    """A relation that never changes, taken in as rows that are there from the start."""
+    """A relation that never changes, read as rows that are valid from the start."""
 
-    relation: Relation
+    relation: LogicalRelation
     node: Node
     schema: Schema
 
 
 @dataclass(frozen=True)
 class UpdateLeg:
-    """The updates of a relation as they come: its columns, then the time at which each was made."""
+    """The updates of a relation: its columns, then the time at which each update was made."""
 
-    relation: Relation
+    relation: LogicalRelation
     schema: Schema
 
     @property
@@ -146,7 +322,7 @@ class UpdateLeg:
 
     @property
     def stream(self) -> str:
-        """The name under which the updates come."""
+        """The name under which the updates arrive."""
         return self.relation.name
 
 
@@ -170,20 +346,24 @@ class Stage:
     inputs: tuple[StageInput, ...]
     single: bool
 
+    @property
+    def operator_names(self) -> list[str]:
+        """The operators as stage.position.operator, in the order in which a shard runs them."""
+        return [f"{self.index}.{position}.{node.name}" for position, node in enumerate(operations(self.root))]
+
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """Legs and stages; a stage reads only legs and stages before it, and the last one gives the answer's changes.
+    """Legs and stages; a stage reads only legs and earlier stages, and the last one outputs the query's changes.
 
-    `strategy` is the name of the strategy that it was made for. With `tau` changes come at its multiples only
-    (microseconds), each with all changes since the last. `partitions` is how many every calendar has, if that was said.
+    `strategy` is the name of the strategy that it was made for. With `tau` changes are released at its multiples only
+    (microseconds), each with all changes since the last.
     """
 
     legs: tuple[Leg, ...]
     stages: tuple[Stage, ...]
     strategy: str = "update-pattern-aware"
     tau: int | None = None
-    partitions: int | None = None
 
     @property
     def schema(self) -> Schema:

@@ -1,4 +1,4 @@
-"""What lowering asks of a logical plan: which part of it is a leg, and how the rows of a node live, end and are timed."""
+"""Properties of a logical plan that lowering needs: which part is a leg, and the lifetimes and times of a node's rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from sash.plan.patterns import is_nonretroactive, is_table
 
 
 def is_leg(node: Node) -> bool:
-    """Whether the node runs straight above a source: nothing but filters, projections and static lookups.
+    """Whether the node runs right above a source: nothing but filters, projections and static lookups.
 
-    A count window is not so: its rows are counted in a stage.
+    A count window does not: its rows are counted in a stage.
     """
     match node:
         case Stream():
@@ -52,7 +52,7 @@ def only_columns(node: Node) -> bool:
     return isinstance(node, Stream)
 
 
-def has_natives(node: Node) -> bool:
+def has_spark_functions(node: Node) -> bool:
     """Whether something in the leg is computed by a function that only Spark has."""
     return any(needs_spark(below) for below in walk(node))
 
@@ -105,7 +105,7 @@ def has_count_window(node: Node) -> bool:
 
 
 def has_distinct(node: Node) -> bool:
-    """Whether the lives of the node's rows depend on rows that are gone (see stages._repeatable)."""
+    """Whether the lives of the node's rows depend on rows that are gone (see facts.is_repeatable)."""
     return any(isinstance(below, Distinct) for below in walk(node))
 
 

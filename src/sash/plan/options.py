@@ -1,12 +1,15 @@
-"""What a user may decide about a query beyond its text: how it is executed, never what it answers."""
+"""Options of the public calls, checked when they are made. They decide how a query is executed, never its answer."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
 
-from sash.errors import StrategyError
+from sash.errors import OptionError, StrategyError
 
-STRATEGIES = (
+Strategy = Literal[
     "auto",
     "update-pattern-aware",
     "direct",
@@ -16,58 +19,146 @@ STRATEGIES = (
     "piggyback",
     "time-probing",
     "input-triggered",
-    "clock-triggered",
-)
-
-JOINS = (
+]
+ReplayStrategy = Literal[Strategy, "clock-triggered"]
+JoinForm = Literal[
     "auto", "binary", "naive", "eager-nlj", "lazy-nlj", "general-lazy-nlj", "eager-hash", "lazy-hash", "hybrid"
-)  # fmt: skip
-_HASHED = ("auto", "eager-hash", "lazy-hash", "hybrid")
+]
+Mode = Literal["changes", "net", "upsert"]
+BadRows = Literal["fail", "drop"]
+TriggerWord = Literal["available_now", "once"]
+
+ENGINE_STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+STRATEGIES: tuple[ReplayStrategy, ...] = get_args(ReplayStrategy)
+JOINS: tuple[JoinForm, ...] = get_args(JoinForm)
+MODES: tuple[Mode, ...] = get_args(Mode)
+BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
+
+_HASH_JOINS = ("auto", "eager-hash", "lazy-hash", "hybrid")
+_SPARK_TRIGGERS = ("availableNow", "once", "processingTime")
+
+Word = TypeVar("Word", bound=str)
+
+
+def check_word(what: str, value: str, words: Sequence[Word], error: type[OptionError] = OptionError) -> Word:
+    """Return the one of the words that the value is; raise an error that lists them if it is none."""
+    for word in words:
+        if value == word:
+            return word
+    raise error(f"there is no {what} {value!r}; use one of {', '.join(words)}")
+
+
+def check_strategy(name: str) -> Strategy:
+    """Return the strategy of that name; refuse the one that only `replay` simulates, because its answers may be wrong."""
+    if name == "clock-triggered":
+        raise StrategyError(
+            f"strategy {name!r} may give wrong answers, so it can be used only in sash.testing.replay; use one of "
+            f"{', '.join(ENGINE_STRATEGIES)}"
+        )
+    return check_word("strategy", name, ENGINE_STRATEGIES, StrategyError)
 
 
 @dataclass(frozen=True)
 class Options:
-    """`strategy` says how operators learn that rows have expired.
+    """Options of a planned query.
 
-    `join` says how inner joins of streams are run: by `auto`, three or more in one operator and two in another, by
-    `binary` two at a time, else in one operator of the given form. `tau` is the interval, in microseconds, at whose
-    multiples the answer is brought up to date; None is at every instant. `partitions` is the number of partitions of every
-    calendar buffer; None leaves it to the planner, which goes by the rows that it expects. `purge` is how often joins that
-    may do it lazily take rows that have ended out of their state, in microseconds: None is as the optimizer chooses, 0 is
-    at once. `buckets` is how many hash buckets the windows of a multi-way join may have in all, spread over them as pays
-    best; None is a list for every key.
+    `strategy` is how operators learn that rows have expired. `join` is how inner joins of streams are executed: `auto`
+    joins three or more in one operator and two in another, `binary` joins two at a time, and the other words name a form
+    of the multi-way join. `tau` is the interval, in microseconds, at whose multiples the answer is updated; None updates
+    it at every instant. `partitions` is the number of partitions of every calendar buffer; None lets the planner choose it
+    by the number of rows that it expects. `purge` is the interval, in microseconds, at which joins that support lazy
+    expiration remove expired rows from their state; None and 0 remove them at once. `buckets` is the total number of hash
+    buckets of a multi-way join's windows; None keeps a list for every key.
     """
 
-    strategy: str = "auto"
-    join: str = "auto"
+    strategy: ReplayStrategy = "auto"
+    join: JoinForm = "auto"
     tau: int | None = None
     partitions: int | None = None
     purge: int | None = None
     buckets: int | None = None
 
     def __post_init__(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise StrategyError(f"there is no strategy {self.strategy!r}; use one of {', '.join(STRATEGIES)}")
-        if self.join not in JOINS:
-            raise StrategyError(f"there is no join {self.join!r}; use one of {', '.join(JOINS)}")
+        check_word("strategy", self.strategy, STRATEGIES, StrategyError)
+        check_word("join", self.join, JOINS, StrategyError)
         if self.tau is not None and self.tau < 1:
-            raise StrategyError("tau must be longer than nothing: leave it out to have every change at once")
+            raise StrategyError("tau must be greater than 0: leave it out to update the answer at every instant")
         if self.partitions is not None and self.partitions < 1:
             raise StrategyError(
-                f"a calendar has at least one partition, not {self.partitions}: leave it to the planner"
+                f"a calendar has at least one partition, not {self.partitions}: leave out partitions to let the planner "
+                "choose"
             )
         if self.purge is not None and self.purge < 0:
-            raise StrategyError("purge is an interval: it must not be negative, and 0 is at once")
+            raise StrategyError("purge is an interval and must not be negative; 0 removes expired rows at once")
         if self.tau is None and "lazy" in self.join:
             raise StrategyError(f"join {self.join!r} needs the interval of its re-executions: give tau")
         if self.tau is not None and self.join.startswith("eager"):
-            raise StrategyError(f"join {self.join!r} gives every change at once: leave out tau, or take a lazy join")
-        if self.buckets is not None and self.join not in _HASHED:
-            raise StrategyError(f"join {self.join!r} has no hash tables: leave out buckets, or take a hash join")
-        if self.buckets is not None and self.buckets < 1:
             raise StrategyError(
-                "a join needs at least one bucket per stream: leave out buckets to have a list for each key"
+                f"join {self.join!r} updates the answer at every instant: leave out tau, or use a lazy join"
             )
+        if self.buckets is not None and self.join not in _HASH_JOINS:
+            raise StrategyError(f"join {self.join!r} has no hash tables: leave out buckets, or use a hash join")
+        if self.buckets is not None and self.buckets < 1:
+            raise StrategyError("buckets must be at least 1 per stream: leave it out to keep a list for every key")
+
+    def for_engine(self) -> Options:
+        """Return these options, if the engine can run their strategy."""
+        check_strategy(self.strategy)
+        return self
 
 
 DEFAULT = Options()
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When batches run: one after the other (the default), in every period, or until the available input is processed."""
+
+    word: TriggerWord | None = None
+    period: str | None = None
+
+    @staticmethod
+    def parse(trigger: str | None) -> Trigger:
+        """Read a trigger: `available_now`, `once`, or a period such as "5 seconds"; Spark's `availableNow` also works."""
+        match trigger:
+            case None:
+                return Trigger()
+            case "available_now" | "availableNow":
+                return Trigger("available_now")
+            case "once":
+                return Trigger("once")
+            case str() if re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
+                return Trigger(period=trigger)
+        raise OptionError(
+            f'trigger must be None, "available_now", "once" or a period such as "500 milliseconds", not {trigger!r}'
+        )
+
+    def check_heartbeats(self, names: Sequence[str]) -> None:
+        """Refuse a trigger that waits for the end of the input, if a stream's heartbeat makes that endless."""
+        if self.word is not None and names:
+            raise OptionError(
+                f"stream {names[0]} has a heartbeat, so its input has no end: use a period instead of trigger {self.word!r}"
+            )
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """Options of `Query.start`; `mode` None is the sink's own."""
+
+    mode: Mode | None
+    trigger: Trigger
+    sink: dict[str, Any]
+
+    @staticmethod
+    def parse(mode: str | None, trigger: str | None, options: dict[str, Any]) -> StartOptions:
+        """Check the mode and the trigger, which may also be given by a keyword of Spark's among the sink's options."""
+        given = {name: value for name, value in options.items() if name in _SPARK_TRIGGERS and value}
+        if len(given) + (trigger is not None) > 1:
+            raise OptionError(f"give one trigger: trigger=..., or one of {', '.join(_SPARK_TRIGGERS)}")
+        for name, value in given.items():
+            trigger = str(value) if name == "processingTime" else name
+        return StartOptions(
+            None if mode is None else check_word("output mode", mode, MODES),
+            Trigger.parse(trigger),
+            {name: value for name, value in options.items() if name not in _SPARK_TRIGGERS},
+        )

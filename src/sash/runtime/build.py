@@ -1,14 +1,13 @@
-"""Which class runs each operator of a physical plan."""
+"""Builds the operator of every physical node, attached to its state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
 from sash.operators.aggregate import Aggregate
-from sash.operators.base import Edge, Expiry, Operator
+from sash.operators.base import Edge, Operator
 from sash.operators.combine import Combine
 from sash.operators.count_window import CountWindow
 from sash.operators.distinct import Distinct
@@ -26,63 +25,69 @@ from sash.operators.set_operation import SetOperation
 from sash.operators.top_k import TopK
 from sash.operators.union import Union
 from sash.operators.updates import Updates
-from sash.physical.nodes import Operation, calendar_of, edge, partitions_of
+from sash.physical import nodes
 from sash.plan.nodes import Node
 from sash.state.memory import Memory
 from sash.state.rows import RowStore
 
-OPERATORS: Mapping[str, Any] = {
-    "Aggregate": Aggregate,
-    "Combine": Combine,
-    "CountWindow": CountWindow,
-    "Distinct": Distinct,
-    "ExceptAll": ExceptAll,
-    "Expire": Expire,
-    "Filter": Filter,
-    "Join": Join,
-    "Lookup": Lookup,
-    "MultiJoin": MultiJoin,
-    "NrrJoin": NrrJoin,
-    "Project": Project,
-    "Sample": Sample,
-    "SemiJoin": SemiJoin,
-    "SetOperation": SetOperation,
-    "TopK": TopK,
-    "Union": Union,
-    "Updates": Updates,
-}
-
-_NEVER: Mapping[str, Expiry] = {
-    "Distinct": "fifo",
-    "Expire": "fifo",
-    "Join": "fifo",
-    "MultiJoin": "fifo",
-    "NrrJoin": "fifo",
-    "Union": "calendar",
-}
-"""How an operator takes rows that never expire, where not as an explicit edge that says no `-`."""
-
 Relations = Mapping[Node, pa.Table]
 """The contents of the relations that a plan looks up."""
 
+SharedRows = tuple[RowStore | None, RowStore | None]
+"""Per input of a join, the rows that it reads where the operator below keeps them."""
 
-def build(
-    node: Operation,
-    memory: Memory,
-    relations: Relations,
-    partitions: int | None,
-    lent: tuple[RowStore | None, ...] = (),
-) -> Operator:
-    """The operator, attached to its state; `partitions` is how many calendars have, if that was said, `lent` are rows of
-    its inputs that it may read where they are kept."""
-    never = _NEVER.get(node.operator, "explicit")
-    inputs: tuple[Edge, ...] = tuple(
-        edge(child, never, partitions_of(calendar_of(node, child), partitions)) for child in node.inputs
-    )
-    arguments = dict(node.arguments["plan"].arguments if node.operator == "MultiJoin" else node.arguments)
-    if node.operator == "Lookup":
-        arguments["table"] = relations[arguments.pop("relation")]
-    if any(store is not None for store in lent):
-        arguments["lent"] = lent
-    operator: Operator = OPERATORS[node.operator](memory, inputs, **arguments)
-    return operator
+
+def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: SharedRows = (None, None)) -> Operator:
+    """The operator of a node."""
+    match node:
+        case nodes.Aggregate():
+            edge = _one(node)
+            return Aggregate(memory, edge, node.keys, node.aggregates, timed=node.timed, time=node.time)
+        case nodes.Combine():
+            return Combine(memory, _one(node), node.aggregates)
+        case nodes.CountWindow():
+            return CountWindow(memory, _one(node), node.window)
+        case nodes.Distinct():
+            return Distinct(memory, _one(node), node.retracting)
+        case nodes.ExceptAll():
+            return ExceptAll(memory, _two(node), node.ends)
+        case nodes.Expire():
+            return Expire(memory, _one(node), node.with_expiration)
+        case nodes.Filter():
+            return Filter(memory, _one(node), node.predicate)
+        case nodes.Join():
+            columns = node.left_columns, node.right_columns
+            return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge)
+        case nodes.Lookup():
+            return Lookup(memory, _one(node), relations[node.relation], node.kind, node.keys, node.condition)
+        case nodes.MultiJoin():
+            plan = node.plan
+            return MultiJoin(
+                memory, node.buffers, plan.graph, plan.columns, plan.orders, plan.tau, plan.buckets, plan.figures, plan
+            )
+        case nodes.NrrJoin():
+            return NrrJoin(memory, _two(node), node.kind, node.keys, node.condition)
+        case nodes.Project():
+            return Project(memory, _one(node), node.expressions)
+        case nodes.Sample():
+            return Sample(memory, _one(node), node.slide)
+        case nodes.SemiJoin():
+            return SemiJoin(memory, _two(node), node.keys, node.anti, node.ends)
+        case nodes.SetOperation():
+            return SetOperation(memory, node.buffers, node.mode)
+        case nodes.TopK():
+            return TopK(memory, _one(node), node.order, node.limit, node.offset)
+        case nodes.Union():
+            return Union(memory, node.buffers)
+        case nodes.Updates():
+            return Updates(memory, _one(node), node.key)
+
+
+def _one(node: nodes.Operation) -> tuple[Edge]:
+    (edge,) = node.buffers
+    return (edge,)
+
+
+def _two(node: nodes.Operation) -> tuple[Edge, Edge]:
+    left, right = node.buffers
+    return left, right

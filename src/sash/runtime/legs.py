@@ -1,7 +1,7 @@
-"""Legs run here: filters, projections and static lookups straight above a source, over Arrow.
+"""Runs legs over Arrow: the filters, projections and static lookups right above a source.
 
-Spark runs a stream's leg in its own engine, up to the first small table that it is joined with; what is above that, all of
-the local runtime's legs, and the contents of relations go through this file.
+Spark runs a stream's leg in its own engine, up to the first join with a small table. This file runs the part above that, all
+legs of the local runtime, and what a plan computes from relations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sash.operators.base import Edge, Operator
 from sash.operators.filter import Filter as FilterOperator
 from sash.operators.lookup import Lookup
 from sash.operators.project import Project as ProjectOperator
-from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, StreamLeg, walk
+from sash.physical.nodes import Lookup as LookupNode
+from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, operations
 from sash.physical.shapes import leg_source
 from sash.plan.nodes import FOREVER, Filter, Join, Node, Project, Relation, Stream
 from sash.plan.nodes import walk as walk_logical
@@ -24,7 +25,7 @@ from sash.state.memory import HeapMemory
 
 
 class LegRunner:
-    """The operators of one leg, bottom up, or of its part above `below`; a projection does the selection right below it."""
+    """The operators of one leg, bottom up, or of its part above `below`; a projection runs the filter right below it."""
 
     def __init__(self, node: Node, tables: Mapping[Node, pa.Table], below: Node | None = None) -> None:
         self._operators: list[Operator] = []
@@ -34,7 +35,7 @@ class LegRunner:
             node = node.children[0].children[0] if fused else node.children[0]
 
     def run(self, batch: ChangeBatch) -> ChangeBatch:
-        """What the leg makes of a batch of the source's rows."""
+        """The output of the leg for a batch of the source's rows."""
         for operator in self._operators:
             batch = operator.process((batch,), FOREVER)
         return batch
@@ -57,19 +58,14 @@ def _operator(node: Node, tables: Mapping[Node, pa.Table]) -> Operator:
 
 
 def stage_tables(plan: PhysicalPlan) -> list[Node]:
-    """The parts of the logical plan that are made of relations alone and that stages need as tables."""
+    """The parts of the logical plan that read only relations and that stages need as tables."""
     found = [leg.node for leg in plan.legs if isinstance(leg, RelationLeg)]
-    found += [
-        operation.arguments["relation"]
-        for stage in plan.stages
-        for operation in walk(stage.root)
-        if isinstance(operation, Operation) and operation.operator == "Lookup"
-    ]
+    found += [node.relation for stage in plan.stages for node in operations(stage.root) if isinstance(node, LookupNode)]
     return list(dict.fromkeys(found))
 
 
 def _leg_tables(plan: PhysicalPlan) -> list[Node]:
-    """Those that legs look up, where legs run here."""
+    """The tables that legs look up, for legs that run here."""
     streams = [leg.node for leg in plan.legs if isinstance(leg, StreamLeg)]
     return [below.right for node in streams for below in walk_logical(node) if isinstance(below, Join)]
 

@@ -12,8 +12,9 @@ from sash.operators.base import Operator
 from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
 from sash.plan.nodes import Node
 from sash.runtime.build import Relations
+from sash.runtime.counts import Counts
 from sash.runtime.legs import LegRunner
-from sash.runtime.shard import Arrival, Counts, Outcome, Shard, partition
+from sash.runtime.shard import Arrival, Shard, ShardOutput, partition
 from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory
 
@@ -43,24 +44,24 @@ class LocalRun:
         return 1 if stage.single else self.shards
 
     def advance(self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int]) -> ChangeBatch:
-        """Take in the rows of a micro-batch and the clocks of the streams that were heard from."""
+        """Take in the rows of a micro-batch and the clocks of the streams that reported one."""
         legs = [
             None if runner is None or isinstance(leg, RelationLeg) or leg.stream not in rows
             else runner.run(rows[leg.stream])
             for leg, runner in zip(self.plan.legs, self._legs, strict=True)
         ]  # fmt: skip
-        outcomes: list[list[Outcome]] = []
+        outputs: list[list[ShardOutput]] = []
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
-            spread = [self._arrivals(stage, index, legs, clocks, outcomes) for index in range(len(stage.inputs))]
+            spread = [self._arrivals(stage, index, legs, clocks, outputs) for index in range(len(stage.inputs))]
             made = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
-            outcomes.append(made)
-            for outcome in made:
-                self.late += outcome.taken.late
-                self._count(stage, outcome)
-        return concat([outcome.changes for outcome in outcomes[-1]]).sorted()
+            outputs.append(made)
+            for output in made:
+                self.late += output.intake.late
+                self._count(stage, output)
+        return concat([output.changes for output in outputs[-1]]).sorted()
 
     def flush(self) -> ChangeBatch:
-        """The changes that nobody was told of, because no operator heard that their time had come."""
+        """The changes that were not released because an operator had not learnt the time."""
         dtypes = [[column.dtype for column in stage.root.schema] for stage in self.plan.stages]
         made = [[ChangeBatch.empty(types)] for types in dtypes]
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
@@ -82,15 +83,15 @@ class LocalRun:
         index: int,
         legs: list[ChangeBatch | None],
         clocks: Mapping[str, int],
-        outcomes: list[list[Outcome]],
+        outputs: list[list[ShardOutput]],
     ) -> list[Arrival | None]:
-        """What one input of a stage brings to each of its shards."""
+        """The rows and clock of one input of a stage, for each of its shards."""
         given, width = stage.inputs[index], self._width(stage)
         leaf = given.leaf
         if leaf.stage is not None:
-            before = outcomes[leaf.stage]
-            rows = concat([outcome.changes for outcome in before])
-            clock = min(outcome.clock for outcome in before)
+            before = outputs[leaf.stage]
+            rows = concat([output.changes for output in before])
+            clock = min(output.clock for output in before)
         else:
             leg = self.plan.legs[leaf.leg or 0]
             if isinstance(leg, RelationLeg):
@@ -102,13 +103,13 @@ class LocalRun:
             clock = clocks[leg.stream]
         return [Arrival(part, clock) for part in partition(rows, given.keys, width)]
 
-    def _count(self, stage: Stage, outcome: Outcome) -> None:
-        for name, seen in outcome.taken.counts.items():
+    def _count(self, stage: Stage, output: ShardOutput) -> None:
+        for name, seen in output.intake.counts.items():
             self.counts.setdefault(f"{stage.index}.{name}", Counts()).add(seen)
 
     @property
     def leg_runners(self) -> list[LegRunner]:
-        """What runs straight above the sources."""
+        """The runners of the legs."""
         return [leg for leg in self._legs if leg is not None]
 
     @property
@@ -118,12 +119,12 @@ class LocalRun:
 
     @property
     def state_rows(self) -> int:
-        """How many rows all operators remember."""
+        """The number of rows that all operators keep."""
         return sum(shard.state_rows for shards in self._stages for shard in shards)
 
     @property
     def operator_rows(self) -> dict[str, int]:
-        """How many rows each operator remembers, by the names of `counts`."""
+        """The number of rows that each operator keeps, by the names of `counts`."""
         total: Counter[str] = Counter()
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
             for shard in shards:
@@ -132,7 +133,7 @@ class LocalRun:
 
     @property
     def operator_bytes(self) -> dict[str, int]:
-        """How many bytes the arrays of each operator take, by the names of `counts`."""
+        """The size of each operator's arrays in bytes, by the names of `counts`."""
         total: Counter[str] = Counter()
         for stage, shards, memories in zip(self.plan.stages, self._stages, self._memories, strict=True):
             for shard, memory in zip(shards, memories, strict=True):
@@ -142,7 +143,7 @@ class LocalRun:
 
     @property
     def stage_bytes(self) -> dict[int, int]:
-        """How many bytes the arrays of each stage take, rows that wait included."""
+        """The size of each stage's arrays in bytes, with the rows that wait."""
         return {
             stage.index: sum(memory.nbytes for memory in memories)
             for stage, memories in zip(self.plan.stages, self._memories, strict=True)

@@ -1,7 +1,7 @@
-"""Pacing: the operators of a shard where each hears the time for itself, and may be behind the shard's clock.
+"""Pacing: operators that learn the time one by one and may be behind the shard's clock, and the time messages they receive.
 
-An operator runs up to the time it has heard of on any of its inputs, but never beyond what all of them have said: an
-operator below that is behind holds it back, and rows beyond its own time wait in front of it.
+A paced operator runs up to the latest time that it has learnt on any input, but not beyond the time up to which all inputs
+are complete: an operator below that is behind holds it back, and rows beyond its own time wait in front of it.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sash.physical.facts import must_expire
 from sash.physical.nodes import Operation
-from sash.physical.strategies.base import NEVER, Settings, Strategy, must_expire
-from sash.physical.strategies.piggyback import Carried
+from sash.physical.strategies.base import NEVER, Strategy, TimeSettings
+from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import Memory
 from sash.state.spool import Spool
 
 
 class Pacing:
-    """What each operator has heard, how far it is, and the rows that wait in front of it."""
+    """Per operator: its time sources, the time that it has reached, and the rows that wait in front of it."""
 
     def __init__(self, memory: Memory, operations: Sequence[Operation], strategy: Strategy) -> None:
         self._operations = operations
@@ -28,8 +29,11 @@ class Pacing:
         if not self._begun[0]:
             self._begun[0] = 1
             self._reached[:] = NEVER
-        self._ears = [
-            [strategy.ear(memory.scope(f"{number}.ear{index}"), Settings()) for index in range(len(node.inputs))]
+        self._sources = [
+            [
+                strategy.time_source(memory.scope(f"{number}.ear{index}"), TimeSettings())
+                for index in range(len(node.inputs))
+            ]
             for number, node in enumerate(operations)
         ]
         self._waiting = [
@@ -44,32 +48,32 @@ class Pacing:
 
     @property
     def reached(self) -> list[int]:
-        """How far every operator is."""
+        """The time that every operator has reached."""
         return [int(clock) for clock in self._reached[: len(self._operations)]]
 
     @property
     def waiting(self) -> int:
-        """How many rows wait."""
+        """The number of rows that wait."""
         return sum(spool.rows for spools in self._waiting for spool in spools)
 
     def hold(self, reached: Sequence[int] | None) -> None:
-        """Let no operator go further than this (None: as far as it hears), while a shard is built again."""
+        """Let no operator run past these times (None: no limit), while a shard is rebuilt."""
         self._most = reached
 
     def begin(self, leaves: Sequence[int], clock: int) -> None:
-        """A slice of time begins; the inputs of the shard (by identity) are complete before the clock."""
+        """Start a slice of time; the inputs of the shard (by identity) are complete before the clock."""
         self._progress = dict.fromkeys(leaves, clock)
 
     def admit(self, number: int, inputs: Sequence[ChangeBatch], everything: bool) -> tuple[list[ChangeBatch], int]:
-        """What an operator may work on now, and up to which clock; `everything` lets it go as far as its inputs are."""
+        """The rows that an operator may process now, and its clock; with `everything`, all that its inputs have delivered."""
         node = self._operations[number]
         progress = min(self._progress[id(child)] for child in node.inputs)
-        heard = NEVER
-        for child, ear, batch in zip(node.inputs, self._ears[number], inputs, strict=True):
-            ear.rows(batch, child.expiry != "explicit", progress)
-            ear.tick(progress, progress - 1)
-            heard = max(heard, ear.time)
-        clock = progress if everything else min(progress, heard)
+        learnt = NEVER
+        for child, source, batch in zip(node.inputs, self._sources[number], inputs, strict=True):
+            source.receive_rows(batch, child.expiry != "explicit", progress)
+            source.tick(progress, progress - 1)
+            learnt = max(learnt, source.time)
+        clock = progress if everything else min(progress, learnt)
         if self._most is not None:
             clock = min(progress, self._most[number])
         clock = max(clock, int(self._reached[number]))
@@ -85,23 +89,25 @@ class Pacing:
         return admitted, clock
 
     def progress(self, node: int) -> int:
-        """Up to where the output of a node (by identity) is complete."""
+        """The time before which the output of a node (by identity) is complete."""
         return self._progress[node]
 
 
-class Listening:
-    """The time messages that reach the operators of a shard, where the strategy has any: one per edge and slice of time.
+class TimeMessages:
+    """The time messages of a shard, for strategies that send them: one per edge and slice of time.
 
-    A batch ends with its clock, so here no time waits for a row of the next one; an edge that passes times on with its
-    rows (piggybacking) sends a message only for a slice in which it has none.
+    A batch ends with its clock, so no time waits for a row of the next one. An edge whose rows carry the time
+    (piggybacking) sends a message only for a slice without rows.
     """
 
     def __init__(self, memory: Memory, operations: Sequence[Operation], strategy: Strategy) -> None:
-        self._ears = [
+        self._sources = [
             [
                 None
                 if child.expiry in ("explicit", "mono")
-                else strategy.ear(memory.scope(f"{number}.{index}"), Settings(patience=patience(child.horizon)))
+                else strategy.time_source(
+                    memory.scope(f"{number}.{index}"), TimeSettings(patience=patience(child.horizon))
+                )
                 for index, child in enumerate(node.inputs)
             ]
             for number, node in enumerate(operations)
@@ -109,24 +115,24 @@ class Listening:
 
     @property
     def switches(self) -> int:
-        """How often edges have changed their mode."""
-        return sum(ear.switches for ears in self._ears for ear in ears if isinstance(ear, Carried))
+        """How often edges have switched between messages and piggybacking."""
+        return sum(s.switches for sources in self._sources for s in sources if isinstance(s, PiggybackedTime))
 
-    def hear(self, number: int, inputs: Sequence[ChangeBatch], clock: int) -> int:
-        """How many messages an operator gets in a slice of time that ends before the clock."""
+    def receive(self, number: int, inputs: Sequence[ChangeBatch], clock: int) -> int:
+        """The number of messages that an operator receives in a slice of time that ends before the clock."""
         messages = 0
-        for ear, batch in zip(self._ears[number], inputs, strict=True):
-            if ear is None:
+        for source, batch in zip(self._sources[number], inputs, strict=True):
+            if source is None:
                 continue
-            ear.rows(batch, stamped=True, now=clock - 1)
-            carried = isinstance(ear, Carried) and ear.by_rows and len(batch) > 0
-            if not carried and ear.time < clock:
-                ear.message(clock - 1, clock - 1)
+            source.receive_rows(batch, stamped=True, now=clock - 1)
+            carried = isinstance(source, PiggybackedTime) and source.by_rows and len(batch) > 0
+            if not carried and source.time < clock:
+                source.receive_message(clock - 1, clock - 1)
                 messages += 1
-            ear.hear(clock)
+            source.advance(clock)
         return messages
 
 
 def patience(horizon: int) -> int:
-    """How long a time may wait for a row to carry it: a thousandth of the rows' lives, so answers are hardly late."""
+    """How long a time may wait for a row to carry it: a thousandth of the rows' lifetime, so that answers are hardly late."""
     return max(1, horizon // 1000) if horizon else 100_000

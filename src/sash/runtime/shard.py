@@ -1,10 +1,10 @@
-"""One shard of one stage: rows come in, wait until the clock allows, run through the operators, and changes come out.
+"""One shard of one stage: rows arrive, wait until the clock allows, and run through the operators, which output changes.
 
-The clock of an input means that every row before it is here; the stage's clock is the smallest of them, and only
-instants before it are released. Rows ahead of it wait in a spool; a row behind its own stream's clock is late: it is
-counted and dropped, never applied wrongly. An update of a relation is not dropped, for the relation would stay wrong: one
-that comes behind the shard's clock is counted as late and takes effect at the clock. A relation that nobody waits for
-does not hold the clock back; where a shard has nothing but such, its clock is just past the latest update.
+The clock of an input (its watermark) means that every row before it has arrived. The shard's clock is the smallest of them,
+and only instants before it are released. Rows ahead of it wait in a spool. A row behind its own stream's clock is late: it
+is counted and dropped. A late update of a relation is not dropped, since the relation would stay wrong: it is counted and
+takes effect at the shard's clock. A relation that follows does not hold the clock back; where a shard has only such inputs,
+its clock is just past the latest update.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ import numpy as np
 from sash.operators.base import Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
-from sash.physical.lending import lends
-from sash.physical.narrowing import narrow_joins
-from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
-from sash.physical.strategies.clock_triggered import CLOCK_TRIGGERED
+from sash.physical.nodes import Join, Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, operations
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Window
-from sash.runtime.build import Relations, build
-from sash.runtime.pacing import Listening, Pacing
+from sash.runtime.build import Relations, SharedRows, build
+from sash.runtime.counts import Counts
+from sash.runtime.pacing import Pacing, TimeMessages
 from sash.state.buffer import Buffer
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.hashing import hash_rows, shards_of
@@ -32,65 +30,24 @@ from sash.state.memory import Memory
 from sash.state.spool import Spool
 
 SLICE = 1 << 15
-"""About how many rows of its busiest input a shard works on at a time."""
+"""The approximate number of rows of its busiest input that a shard processes at a time."""
 
 BEGINNING = -(2**62)
-"""The clock of an input that has said nothing yet."""
-
-
-@dataclass
-class Counts:
-    """Rows, positive and negative, that an operator took in and put out; the time messages that it heard, and how many rows
-    expired in its buffers; the rows it looked at to find matches (a multi-way join counts them); those it took back before
-    their time, the rows that it left out because they took back what was not there, and by shard what it does at present that
-    it may do otherwise, and why."""
-
-    taken: int = 0
-    taken_negative: int = 0
-    given: int = 0
-    given_negative: int = 0
-    messages: int = 0
-    expired: int = 0
-    probes: int = 0
-    premature: int = 0
-    refused: int = 0
-    in_force: dict[int, tuple[str, str]] = field(default_factory=dict)
-
-    def note(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
-        """Count one call of the operator."""
-        for batch in inputs:
-            self.taken += len(batch)
-            self.taken_negative += int(np.count_nonzero(batch.sign < 0))
-        self.given += len(output)
-        self.given_negative += int(np.count_nonzero(output.sign < 0))
-        self.expired += expired
-
-    def add(self, other: Counts) -> None:
-        """Add what another count has."""
-        self.taken += other.taken
-        self.taken_negative += other.taken_negative
-        self.given += other.given
-        self.given_negative += other.given_negative
-        self.messages += other.messages
-        self.expired += other.expired
-        self.probes += other.probes
-        self.premature += other.premature
-        self.refused += other.refused
-        self.in_force.update(other.in_force)
+"""The clock of an input that has not reported one yet."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """What one input brought in a batch: its rows (a stream's carry their own time as `ts`), and its clock."""
+    """The rows of one input in a batch (those of a stream have their own time as `ts`), and its clock."""
 
     rows: ChangeBatch
     clock: int
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a shard took in of a batch: the rows it accepted per input, how many came too late, what it can release now
-    and up to which clock; and what its operators did, once it has."""
+class Intake:
+    """A batch as a shard took it in: the rows accepted per input, the number of late rows, the rows that are ready, the
+    clock up to which it can release, and the operators' counts once it has."""
 
     accepted: tuple[ChangeBatch, ...]
     late: int
@@ -100,16 +57,16 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a shard made of a batch: its changes, and the clock before which there will be no others."""
+class ShardOutput:
+    """The changes that a shard output for a batch, and the clock before which there will be no others."""
 
     changes: ChangeBatch
-    taken: Taken
+    intake: Intake
     clock: int
 
 
 class Shard:
-    """The operators of a stage attached to one memory. A shard made anew on the same memory goes on."""
+    """The operators of a stage attached to one memory. A new shard on the same memory continues where the last one stopped."""
 
     def __init__(
         self, plan: PhysicalPlan, stage: Stage, memory: Memory, relations: Relations, shard: int = 0, shards: int = 1
@@ -136,18 +93,16 @@ class Shard:
         self._awaited = np.array([not given.leaf.follows for given in stage.inputs])
         self._changing = np.array([index not in self._constant for index in range(len(stage.inputs))])
         self._follows_only = bool(self._changing.any() and not (self._awaited & self._changing).any())
-        self._order = [node for node in walk(stage.root) if isinstance(node, Operation)]
-        self._names = [f"{index}.{node.operator}" for index, node in enumerate(self._order)]
-        strategy = strategy_of(plan.strategy)
-        built = {} if strategy.paced else narrow_joins(self._order)
+        self._order = operations(stage.root)
+        self._names = [f"{index}.{node.name}" for index, node in enumerate(self._order)]
         made: dict[int, Operator] = {}
         for node, name in zip(self._order, self._names, strict=True):
-            lent = tuple(made[id(child)].lend() if lends(strategy, node, child) else None for child in node.inputs)
-            made[id(node)] = build(built.get(id(node), node), memory.scope(name), relations, plan.partitions, lent)
+            made[id(node)] = build(node, memory.scope(name), relations, _shared_rows(node, made))
         self._operators = list(made.values())
-        self._synchronised = strategy is not CLOCK_TRIGGERED
+        strategy = strategy_of(plan.strategy)
+        self._synchronised = strategy.synchronised
         self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
-        self._listening = Listening(memory.scope("ears"), self._order, strategy) if strategy.messages else None
+        self._messages = TimeMessages(memory.scope("ears"), self._order, strategy) if strategy.messages else None
 
     @property
     def clock(self) -> int:
@@ -161,27 +116,27 @@ class Shard:
 
     @property
     def released(self) -> int:
-        """Every change before this has left: the clock, unless the last operator has not heard of it."""
+        """Every change before this has been output: the clock, unless the last operator is behind it."""
         return self.clock if self._pacing is None else self._pacing.progress(id(self._stage.root))
 
     @property
     def reached(self) -> list[int] | None:
-        """How far every operator is, where they do not all hear the clock."""
+        """The time that every operator has reached, where they may be behind the clock."""
         return None if self._pacing is None else self._pacing.reached
 
     @property
     def floor(self) -> int:
-        """No operator needs a row any more that had expired before this."""
+        """No operator still needs a row that expired before this."""
         return min(self.clock, *(self.reached or (self.clock,)))
 
     @property
     def switches(self) -> int:
-        """How often an edge has changed the way in which it passes the time on."""
-        return 0 if self._listening is None else self._listening.switches
+        """How often edges have switched between messages and piggybacking."""
+        return 0 if self._messages is None else self._messages.switches
 
     @property
     def state_rows(self) -> int:
-        """How many rows the operators remember, and how many wait."""
+        """The number of rows that the operators keep, and of those that wait."""
         return sum(operator.state_rows for operator in self._operators) + self.waiting
 
     @property
@@ -191,34 +146,34 @@ class Shard:
 
     @property
     def operator_rows(self) -> dict[str, int]:
-        """How many rows each operator remembers."""
+        """The number of rows that each operator keeps."""
         return {name: operator.state_rows for name, operator in zip(self._names, self._operators, strict=True)}
 
     def operator_bytes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """How many bytes each operator's arrays take, given those of all arrays of the memory by name."""
+        """The size of each operator's arrays in bytes, given the sizes of all arrays of the memory by name."""
         return {
             name: sum(size for array, size in sizes.items() if array.startswith(f"{name}.")) for name in self._names
         }
 
     @property
     def waiting(self) -> int:
-        """How many rows wait for the clock."""
+        """The number of rows that wait for the clock."""
         return sum(spool.rows for spool in self._spools) + (0 if self._pacing is None else self._pacing.waiting)
 
-    def run(self, arrivals: Sequence[Arrival | None]) -> Outcome:
-        """Take in one batch per input (None: nothing heard from it) and release what the clock allows."""
-        taken = self.take(arrivals)
-        changes = concat(list(self.release(taken)))
-        return Outcome(changes, taken, self.released)
+    def run(self, arrivals: Sequence[Arrival | None]) -> ShardOutput:
+        """Take in one batch per input (None: no report from it) and release what the clock allows."""
+        intake = self.take(arrivals)
+        changes = concat(list(self.release(intake)))
+        return ShardOutput(changes, intake, self.released)
 
     def flush(self) -> ChangeBatch:
-        """The changes that operators have not noticed so far, because nothing told them of the time."""
+        """The changes that operators have not output so far because they have not learnt the time."""
         if self._pacing is None:
             return ChangeBatch.empty([column.dtype for column in self._stage.root.schema])
         return self._evaluate(self._nothing, self.clock, {}, everything=True)
 
-    def take(self, arrivals: Sequence[Arrival | None]) -> Taken:
-        """Take in one batch per input; late rows are left out, late updates of relations are put off to the clock."""
+    def take(self, arrivals: Sequence[Arrival | None]) -> Intake:
+        """Take in one batch per input; late rows are dropped, late updates of relations are moved to the clock."""
         accepted, late = [], 0
         for index, (arrival, window) in enumerate(zip(arrivals, self._windows, strict=True)):
             rows = self._nothing[index]
@@ -238,8 +193,8 @@ class Shard:
     def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
 
-        Of a shard as it once was: from those it has accepted since. None of them counts as late, and those that still
-        wait go on waiting. `reached` is how far its operators were, where they do not all hear the clock.
+        For a shard that was restored from an older state, from the rows it has accepted since. None of them counts as late,
+        and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock.
         """
         if self._pacing is not None:
             self._pacing.hold(reached)
@@ -248,8 +203,8 @@ class Shard:
         if self._pacing is not None:
             self._pacing.hold(None)
 
-    def _place(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Taken:
-        """Set the clocks and sort the rows into those that are ready and those that wait."""
+    def _place(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
+        """Set the clocks and split the rows into those that are ready and those that wait."""
         for index, clock in enumerate(clocks):
             if index in self._constant:
                 self._clocks[index] = FOREVER
@@ -261,17 +216,17 @@ class Shard:
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
             placed = rows if window is None else assign(window, rows)
             released = self._release(self._spools[index], self._in_time(placed), clock)
-            # Changes that were put off to one instant may take back one another.
+            # Changes that were moved to one instant may cancel out.
             put_off = self._stage.inputs[index].leaf.follows and not self._updates[index]
             ready.append(net(released) if put_off else released)
         self._begun[0] = 1
         self._clocks[-1] = max(clock, self.clock)
-        return Taken(tuple(accepted), late, tuple(ready), self.clock)
+        return Intake(tuple(accepted), late, tuple(ready), self.clock)
 
     def _shard_clock(self) -> int:
-        """Up to where all inputs that are waited for are complete; clock-triggered, as far as the first of them.
+        """The clock before which all awaited inputs are complete; if clock-triggered, that of the fastest.
 
-        Where none is waited for, just past the fastest.
+        Without an awaited input, it is just past the latest update.
         """
         clocks = self._clocks[:-1]
         if self._follows_only:
@@ -279,43 +234,43 @@ class Shard:
         awaited = clocks[self._awaited]
         if self._synchronised:
             return int(awaited.min())
-        heard = awaited[awaited < FOREVER]
-        return int(heard.max()) if len(heard) else int(FOREVER)
+        reported = awaited[awaited < FOREVER]
+        return int(reported.max()) if len(reported) else int(FOREVER)
 
     def _in_time(self, rows: ChangeBatch) -> ChangeBatch:
-        """The rows as they are; clock-triggered, one that comes after its time is taken for one of now."""
+        """The rows unchanged; if clock-triggered, a row that arrives after its time gets the current one."""
         if self._synchronised or not len(rows) or rows.ts.min() >= self.clock:
             return rows
         delayed = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
         return delayed.take(np.flatnonzero(delayed.exp > delayed.ts))
 
-    def release(self, taken: Taken) -> Iterator[ChangeBatch]:
-        """Run the operators over what is ready, some instants at a time, and give their changes as they come.
+    def release(self, intake: Intake) -> Iterator[ChangeBatch]:
+        """Run the operators over the rows that are ready, in slices of time, and yield the changes of each.
 
-        Slices keep the operators' arrays in the processor's cache, and let others work on what is already there: the first
-        of several is short, so that they can begin.
+        Slices keep the operators' arrays in the processor's cache and let readers work on the first changes: the first of
+        several slices is short, so that they can start early.
         """
-        longest = max((rows.ts for rows in taken.ready), key=len)
+        longest = max((rows.ts for rows in intake.ready), key=len)
         starts = list(range(SLICE, len(longest) - SLICE // 2, SLICE))
         clocks = [int(longest[start]) for start in ([SLICE // 8, *starts] if starts else [])]
-        begun = [0] * len(taken.ready)
+        begun = [0] * len(intake.ready)
         for clock in dict.fromkeys(clocks):
-            ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in taken.ready]
-            slices = [rows.slice(a, b) for rows, a, b in zip(taken.ready, begun, ends, strict=True)]
+            ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in intake.ready]
+            slices = [rows.slice(a, b) for rows, a, b in zip(intake.ready, begun, ends, strict=True)]
             begun = ends
-            yield self._evaluate(slices, clock, taken.counts)
-        rest = [rows.slice(a, len(rows)) for rows, a in zip(taken.ready, begun, strict=True)]
-        yield self._evaluate(rest, taken.clock, taken.counts)
+            yield self._evaluate(slices, clock, intake.counts)
+        rest = [rows.slice(a, len(rows)) for rows, a in zip(intake.ready, begun, strict=True)]
+        yield self._evaluate(rest, intake.clock, intake.counts)
 
     def _reached(self, clock: int) -> int:
-        """The clock, or with tau the clock of the last re-execution: what is after it waits for the next."""
+        """The clock, or with tau that of the last re-execution: later rows wait for the next one."""
         if self._tau is None or clock in (BEGINNING, FOREVER):
             return clock
         return (clock - 1) // self._tau * self._tau + 1
 
     @staticmethod
     def _release(spool: Spool, rows: ChangeBatch, clock: int) -> ChangeBatch:
-        """The rows before the clock, in order; the others wait."""
+        """The rows before the clock, in order of time; the others wait."""
         together = (concat([spool.load(), rows]) if spool.rows else rows).sorted()
         split = int(np.searchsorted(together.ts, clock, side="left"))
         if spool.rows or split < len(together):
@@ -334,31 +289,40 @@ class Shard:
             counted = counts.setdefault(name, Counts())
             if self._pacing is not None:
                 inputs, until = self._pacing.admit(number, inputs, everything)
-            if self._listening is not None:
-                counted.messages += self._listening.hear(number, inputs, clock)
+            if self._messages is not None:
+                counted.messages += self._messages.receive(number, inputs, clock)
             before, probes, premature = Buffer.expired, operator.probes, operator.premature
             output = operator.process(inputs, until)
             results[id(node)] = output
-            counted.note(inputs, output, Buffer.expired - before)
+            counted.count_call(inputs, output, Buffer.expired - before)
             counted.probes += operator.probes - probes
             counted.premature += operator.premature - premature
             counted.refused += operator.refused
-            if (now := operator.in_force) is not None:
-                counted.in_force[self._number] = now
+            if (choice := operator.in_force) is not None:
+                counted.current_choice[self._number] = choice
         for operator in self._operators:
             operator.settle()
         return results[id(self._stage.root)]
 
 
+def _shared_rows(node: Operation, made: Mapping[int, Operator]) -> SharedRows:
+    if not isinstance(node, Join):
+        return None, None
+    left, right = (
+        made[id(child)].lend() if shared else None for child, shared in zip(node.inputs, node.shared, strict=True)
+    )
+    return left, right
+
+
 def released_by(tau: int | None, ts: int) -> int:
-    """The instant at which a change is released: its own, or with tau the next multiple, at which it is seen first."""
+    """The instant at which a change is released: its own, or with tau the next multiple."""
     return ts if tau is None else -(-ts // tau) * tau
 
 
 def relation_rows(
     relations: Relations, leg: RelationLeg, keys: tuple[int, ...], shard: int, shards: int
 ) -> ChangeBatch:
-    """The rows of a relation that belong to one shard, there from time 0."""
+    """The rows of a relation that belong to one shard, valid from time 0."""
     table = relations[leg.node]
     rows = table.num_rows
     columns = tuple(table.column(index).combine_chunks() for index in range(table.num_columns))
@@ -368,7 +332,7 @@ def relation_rows(
 
 
 def partition(batch: ChangeBatch, keys: tuple[int, ...], shards: int) -> list[ChangeBatch]:
-    """The batch split by the hash of its key columns; with no key columns everything is in shard 0."""
+    """The batch split by the hash of its key columns; without key columns everything is in shard 0."""
     if shards == 1:
         return [batch]
     if not keys:

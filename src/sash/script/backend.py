@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from sash.durations import microseconds
 from sash.errors import OptionError
 from sash.plan.catalog import Catalog
-from sash.plan.options import Options
+from sash.plan.options import JoinForm, Options, Strategy
 from sash.planning import Planned
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, Value
 
 if TYPE_CHECKING:
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
     from sash.window_store.snapshot import Snapshot
 
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class QueryOptions:
     """How a query is executed, as a script writes it: `tau` is text such as '5 seconds'."""
 
-    strategy: str = "auto"
-    join: str = "auto"
+    strategy: Strategy = "auto"
+    join: JoinForm = "auto"
     tau: str | None = None
 
     def __post_init__(self) -> None:
@@ -32,7 +33,8 @@ class QueryOptions:
     @property
     def options(self) -> Options:
         """The same options in the planner's units."""
-        return Options(self.strategy, self.join, None if self.tau is None else microseconds(self.tau, "tau"))
+        tau = None if self.tau is None else microseconds(self.tau, "tau")
+        return Options(self.strategy, self.join, tau).for_engine()
 
 
 class Backend(Protocol):
@@ -60,10 +62,10 @@ class Backend(Protocol):
     def analyze(self, sql: str, options: QueryOptions) -> str:
         """Run a query over the present contents of its sources, and return its plan with what each operator did."""
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> Running | None:
+    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
         """Start a continuous query."""
 
-    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
         """Start to keep the window of a stream."""
 
     def attach(self, statement: Attach) -> None:

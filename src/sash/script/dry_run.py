@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sash.durations import microseconds
 from sash.plan.catalog import Catalog, update_columns
+from sash.plan.options import Trigger
 from sash.plan.types import Schema
 from sash.planning import Planned, plan_query
 from sash.script.backend import QueryOptions, check_relation, check_sink_options
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
     from sash.window_store.snapshot import Snapshot
 
 
@@ -110,32 +112,30 @@ class DryRunBackend:
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.plan(sql, options).explain()
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> Running | None:
-        from sash.spark.sinks import check_trigger
-        from sash.spark.stores import STORES
+    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
+        from sash.spark.sinks import SINKS
 
         planned = self.plan(statement.query.sql, options)
         check_sink_options(statement)
         key = planned.key(statement.key, needed=statement.key is not None)
         mode: Any = statement.mode
-        if statement.sink in STORES:
-            mode = STORES[statement.sink](statement.options).mode(mode, keyed=key is not None)
+        if statement.sink in SINKS:
+            mode = SINKS[statement.sink](statement.options).mode(mode, keyed=key is not None)
         if mode == "upsert":
             planned.key(statement.key, needed=True)
         inputs = (*planned.streams, *planned.changing)
-        check_trigger(trigger, [name for name in inputs if name.lower() in self._with_heartbeat])
+        Trigger.parse(trigger).check_heartbeats([name for name in inputs if name.lower() in self._with_heartbeat])
         return None
 
-    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
         from sash.spark.keeping import layout_of
-        from sash.spark.sinks import check_trigger
 
         entry = self._catalog.streams[statement.name.lower()]
         window: Any = statement.window
         every: Any = statement.every
         layout = layout_of(entry.name, entry.schema, entry.time, window, every, statement.retain)
         self._layouts[entry.name.lower()] = layout
-        check_trigger(trigger, [entry.name] if entry.name.lower() in self._with_heartbeat else [])
+        Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
         return None
 
     def attach(self, statement: Attach) -> None:

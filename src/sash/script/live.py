@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from sash.engine import Engine
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
     from sash.spark.window_store import Keeping
     from sash.window_store.snapshot import Snapshot
 
@@ -95,7 +96,7 @@ class LiveBackend:
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.query(sql, options).explain(analyze=True)
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> Running | None:
+    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
         query = self.query(statement.query.sql, options)
         sink_options: dict[str, Any] = check_sink_options(statement)
         mode: Any = statement.mode
@@ -103,7 +104,7 @@ class LiveBackend:
             statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **sink_options
         )
 
-    def keep(self, statement: Keep, trigger: str | None) -> Running | None:
+    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
         window: Any = statement.window
         every: Any = statement.every
         kept = self.engine.keep(

@@ -33,7 +33,8 @@ from sash.window_store.scheduling.levels import level
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
-    from sash.spark.sinks import Running
+    from sash.running import RunningQuery
+    from sash.spark.handle import StreamingHandle
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Session:
     """Executes statements on a backend; `queries` and `windows` are those that were started, by lower-case name."""
 
     backend: Backend
-    queries: dict[str, tuple[CreateQuery, Running | None]] = field(default_factory=dict)
-    windows: dict[str, tuple[Keep | Attach, Running | None]] = field(default_factory=dict)
+    queries: dict[str, tuple[CreateQuery, RunningQuery | None]] = field(default_factory=dict)
+    windows: dict[str, tuple[Keep | Attach, StreamingHandle | None]] = field(default_factory=dict)
     settings: SessionSettings = field(default_factory=SessionSettings)
 
     @classmethod
@@ -241,7 +242,8 @@ class Session:
         given = None if str(value).lower() in ("none", "") else str(value)
         match name:
             case "strategy" | "join":
-                self.settings.options = replace(self.settings.options, **{name: given or "auto"})
+                changed: dict[str, Any] = {name: given or "auto"}
+                self.settings.options = replace(self.settings.options, **changed)
             case "tau":
                 self.settings.options = replace(self.settings.options, tau=given)
             case "trigger":
@@ -278,14 +280,14 @@ def _columns(schema: Any) -> str:
     return ", ".join(map(str, schema))
 
 
-def _query_row(statement: CreateQuery, running: Running | None) -> tuple[Any, ...]:
+def _query_row(statement: CreateQuery, running: RunningQuery | None) -> tuple[Any, ...]:
     progress: dict[str, Any] = {} if running is None else running.progress()
     state = "running" if running is not None and running.active else "ended"
     counts = [progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late")]
     return statement.name, statement.sink, state, progress.get("batch"), *counts
 
 
-def _window_row(statement: Keep | Attach, running: Running | None) -> tuple[Any, ...]:
+def _window_row(statement: Keep | Attach, running: StreamingHandle | None) -> tuple[Any, ...]:
     if isinstance(statement, Attach):
         return statement.name, None, None, statement.path, None, None, None
     progress: dict[str, Any] = {} if running is None else running.progress()

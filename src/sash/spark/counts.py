@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from sash.physical.nodes import Operation, PhysicalPlan, Stage, walk
-from sash.runtime.shard import Counts
+from sash.physical.nodes import PhysicalPlan, Stage
+from sash.runtime.counts import Counts
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 
@@ -31,13 +31,7 @@ _LONGEST = 24 * 3600 * 1000
 
 def operator_names(plan: PhysicalPlan) -> list[str]:
     """The operators of all stages, as stage.place.operator."""
-    return [name for stage in plan.stages for name in stage_operators(stage)]
-
-
-def stage_operators(stage: Stage) -> list[str]:
-    """The operators of a stage, in the order in which a shard runs them."""
-    operations = [node for node in walk(stage.root) if isinstance(node, Operation)]
-    return [f"{stage.index}.{place}.{node.operator}" for place, node in enumerate(operations)]
+    return [name for stage in plan.stages for name in stage.operator_names]
 
 
 class Delays:
@@ -78,9 +72,9 @@ def operator_counts(
 def in_force_of(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
     """What the operators of a shard do that they may do otherwise, and why: by operator and shard."""
     return {
-        f"{stage.index}.{name}": {str(shard): what for shard, what in seen.in_force.items()}
+        f"{stage.index}.{name}": {str(shard): what for shard, what in seen.current_choice.items()}
         for name, seen in counts.items()
-        if seen.in_force
+        if seen.current_choice
     }
 
 
@@ -100,7 +94,7 @@ def counts_of(seen: Mapping[str, int], in_force: Mapping[int, tuple[str, str]] =
         expired=seen["expired"],
         probes=seen["probes"],
         premature=seen["premature"],
-        in_force=dict(in_force),
+        current_choice=dict(in_force),
     )
 
 

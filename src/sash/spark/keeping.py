@@ -13,11 +13,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sash.durations import microseconds
 from sash.errors import CatalogError
 from sash.plan.catalog import StreamEntry
+from sash.plan.options import Trigger
 from sash.plan.types import Schema
+from sash.spark.errors import sash_errors
+from sash.spark.handle import StreamingHandle
 from sash.spark.plan import Source
 from sash.spark.pools import STREAMS, in_pool
 from sash.spark.session import query_settings
-from sash.spark.sinks import Running, Sink, sash_errors, triggered, under_way
+from sash.spark.sinks.base import WriteBatch
+from sash.spark.sinks.start import await_sources, set_trigger
 from sash.spark.window_store import Keeping, TakeChanges, TakeRows, kept_frame
 from sash.window_store.manifest import Kind, Layout
 from sash.window_store.queries import WindowQueries
@@ -87,7 +91,9 @@ def keep_stream(
         frame = kept_frame(source, entry)
         plain = frame.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
         with query_settings(spark, 1, checkpoint), in_pool(spark, STREAMS), sash_errors():
-            return under_way(triggered(plain, trigger).foreachBatch(TakeRows(writer, source)).start())
+            return await_sources(
+                set_trigger(plain, Trigger.parse(trigger)).foreachBatch(TakeRows(writer, source)).start()
+            )
 
     return _kept(queries, layout, place, start, recorder)
 
@@ -96,7 +102,7 @@ def keep_answer(
     queries: WindowQueries,
     layout: Layout,
     place: Place,
-    run: Callable[[Sink, str], Running],
+    run: Callable[[WriteBatch, str], StreamingHandle],
     recorder: Recorder | None = None,
 ) -> Keeping:
     """Keep the answer of a query, which `run` starts into a sink, with its checkpoint in a place."""

@@ -1,4 +1,4 @@
-"""A listener of Spark's: hears of every batch of every query as it ends, none forgotten, and passes it on."""
+"""A listener of Spark's that passes on the report of every batch, so that none is lost between two polls."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 
 class BatchListener(StreamingQueryListener):
-    """Calls a function with the id of the query whose batch has ended, and what Spark tells of the batch."""
+    """Calls a function with a query's id and Spark's report whenever a batch of the query has ended."""
 
-    def __init__(self, heard: Callable[[str, Sequence[Any]], None]) -> None:
-        self._heard = heard
+    def __init__(self, on_batch: Callable[[str, Sequence[Any]], None]) -> None:
+        self._on_batch = on_batch
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802  (Spark's names)
-        """Nothing has been done yet."""
+        """Do nothing: no batch has ended."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch has ended."""
-        self._heard(str(event.progress.id), [event.progress])
+        """Pass on the report of the batch that has ended."""
+        self._on_batch(str(event.progress.id), [event.progress])
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing was done."""
+        """Do nothing: no batch has ended."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """The query has ended; its last batch was told before."""
-        self._heard(str(event.id), [])
+        """Do nothing: the last batch has been reported."""

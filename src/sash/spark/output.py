@@ -1,27 +1,23 @@
-"""Output modes: how much of a batch's changes is written out.
+"""Output modes: which of a batch's changes are written.
 
-`changes` is every change at every instant; `net` nets them over the batch, which is what a table needs; `upsert` keeps
-the last change of every key, `+` to write the row and `-` to delete it.
+`changes` writes every change at every instant. `net` writes the net changes of the batch, as a table needs them. `upsert`
+writes the last change of every key: `+` to write the row, `-` to delete it.
 """
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from sash.operators.netting import net_all
+from sash.plan.options import Mode
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import HeapMemory, Ints
 
-Mode = Literal["changes", "net", "upsert"]
-MODES: tuple[Mode, ...] = ("changes", "net", "upsert")
-
 
 def reduce_changes(changes: ChangeBatch, mode: Mode, key: tuple[int, ...] | None) -> ChangeBatch:
-    """What the mode asks for of a batch's changes; `key` tells the answer's rows apart at every instant, if known."""
+    """Return the changes that the mode writes; `key` is unique among the answer's rows at every instant, if it is known."""
     match mode:
         case "changes":
             return changes
@@ -33,7 +29,7 @@ def reduce_changes(changes: ChangeBatch, mode: Mode, key: tuple[int, ...] | None
 
 
 def _codes(changes: ChangeBatch, key: tuple[int, ...]) -> Ints:
-    """A number for every key; the empty key is that of an answer of one row."""
+    """Number the keys; an answer of at most one row has the empty key."""
     if not key:
         return np.zeros(len(changes), np.int64)
     codes, _ = Interner(HeapMemory()).intern(*hash_rows([changes.columns[column] for column in key], len(changes)))
@@ -41,7 +37,7 @@ def _codes(changes: ChangeBatch, key: tuple[int, ...]) -> Ints:
 
 
 def _last(codes: Ints) -> Ints:
-    """The position of the last change of every key, in order."""
+    """Return the positions of the last change of every key, in order."""
     if not len(codes):
         return codes
     last = np.full(int(codes.max()) + 1, -1, np.int64)
@@ -50,9 +46,9 @@ def _last(codes: Ints) -> Ints:
 
 
 def _first_and_last(changes: ChangeBatch, key: tuple[int, ...]) -> Ints:
-    """Where a key's row before the batch is taken back, and where its row after the batch is added.
+    """Return the positions where a key's row of before the batch is retracted, and where its row of after it is added.
 
-    A key has one row at a time, so its changes are `-` and `+` by turns, and those in between are each other's.
+    A key has one row at a time, so its changes alternate between `-` and `+`, and those in between cancel out.
     """
     codes = _codes(changes, key)
     last = _last(codes)

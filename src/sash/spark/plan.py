@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
 from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
+from sash.plan.options import Mode
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from sash.runtime.build import Relations
 from sash.runtime.legs import stage_tables
@@ -26,7 +27,6 @@ from sash.spark.labels import shard_labels
 from sash.spark.legs import leg_frame, relation_table
 from sash.spark.lookups import lookups_of
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
-from sash.spark.output import Mode
 from sash.spark.reread import Table
 from sash.spark.scatter import TIME, Beat, Scatter, Target
 from sash.spark.stage import Layout, Round

@@ -1,74 +1,84 @@
-"""What is known of a query's batches: read from Spark's reports, the counts that it observed among them, and summed up."""
+"""Progress of a running query: the counts of each batch, read from Spark's progress reports, and their totals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from sash.errors import OptionError
+from sash.plan.statistics import Statistics
 from sash.runtime.analyze import Actual
-from sash.runtime.in_force import over_shards
-from sash.runtime.shard import BEGINNING, Counts
+from sash.runtime.counts import Counts
+from sash.runtime.current_choice import over_shards
+from sash.runtime.shard import BEGINNING
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
 from sash.spark.notes import NOTES, total
 from sash.state.changes import FOREVER
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from sash.spark.observation import Observation
+
 _SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_MAX_PENDING = 1_000
 
 
 class Progress:
-    """Of one query with these operators, since its start."""
+    """Adds up the batches of one query with these operators."""
 
     def __init__(self, operators: Sequence[str]) -> None:
         self._names = list(operators)
         self._totals = dict.fromkeys(_SUMMED, 0)
         self._operators = {name: dict.fromkeys(PARTS, 0) for name in operators}
         self._in_force: dict[str, dict[int, tuple[str, str]]] = {}
-        self._counted = -1
+        self._last_batch = -1
         self._last: dict[str, Any] = {"batch": None}
         self._first: tuple[int, dict[str, Counts]] | None = None
         self.delays: tuple[int, ...] = (0,) * (len(EDGES) + 1)
         self.delay_sum = 0.0
 
-    def take(self, entries: Sequence[Any]) -> list[dict[str, Any]]:
-        """Count the batches of Spark's reports that are new; their progress."""
+    def add(self, reports: Sequence[Any]) -> list[dict[str, Any]]:
+        """Count the batches that are new among Spark's reports, and return the progress of each."""
         fresh = []
-        for entry in entries:
-            if METRICS in entry["observedMetrics"] and entry["batchId"] > self._counted:
-                self._counted = entry["batchId"]
-                self._count(entry)
+        for report in reports:
+            if METRICS in report["observedMetrics"] and report["batchId"] > self._last_batch:
+                self._last_batch = report["batchId"]
+                self._count(report)
                 fresh.append(self.last())
         return fresh
 
-    def follows(self, entries: Sequence[Any]) -> bool:
-        """Whether these reports go on where the last that was counted ended."""
-        return all(entry["batchId"] <= self._counted + 1 for entry in entries)
+    def is_continued_by(self, reports: Sequence[Any]) -> bool:
+        """Whether no batch is missing between the last one counted and these reports."""
+        return all(report["batchId"] <= self._last_batch + 1 for report in reports)
 
     def last(self) -> dict[str, Any]:
-        """The last batch, and the totals."""
+        """Return the numbers of the last batch, and the totals."""
         return {**self._last, **{f"total_{part}": count for part, count in self._totals.items()}}
 
     def operators(self) -> dict[str, dict[str, int]]:
-        """The totals of every operator, and its rows in state now."""
+        """Return the totals of every operator, and the size of its state now."""
         return {name: dict(counts) for name, counts in self._operators.items()}
 
     def actual(self) -> Actual:
-        """What the operators did, for EXPLAIN ANALYZE."""
+        """Return the operators' counts for EXPLAIN ANALYZE."""
         counts = {name: counts_of(seen, self._in_force.get(name, {})) for name, seen in self._operators.items()}
         rows = {name: seen["state_rows"] for name, seen in self._operators.items()}
-        held, clock = self._last.get("state_bytes", 0), self._last.get("clock")
-        if self._first is None or clock is None or clock <= self._first[0]:
+        held, watermark = self._last.get("state_bytes", 0), self._last.get("watermark")
+        if self._first is None or watermark is None or watermark <= self._first[0]:
             return Actual(counts, rows, held)
-        return Actual(counts, rows, held, seconds=(clock - self._first[0]) / 1e6, before=self._first[1])
+        return Actual(counts, rows, held, seconds=(watermark - self._first[0]) / 1e6, before=self._first[1])
 
     def _over_shards(self) -> dict[str, list[dict[str, Any]]]:
-        """What operators do that they may do otherwise: by operator, what, why, and in which shards."""
+        """The adaptive choices now in use, by operator: each with its reason and its shards."""
         return {name: [found.as_json for found in over_shards(shards)] for name, shards in self._in_force.items()}
 
-    def _count(self, entry: Any) -> None:
-        seen = total(entry["observedMetrics"][METRICS][NOTES] or (), self._names)
-        millis = entry["durationMs"].get("triggerExecution") or 0
+    def _count(self, report: Any) -> None:
+        seen = total(report["observedMetrics"][METRICS][NOTES] or (), self._names)
+        millis = report["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)
         for name, shards in seen.in_force.items():
@@ -76,9 +86,9 @@ class Progress:
                 {int(shard): (what, why) for shard, (what, why) in shards.items()}
             )
         self._last = {
-            "batch": entry["batchId"],
+            "batch": report["batchId"],
             "batch_ms": millis,
-            "clock": seen.clock,
+            "watermark": seen.clock,
             **({"in_force": self._over_shards()} if self._in_force else {}),
             **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
             "rows_per_second": _rate(seen.rows_in, millis),
@@ -95,9 +105,83 @@ class Progress:
         self.delays = tuple(a + b for a, b in zip(self.delays, seen.delays, strict=True))
         for name, counts in seen.operators.items():
             self._operators[name] = added(self._operators.get(name, dict.fromkeys(PARTS, 0)), counts)
-        clock = seen.clock  # None as long as a stream has brought nothing
+        clock = seen.clock  # None until every stream has brought a row
         if self._first is None and clock is not None and BEGINNING < clock < FOREVER:
             self._first = clock, {name: counts_of(counts) for name, counts in self._operators.items()}
+
+
+class ProgressTracker:
+    """Progress of one query while it runs; may be read and updated from several threads."""
+
+    def __init__(self, query: StreamingQuery, operators: Sequence[str], observation: Observation | None = None) -> None:
+        self.query = query
+        self._progress = Progress(operators)
+        self._observation = observation
+        self._pending: list[dict[str, Any]] = []
+        self._callback: Callable[[dict[str, Any]], None] | None = None
+        self._lock = threading.Lock()
+
+    def subscribe(self, callback: Callable[[dict[str, Any]], None]) -> None:
+        """Call a function with the progress of every batch from now on."""
+        self._callback = callback
+
+    def update(self, reports: Sequence[Any] | None = None) -> None:
+        """Count these reports; without them, or if batches before them are missing, the last 100, which Spark keeps."""
+        with self._lock:
+            if reports is None or not self._progress.is_continued_by(reports):
+                reports = self.query.recentProgress
+            fresh = self._progress.add(reports)
+            if self._observation is not None:
+                self._observation.take(reports)
+            self._pending = [*self._pending, *fresh][-_MAX_PENDING:]
+        if self._callback is not None:
+            for progress in fresh:
+                self._callback(progress)
+
+    def drain(self) -> list[dict[str, Any]]:
+        """Return the progress of every batch that ended since the last call."""
+        self.update()
+        with self._lock:
+            pending, self._pending = self._pending, []
+        return pending
+
+    def last(self) -> dict[str, Any]:
+        """Return the numbers of the last batch, and the totals."""
+        self.update()
+        with self._lock:
+            return self._progress.last()
+
+    def operators(self) -> dict[str, dict[str, int]]:
+        """Return the totals of every operator, and the size of its state now."""
+        self.update()
+        with self._lock:
+            return self._progress.operators()
+
+    def actual(self) -> Actual:
+        """Return the operators' counts for EXPLAIN ANALYZE."""
+        self.update()
+        with self._lock:
+            return self._progress.actual()
+
+    def delays(self) -> tuple[int, ...]:
+        """Return the histogram of output delays."""
+        self.update()
+        with self._lock:
+            return self._progress.delays
+
+    @property
+    def delay_sum(self) -> float:
+        """The sum of the delays that are in the histogram as last returned, in seconds."""
+        with self._lock:
+            return self._progress.delay_sum
+
+    def statistics(self) -> Mapping[str, Statistics]:
+        """Return the observed statistics of every stream."""
+        if self._observation is None:
+            raise OptionError("the streams of this query are not observed: start it with observe=True")
+        self.update()
+        with self._lock:
+            return self._observation.statistics()
 
 
 def _rate(rows: int, millis: int) -> float | None:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from sash.durations import microseconds
 from sash.errors import CatalogError
 from sash.plan.catalog import Key, key_columns, update_columns
+from sash.plan.options import BAD_ROWS, check_word
 from sash.plan.types import Schema
 from sash.spark.plan import Source
 from sash.spark.reread import Table, refuse_duplicate_keys
@@ -54,9 +55,7 @@ def read_relation(
 
 def drops(bad_rows: str) -> bool:
     """Whether rows without a time are dropped, or fail the query."""
-    if bad_rows not in ("fail", "drop"):
-        raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
-    return bad_rows == "drop"
+    return check_word("bad_rows", bad_rows, BAD_ROWS) == "drop"
 
 
 def _fixed(name: str, df: DataFrame, key: Key) -> Registered:

@@ -21,12 +21,15 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import LongType, StructField, StructType
 
 from sash.plan.catalog import OP
+from sash.plan.options import Trigger
 from sash.planning import Planned
-from sash.runtime.shard import Counts
+from sash.runtime.counts import Counts
 from sash.spark.counts import counts_of, operator_names
+from sash.spark.errors import sash_errors
 from sash.spark.plan import Inputs, Source, change_frame
+from sash.spark.progress import Progress
 from sash.spark.session import embedded_session, query_settings
-from sash.spark.sinks import start_query
+from sash.spark.sinks.start import start_query
 from sash.state.changes import ChangeBatch, concat
 from sash.testing.feeds import Feed, MicroBatch
 
@@ -70,21 +73,22 @@ def replay_on_spark(
 
 def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
     dtypes = [field.dtype for field in planned.schema]
-    operators = operator_names(planned.physical)
     collected: dict[int, ChangeBatch] = {}
 
     def collect(batch: DataFrame, number: int) -> None:
         collected[number] = read_changes(batch.toArrow(), dtypes)
 
-    running = start_query(changes, collect, {}, "available_now", checkpoint, None, False, operators)
+    query = start_query(changes, collect, {}, Trigger("available_now"), checkpoint)
+    progress = Progress(operator_names(planned.physical))
     try:
-        running.await_termination()
-        progress = running.progress()
-        counts = {name: counts_of(seen) for name, seen in running.operators().items()}
+        with sash_errors():
+            query.awaitTermination()
+        progress.add(query.recentProgress)
     finally:
-        running.stop()
+        query.stop()
+    last, counts = progress.last(), {name: counts_of(seen) for name, seen in progress.operators().items()}
     ordered = [collected[number].sorted() for number in sorted(collected)]
-    return concat([ChangeBatch.empty(dtypes), *ordered]), progress["total_late"], progress.get("state_rows", 0), counts
+    return concat([ChangeBatch.empty(dtypes), *ordered]), last["total_late"], last.get("state_rows", 0), counts
 
 
 def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:

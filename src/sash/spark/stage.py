@@ -27,15 +27,16 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from sash.errors import CheckpointError
 from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
-from sash.physical.nodes import Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
+from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.plan.nodes import Range, Rows
+from sash.plan.options import Mode
 from sash.runtime.build import Relations
-from sash.runtime.shard import BEGINNING, Arrival, Shard, Taken, partition
+from sash.runtime.shard import BEGINNING, Arrival, Intake, Shard, partition
 from sash.spark.counts import Delays, in_force_of, operator_counts
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
 from sash.spark.notes import Note
-from sash.spark.output import Mode, reduce_changes
+from sash.spark.output import reduce_changes
 from sash.spark.scatter import Target, pack_rows
 from sash.spark.workers import spare_collections
 from sash.state.arena import Arena
@@ -164,7 +165,7 @@ class Round(StatefulProcessor):
         return header
 
     def outgoing(
-        self, stage: Stage, number: int, shard: Shard, taken: Taken, note: Note
+        self, stage: Stage, number: int, shard: Shard, taken: Intake, note: Note
     ) -> Iterator[Message | ChangeBatch]:
         """The changes as messages for the stages that read them, or as the output, part by part as they come."""
         parts = shard.release(taken)
@@ -206,7 +207,7 @@ class Round(StatefulProcessor):
         These are rows that never expire, updates of relations, and whatever meets a non-retroactive relation: what rows
         got from it depends on versions of it that are gone. A count window's log keeps its last rows alone.
         """
-        if any(isinstance(node, Operation) and node.operator == "NrrJoin" for node in walk(stage.root)):
+        if any(isinstance(node, NrrJoin) for node in walk(stage.root)):
             return True
         for leaf in (given.leaf for given in stage.inputs):
             leg = None if leaf.leg is None else self._plan.legs[leaf.leg]
@@ -298,7 +299,7 @@ class _ShardRun:
         ends = [m.clock for m in given if m.kind == CONTROL]
         return max([*(rows or beats), *ends])
 
-    def _write(self, shard: Shard, taken: Taken, arena: Arena) -> None:
+    def _write(self, shard: Shard, taken: Intake, arena: Arena) -> None:
         """Put what must survive in the state store, under a new nonce."""
         for log, accepted in zip(self._logs, taken.accepted, strict=True):
             log.append(accepted, shard.floor, self._next)

@@ -20,11 +20,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sash.errors import BadRowError
 from sash.plan.catalog import StreamEntry
+from sash.spark.errors import sash_errors
+from sash.spark.handle import StreamingHandle
 from sash.spark.legs import micros
 from sash.spark.plan import Source, heartbeats
 from sash.spark.pools import in_pool, pool_of
 from sash.spark.scatter import TIME
-from sash.spark.sinks import Running, sash_errors
 from sash.sql.render import quoted
 from sash.window_store.core import Core
 from sash.window_store.manifest import BEGINNING, ENDS, SIGN, Slice
@@ -93,11 +94,11 @@ class TakeChanges:
         self.writer.apply(number, table, BEGINNING if high is None else high)
 
 
-class Keeping(Running):
+class Keeping(StreamingHandle):
     """A streaming query that keeps a window. Stopping it lets go of the store, which stays."""
 
     def __init__(self, query: StreamingQuery, writer: WindowWriter, stopped: Callable[[], None]) -> None:
-        super().__init__(query, None)
+        super().__init__(query)
         self._writer = writer
         self._stopped = stopped
 
@@ -112,7 +113,7 @@ class Keeping(Running):
         return {
             "batch": None if manifest.batch < 0 else manifest.batch,
             "updates": manifest.updates,
-            "clock": None if manifest.clock == BEGINNING else manifest.clock,
+            "watermark": None if manifest.clock == BEGINNING else manifest.clock,
             "late": manifest.late,
             "sub_windows": len(manifest.live),
             "rows": sum(part.rows for part in manifest.live),

@@ -10,12 +10,13 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
+from sash.physical.facts import must_expire
 from sash.physical.nodes import Operation, Physical
-from sash.physical.strategies.base import NEVER, Ear, must_expire
-from sash.physical.strategies.piggyback import Carried
+from sash.physical.strategies.base import NEVER, TimeSource
+from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.plan.nodes import Node
 from sash.runtime.build import build
-from sash.runtime.shard import Counts
+from sash.runtime.counts import Counts
 from sash.state.buffer import Buffer
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.memory import HeapMemory, Ints
@@ -33,7 +34,7 @@ class _Parcel:
 class Edge:
     """The queue between two operators, and the ear of the upper one."""
 
-    def __init__(self, below: Source | Step, node: Physical, ear: Ear) -> None:
+    def __init__(self, below: Source | Step, node: Physical, ear: TimeSource) -> None:
         self.below = below
         self.ear = ear
         self.stamped = node.expiry in ("fifo", "calendar")
@@ -52,10 +53,10 @@ class Edge:
             parcel = self._queue.popleft()
             if parcel.rows is not None:
                 came.append(parcel.rows)
-                self.ear.rows(parcel.rows, self.stamped, now)
+                self.ear.receive_rows(parcel.rows, self.stamped, now)
             elif self.stamped:
                 before = self.ear.time
-                self.ear.message(parcel.time, now)
+                self.ear.receive_message(parcel.time, now)
                 self.messages += self.ear.time > before
         if came:
             self.waiting = concat([self.waiting, *came]).sorted()
@@ -63,7 +64,7 @@ class Edge:
     def listen(self, now: int) -> None:
         before = self.ear.time
         self.ear.tick(self.progress, now)
-        self.messages += isinstance(self.ear, Carried) and self.ear.time > before
+        self.messages += isinstance(self.ear, PiggybackedTime) and self.ear.time > before
 
     @property
     def progress(self) -> int:
@@ -160,7 +161,7 @@ class Step(Server):
         node: Operation,
         name: str,
         tables: Mapping[Node, pa.Table],
-        partitions: int | None,
+        synchronised: bool,
         delay: float,
         service: float,
     ) -> None:
@@ -171,7 +172,8 @@ class Step(Server):
         self.counts = Counts()
         self.progress = NEVER
         self.clock = NEVER
-        self._operator = build(node, HeapMemory(), tables, partitions)
+        self._operator = build(node, HeapMemory(), tables)
+        self._synchronised = synchronised
         self._told = NEVER
         self._seconds = 0.0
         self._worked = 0
@@ -191,7 +193,7 @@ class Step(Server):
         heard = max(edge.ear.time for edge in self.inputs)
         if everything:
             clock = progress
-        elif all(edge.ear.synchronised for edge in self.inputs):
+        elif self._synchronised:
             clock = min(progress, heard)
         else:
             clock = heard
@@ -209,7 +211,7 @@ class Step(Server):
         self.clock = clock
         before, begun = Buffer.expired, perf_counter()
         output = self._operator.process(batches, clock)
-        self.counts.note(batches, output, Buffer.expired - before)
+        self.counts.count_call(batches, output, Buffer.expired - before)
         work = work or len(output)
         if work:
             self._seconds += perf_counter() - begun

@@ -22,18 +22,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sash.errors import CatalogError, StrategyError
+from sash.errors import CatalogError, OptionError, StrategyError
 from sash.plan.catalog import Catalog
 from sash.plan.observation import seen
-from sash.plan.options import Options
+from sash.plan.options import JoinForm, Options, ReplayStrategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import Field, Schema
 from sash.planning import Planned, plan_query
 from sash.rows import Row, parse_schema, refuse_duplicates, to_dicts
 from sash.runtime.analyze import Actual
+from sash.runtime.counts import Counts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
-from sash.runtime.shard import Counts, released_by
+from sash.runtime.shard import released_by
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.hashing import hash_rows
 from sash.testing.feeds import TIME, Feed, MicroBatch, feed_of, micro_batches, relation_of
@@ -107,7 +108,7 @@ def replay(
     sql: str,
     streams: Mapping[str, Sequence[Row]],
     relations: Mapping[str, Sequence[Row]] | None = None,
-    strategy: str = "auto",
+    strategy: ReplayStrategy = "auto",
     runtime: str = "local",
     unit: str = "ms",
     until: float | None = None,
@@ -119,7 +120,7 @@ def replay(
     schemas: Mapping[str, str] | None = None,
     slack: float | Mapping[str, float] = 0,
     shards: int = 2,
-    join: str = "auto",
+    join: JoinForm = "auto",
     tau: float | None = None,
     partitions: int | None = None,
     buckets: int | None = None,
@@ -147,7 +148,7 @@ def replay(
     `patience` is how long piggybacking lets a time wait for a row to carry it.
     """
     if unit not in UNITS:
-        raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
+        raise OptionError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
     every, purged = (None if given is None else int(given * UNITS[unit]) for given in (tau, purge))
     options = Options(strategy, join, every, partitions, purged, buckets)
     if runtime == "spark" and delays:
@@ -204,7 +205,7 @@ def replay(
         changes, late, state_rows, actual = _run_locally(planned, tables, batches, int(last), shards)
         counts = dict(actual.counts)
     else:
-        raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
+        raise OptionError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
     held = max((feed.slack for feed in feeds.values()), default=0)
     released = changes.ts + held
     switches: dict[str, int] = {}

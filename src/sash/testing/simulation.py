@@ -18,14 +18,24 @@ import pyarrow as pa
 
 from sash.errors import StrategyError
 from sash.operators.window import assign
-from sash.physical.nodes import Leaf, Operation, Physical, PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg, walk
-from sash.physical.strategies.base import NEVER, Settings
-from sash.physical.strategies.piggyback import Carried
+from sash.physical.nodes import (
+    Leaf,
+    Operation,
+    PhysicalPlan,
+    RelationLeg,
+    Sample,
+    StreamLeg,
+    UpdateLeg,
+    operations,
+)
+from sash.physical.strategies.base import NEVER, TimeSettings
+from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Node
+from sash.runtime.counts import Counts
 from sash.runtime.legs import LegRunner
 from sash.runtime.pacing import patience
-from sash.runtime.shard import Counts, relation_rows
+from sash.runtime.shard import relation_rows
 from sash.state.changes import FOREVER, ChangeBatch, concat
 from sash.state.memory import HeapMemory, Ints
 from sash.testing.pipeline import Edge, Source, Step
@@ -73,14 +83,13 @@ class Simulation:
     def __init__(
         self, plan: PhysicalPlan, tables: Mapping[Node, pa.Table], feeds: Mapping[str, Feed], pace: Pace | None = None
     ) -> None:
-        self._partitions = plan.partitions
         self._strategy = strategy_of(plan.strategy)
         self._pace = pace or Pace()
         self._sources: list[Source] = []
         self._steps: list[Step] = []
         self._names: dict[str, Source | Step] = {}
         self._check_names(plan)
-        if any(node.operator == "Sample" for stage in plan.stages for node in _operations(stage.root)):
+        if any(isinstance(node, Sample) for stage in plan.stages for node in operations(stage.root)):
             raise StrategyError(
                 "a sliding window that meets a non-retroactive relation cannot be simulated: leave out SLIDE, or use a "
                 "strategy that needs no simulation, such as auto, without delays, probe and patience"
@@ -89,8 +98,8 @@ class Simulation:
         roots: list[Source | Step] = []
         for stage in plan.stages:
             made: dict[int, Source | Step] = {}
-            for index, node in enumerate(_operations(stage.root)):
-                made[id(node)] = self._step(node, f"{stage.index}.{index}.{node.operator}", tables, made, legs, roots)
+            for index, node in enumerate(operations(stage.root)):
+                made[id(node)] = self._step(node, f"{stage.index}.{index}.{node.name}", tables, made, legs, roots)
             root = stage.root
             roots.append(legs[root.leg or 0] if isinstance(root, Leaf) else made[id(root)])
         self._root = roots[-1]
@@ -148,7 +157,7 @@ class Simulation:
             f"{step.name}.{index}": edge.ear.switches
             for step in self._steps
             for index, edge in enumerate(step.inputs)
-            if isinstance(edge.ear, Carried) and edge.stamped
+            if isinstance(edge.ear, PiggybackedTime) and edge.stamped
         }
 
     @staticmethod
@@ -197,17 +206,17 @@ class Simulation:
         roots: Sequence[Source | Step],
     ) -> Step:
         delay, service = (
-            self._slowness(given, name) or self._slowness(given, node.operator)
+            self._slowness(given, name) or self._slowness(given, node.name)
             for given in (self._pace.delays, self._pace.service)
         )
-        step = Step(node, name, tables, self._partitions, delay, service)
+        step = Step(node, name, tables, self._strategy.synchronised, delay, service)
         for child in node.inputs:
             below = made.get(id(child))
             if below is None:
                 assert isinstance(child, Leaf)
                 below = legs[child.leg] if child.leg is not None else roots[child.stage or 0]
             waits = patience(child.horizon) if self._pace.patience is None else self._pace.patience
-            ear = self._strategy.ear(HeapMemory(), Settings(self._pace.probe, waits))
+            ear = self._strategy.time_source(HeapMemory(), TimeSettings(self._pace.probe, waits))
             edge = Edge(below, child, ear)
             below.edges.append(edge)
             step.inputs.append(edge)
@@ -225,17 +234,13 @@ class Simulation:
     def _check_names(self, plan: PhysicalPlan) -> None:
         known = {name.lower() for leg in plan.legs if isinstance(leg, StreamLeg) for name in _leg_names(leg)}
         for stage in plan.stages:
-            for index, node in enumerate(_operations(stage.root)):
-                known |= {node.operator.lower(), f"{stage.index}.{index}.{node.operator}".lower()}
+            for index, node in enumerate(operations(stage.root)):
+                known |= {node.name.lower(), f"{stage.index}.{index}.{node.name}".lower()}
         for key in (*self._pace.delays, *self._pace.service):
             if ALIASES.get(key.lower(), key.lower()) not in known:
                 raise StrategyError(
                     f"delays: there is no operator {key!r} in this plan; there are {', '.join(sorted(known))}"
                 )
-
-
-def _operations(root: Physical) -> list[Operation]:
-    return [node for node in walk(root) if isinstance(node, Operation)]
 
 
 def _leg_names(leg: StreamLeg) -> list[str]:

@@ -6,21 +6,20 @@ should have counted, and counts from its arrival on. For demonstration only.
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Ear, Strategy
+from sash.physical.strategies.base import Strategy, TimeSource
 
 
-class Wall(Ear):
-    """Hears the system clock, and waits for nothing."""
-
-    synchronised = False
+class WallClock(TimeSource):
+    """Learns the system clock, and waits for nothing."""
 
     def tick(self, progress: int, now: int) -> None:
-        self.hear(now + 1)
+        self.advance(now + 1)
 
 
 CLOCK_TRIGGERED = Strategy(
     "clock-triggered",
     "the wall clock, not waiting for rows that are on their way",
-    Wall,
+    WallClock,
+    synchronised=False,
     note=lambda _plan: "answers may be wrong: for demonstration only",
 )

@@ -1,12 +1,13 @@
-"""Negative tuples: Expire sits at the bottom, and every row that ends sends a `-` row up the pipeline (paper 1, 3.2).
+"""Negative tuples: Expire sits at the bottom, and every row that expires sends a retraction up the pipeline (paper 1, 3.2).
 
-All edges above a scan are explicit, so that no operator but Expire hears the clock, and rows that end and rows that are
-invalidated are one. Selections and joins with tables above a scan run above Expire, and see every row twice.
+All edges above a scan are explicit, so no operator but Expire needs the clock, and there is no difference between rows that
+expire and rows that are invalidated. Selections and joins with tables above a scan run above Expire, and process every row
+twice.
 """
 
 from __future__ import annotations
 
 from sash.physical.strategies.base import Strategy
-from sash.physical.strategies.direct import Clock
+from sash.physical.strategies.direct import InputClock
 
-NEGATIVE_TUPLE = Strategy("negative-tuple", "a `-` row for every row that ends", Clock, expire="bottom")
+NEGATIVE_TUPLE = Strategy("negative-tuple", "a retraction for every row that expires", InputClock, expire="bottom")

@@ -1,14 +1,14 @@
-"""What EXPLAIN says of a strategy: what expiry is learnt from, and the path that the time takes through the plan."""
+"""What EXPLAIN prints of a strategy: what expirations are learnt from, and the path that the time takes through the plan."""
 
 from __future__ import annotations
 
-from sash.physical.nodes import Operation, Physical, PhysicalPlan, StreamLeg, walk
-from sash.physical.strategies.base import must_expire
+from sash.physical.facts import expires_silently, must_expire
+from sash.physical.nodes import Physical, PhysicalPlan, StreamLeg, operations
 from sash.physical.strategies.registry import strategy_of
 
 
 def describe_strategy(plan: PhysicalPlan) -> list[str]:
-    """What operators learn expiry from, the path that the time takes to them, and what there is to note."""
+    """What operators learn expirations from, the path of the time to them, and the strategy's note on the plan."""
     strategy = strategy_of(plan.strategy)
     lines = [f"Expiry is learnt from {strategy.learns}", *(f"Clock: {path}" for path in clock_paths(plan))]
     note = strategy.note(plan)
@@ -16,24 +16,23 @@ def describe_strategy(plan: PhysicalPlan) -> list[str]:
 
 
 def clock_paths(plan: PhysicalPlan) -> list[str]:
-    """From every source the operators that the time passes, up to where ends are rows.
+    """From every source the operators that the time passes, up to where rows end by retractions.
 
-    Those that act on it are named plainly; those in parentheses purge their own state and pass it on.
+    Operators that act on it are named plainly; those in parentheses purge their own state and forward it.
     """
     above: dict[int, list[tuple[str, Physical]]] = {}
     for stage in plan.stages:
-        for node in walk(stage.root):
-            if isinstance(node, Operation):
-                name = node.operator if must_expire(node) else f"({node.operator})"
-                for child in node.inputs:
-                    above.setdefault(id(child), []).append((name, node))
+        for node in operations(stage.root):
+            name = node.name if must_expire(node) else f"({node.name})"
+            for child in node.inputs:
+                above.setdefault(id(child), []).append((name, node))
         for given in stage.inputs:
             if given.leaf.stage is not None:
                 below = plan.stages[given.leaf.stage].root
                 above.setdefault(id(below), []).append((f"Stage {stage.index}", given.leaf))
 
     def climb(node: Physical) -> list[list[str]]:
-        if node.expiry not in ("fifo", "calendar", "strict"):
+        if not expires_silently(node):
             return [[]]
         return [[name, *path] for name, higher in above.get(id(node), []) for path in climb(higher)]
 

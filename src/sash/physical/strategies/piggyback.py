@@ -1,26 +1,26 @@
 """Piggybacking: positive rows carry the time; time messages flow only while no positive row does (paper 3).
 
-Each edge watches the gaps between the positive rows on it, which tell rate and selectivity of what is below. While the
-gaps are short, an expiry time waits for the next row and goes with it: no message is spent. Once they are longer than
-what an answer may wait (`patience`), times are sent by themselves, at once. To go back, gaps must be half of that.
+Each edge measures the gaps between the positive rows on it, which reflect the rate and selectivity of what is below. While
+the gaps are short, an expiration time waits for the next row and is carried by it: no message is sent. Once they are longer
+than an answer may be delayed (`patience`), times are sent as messages, at once. To switch back, gaps must be half of that.
 """
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import NEVER, Ear, Settings, Strategy
+from sash.physical.strategies.base import NEVER, Strategy, TimeSettings, TimeSource
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Memory
 
 _MODE, _GAP, _LAST, _PENDING, _SWITCHES = 2, 3, 4, 5, 6
 _MESSAGES, _ROWS = 0, 1
 _WEIGHT = 4
-"""A gap counts a quarter, what was before it three quarters."""
+"""The latest gap has a weight of a quarter in the running average."""
 
 
-class Carried(Ear):
-    """An edge that is in one of two modes: times go by messages (at first), or with rows."""
+class PiggybackedTime(TimeSource):
+    """Learns times by messages (at first) or from rows; it switches between the two modes."""
 
-    def __init__(self, memory: Memory, settings: Settings) -> None:
+    def __init__(self, memory: Memory, settings: TimeSettings) -> None:
         super().__init__(memory, settings)
         self._patience = patience = settings.patience
         if self._words[_GAP] == 0:
@@ -29,7 +29,7 @@ class Carried(Ear):
 
     @property
     def by_rows(self) -> bool:
-        """Whether times go with rows."""
+        """Whether rows carry the times."""
         return bool(self._words[_MODE] == _ROWS)
 
     @property
@@ -37,8 +37,8 @@ class Carried(Ear):
         """How often the mode has changed."""
         return int(self._words[_SWITCHES])
 
-    def rows(self, batch: ChangeBatch, stamped: bool, now: int) -> None:
-        super().rows(batch, stamped, now)
+    def receive_rows(self, batch: ChangeBatch, stamped: bool, now: int) -> None:
+        super().receive_rows(batch, stamped, now)
         ts = batch.ts[batch.sign > 0]
         if not len(ts):
             return
@@ -52,18 +52,18 @@ class Carried(Ear):
         if 2 * self._words[_GAP] <= self._patience:
             self._switch(_ROWS)
 
-    def message(self, time: int, now: int) -> None:
+    def receive_message(self, time: int, now: int) -> None:
         if self.by_rows and now - int(self._words[_LAST]) < self._patience:
             self._words[_PENDING] = max(int(self._words[_PENDING]), time)
         else:
             self._switch(_MESSAGES)
-            self.hear(time + 1)
+            self.advance(time + 1)
 
     def tick(self, progress: int, now: int) -> None:
         wake = self.wake
         if wake is not None and now >= wake:
             self._switch(_MESSAGES)
-            self.hear(int(self._words[_PENDING]) + 1)
+            self.advance(int(self._words[_PENDING]) + 1)
             self._words[_PENDING] = NEVER
 
     @property
@@ -81,6 +81,6 @@ class Carried(Ear):
 PIGGYBACK = Strategy(
     "piggyback",
     "the times that positive rows carry, and time messages while no such row comes",
-    Carried,
+    PiggybackedTime,
     messages=True,
 )

@@ -1,0 +1,250 @@
+"""Lowering chains of inner joins to multi-way joins: as few operators, in as few stages, as their keys allow.
+
+Inputs that are equal on one attribute are joined by one operator in one stage. Where attributes differ, the one that
+most inputs share comes first, and its result is an input of what is left. Where equalities do not link all inputs, one
+shard must see every row anyway: then one operator joins them all, and so it does if there is but one shard.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sash.operators.join_program import Attribute, Graph
+from sash.operators.multi_join import MOST_INPUTS
+from sash.operators.reordering import Figures
+from sash.optimizer.cost import JoinCosts, JoinGraph
+from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
+from sash.physical.join_plan import JoinPlan
+from sash.physical.nodes import Filter, MultiJoin, Operation, OutputExpiry, Physical, Project
+from sash.plan.expense import in_turn
+from sash.plan.expressions import Column, Expression, columns_of, remap
+from sash.plan.nodes import Node, Stream
+from sash.plan.options import Options
+from sash.plan.patterns import Pattern, pattern
+from sash.plan.rates import Estimate, Estimates
+from sash.plan.selectivity import selectivity
+from sash.plan.types import Field
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is already joined: the columns of the chain that it has, and what is known of its rows."""
+
+    node: Physical
+    name: str
+    columns: tuple[int, ...]
+    estimate: Estimate
+
+    @property
+    def values(self) -> dict[int, float]:
+        """How many values each column has."""
+        return dict(zip(self.columns, self.estimate.distinct, strict=True))
+
+
+def lower_chain(node: Node, lower: Callable[[Node], Physical], options: Options, shards: int | None) -> Physical | None:
+    """The node as multi-way joins, or None if it is no chain of inner joins that these are for."""
+    if options.join == "binary":
+        return None
+    chain = take_apart(node)
+    least = 3 if options.join == "auto" else 2
+    if not least <= len(chain.inputs) <= MOST_INPUTS:
+        return None
+    gathering = _Gathering(chain, options)
+    groups = gathering.groups(single=shards == 1)
+    if options.join == "auto" and max(len(group) for group in groups) < least:
+        return None
+    return gathering.build(node, [lower(child) for child in chain.inputs], groups)
+
+
+class _Gathering:
+    def __init__(self, chain: Chain, options: Options) -> None:
+        self._chain = chain
+        self._options = options
+        self._places = chain.places
+        self._fields = [field for node in chain.inputs for field in node.schema]
+        self._classes, self._rest = equal_places(chain)
+        starts = [0]
+        for node in chain.inputs:
+            starts.append(starts[-1] + len(node.schema))
+        self._equal = [{starts[number] + column for number, column in known.items()} for known in self._classes]
+
+    def groups(self, single: bool) -> list[list[int]]:
+        """The inputs that each operator joins; the result of one is number n, n + 1 ... for those after it."""
+        n = len(self._chain.inputs)
+        sharing = [set(known) for known in self._classes]
+        if single or not _linked(n, sharing):
+            return [list(range(n))]
+        left = set(range(n))
+        groups: list[list[int]] = []
+        while len(left) > 1:
+            group = max(sharing, key=lambda members: (len(members), -min(members)))
+            made = n + len(groups)
+            groups.append(sorted(group))
+            left = (left - group) | {made}
+            sharing = [(members - group) | ({made} if members & group else set()) for members in sharing]
+            sharing = [members for members in sharing if len(members) > 1]
+        return groups
+
+    def build(self, node: Node, inputs: Sequence[Physical], groups: Sequence[Sequence[int]]) -> Physical:
+        """The operators, one per group, and what is left of the conditions and of the output above them."""
+        estimates = Estimates()
+        parts: list[_Part] = []
+        names = _names(self._chain.inputs)
+        for number, (given, made) in enumerate(zip(self._chain.inputs, inputs, strict=True)):
+            columns = tuple(place for place, (owner, _) in enumerate(self._places) if owner == number)
+            parts.append(_Part(made, names[number], columns, estimates(given)))
+        for group in groups:
+            parts.append(self._joined(node, [parts[number] for number in group], last=group is groups[-1]))
+        (*_, last) = parts
+        return last.node
+
+    def _joined(self, node: Node, parts: Sequence[_Part], last: bool) -> _Part:
+        """One operator over some parts, with a filter above it for conditions that it cannot check."""
+        have = {column for part in parts for column in part.columns}
+        mine = [condition for condition in self._rest if columns_of(condition) <= have]
+        self._rest = [condition for condition in self._rest if condition not in mine]
+        places = self._places_in(parts)
+        values = {column: count for part in parts for column, count in part.values.items()}
+        counts = [values.get(column, 1.0) for column in range(len(self._fields))]
+        checked = [(condition, theta) for condition in mine if (theta := comparison(condition, places)) is not None]
+        filters = [condition for condition in mine if all(condition is not known for known, _ in checked)]
+        # All cost the same in the loops, so what drops most rows is checked first.
+        checked.sort(key=lambda one: selectivity(one[0], counts))
+        graph = Graph(len(parts), self._attributes(parts), tuple(theta for _, theta in checked))
+        figures = Figures(
+            tuple(part.estimate.rate for part in parts),
+            tuple(part.estimate.rows for part in parts),
+            tuple(
+                tuple(
+                    None if key is None else part.estimate.values(key)
+                    for key, part in zip(attribute, parts, strict=True)
+                )
+                for attribute in graph.attributes
+            ),
+            tuple(selectivity(condition, counts) for condition, _ in checked),
+        )
+        outputs = self._chain.outputs
+        direct = last and not filters and all(isinstance(output, Column) for output in outputs)
+        later = [*filters, *self._rest, *outputs]
+        wanted = {column for expression in later for column in columns_of(expression)}
+        wanted |= {column for known in self._equal for column in known if not known <= have}
+        kept = [output.index for output in outputs if isinstance(output, Column)] if direct else sorted(wanted & have)
+        columns = tuple(places[column] for column in kept)
+        form = self._form(graph, [part.node for part in parts])
+        tau = self._options.tau
+        names = tuple(part.name for part in parts)
+        plan = JoinPlan(form, names, graph, columns, figures, tau, budget=self._options.buckets).ordered(figures)
+        schema = node.schema if direct else tuple(self._fields[column] for column in kept)
+        made: Physical = _operation(plan, [part.node for part in parts], schema)
+        if direct and pattern(node) != made.pattern:
+            made = replace(made, pattern=pattern(node))
+        made = self._above(made, kept, in_turn(filters, counts), outputs if last and not direct else (), node)
+        return _Part(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
+
+    def _places_in(self, parts: Sequence[_Part]) -> list[tuple[int, int]]:
+        """Where the columns of the chain are in the parts; (-1, -1) for those that are in none."""
+        found = {
+            column: (number, place) for number, part in enumerate(parts) for place, column in enumerate(part.columns)
+        }
+        return [found.get(column, (-1, -1)) for column in range(len(self._fields))]
+
+    def _attributes(self, parts: Sequence[_Part]) -> tuple[Attribute, ...]:
+        """What the parts are equal on; columns that the same parts have in common make up one key."""
+        keys: dict[tuple[int, ...], list[list[int]]] = {}
+        for known in self._equal:
+            found = [next((place for place, c in enumerate(part.columns) if c in known), None) for part in parts]
+            members = tuple(number for number, place in enumerate(found) if place is not None)
+            if len(members) > 1:
+                keys.setdefault(members, []).append([place for place in found if place is not None])
+        attributes = []
+        for members, columns in keys.items():
+            key: list[tuple[int, ...] | None] = [None] * len(parts)
+            for position, number in enumerate(members):
+                key[number] = tuple(places[position] for places in columns)
+            attributes.append(tuple(key))
+        # Of several known keys a loop looks up the first: the one with the most values.
+        return tuple(sorted(attributes, key=lambda key: -self._most_values(key, parts)))
+
+    def _most_values(self, attribute: Attribute, parts: Sequence[_Part]) -> float:
+        keyed = zip(attribute, parts, strict=True)
+        return max(part.estimate.values(columns) for columns, part in keyed if columns is not None)
+
+    def _form(self, graph: Graph, inputs: Sequence[Physical]) -> str:
+        if self._options.join != "auto":
+            return self._options.join
+        if graph.scans or graph.thetas:
+            return "hybrid"
+        return "eager-hash" if self._options.tau is None else "lazy-hash"
+
+    def _above(
+        self,
+        made: Physical,
+        kept: Sequence[int],
+        filters: Sequence[Expression],
+        outputs: Sequence[Expression],
+        node: Node,
+    ) -> Physical:
+        moved = {column: place for place, column in enumerate(kept)}
+        for condition in filters:
+            made = Filter(
+                predicate=remap(condition, moved),
+                inputs=(made,),
+                schema=made.schema,
+                expiry=made.expiry,
+                pattern=made.pattern,
+                horizon=made.horizon,
+            )
+        if outputs:
+            made = Project(
+                expressions=tuple(remap(output, moved) for output in outputs),
+                inputs=(made,),
+                schema=node.schema,
+                expiry=made.expiry,
+                pattern=pattern(node),
+                horizon=made.horizon,
+            )
+        return made
+
+    def _estimate(self, figures: Figures, graph: Graph, kept: Sequence[int], counts: Sequence[float]) -> Estimate:
+        """What is known of a result: it has a row for each way in which its inputs match."""
+        equalities = tuple(
+            {number: count for number, count in enumerate(keys, 1) if count is not None} for keys in figures.keys
+        )
+        costs = JoinCosts(figures.rates, figures.windows, JoinGraph(equalities))
+        rows = costs.result(list(costs.streams)) * math.prod(figures.shares)
+        rate = sum(rate * rows / max(size, 1.0) for rate, size in zip(figures.rates, figures.rows, strict=True))
+        return Estimate(rate, rows, tuple(max(1.0, min(counts[column], rows)) for column in kept))
+
+
+def _linked(size: int, sharing: Sequence[set[int]]) -> bool:
+    """Whether equalities link all inputs."""
+    reached = {0}
+    while any(members & reached and not members <= reached for members in sharing):
+        reached = reached.union(*(members for members in sharing if members & reached))
+    return len(reached) == size
+
+
+def _names(inputs: Sequence[Node]) -> list[str]:
+    """What to call the inputs: by stream, numbered where a stream comes twice."""
+    names: list[str] = []
+    for given in inputs:
+        node = given
+        while len(node.children) == 1:
+            (node,) = node.children
+        names.append(node.name if isinstance(node, Stream) else f"input {len(names) + 1}")
+    return [
+        f"{name}#{names[:number].count(name) + 1}" if names.count(name) > 1 else name
+        for number, name in enumerate(names)
+    ]
+
+
+def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, ...]) -> Operation:
+    stamped = all(given.expiry != "explicit" for given in inputs)
+    expiry: OutputExpiry = "calendar" if stamped else "explicit"
+    if all(given.expiry == "mono" for given in inputs):
+        expiry = "mono"
+    horizon = min((given.horizon for given in inputs if given.horizon), default=0) if stamped else 0
+    update = {"mono": Pattern.MONO, "calendar": Pattern.WK}.get(expiry, Pattern.STR)
+    return MultiJoin(plan=plan, inputs=tuple(inputs), schema=schema, expiry=expiry, pattern=update, horizon=horizon)

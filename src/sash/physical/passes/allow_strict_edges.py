@@ -1,0 +1,90 @@
+"""Choose the edges above a negation whose rows may end either way, by calendar or by retractions (paper 5, 5.3.2).
+
+These are the edges between a semi join, anti join or EXCEPT ALL of stamped rows and the joins of the same stage, with
+nothing in between but operators that pass rows on: a join keeps its rows one by one. Aggregates and set operations that
+receive a retraction for every row keep counts alone, which no calendar improves on. The answer, and what another stage
+reads, has retractions.
+
+EXCEPT has no such choice: it outputs a value once, however many rows have it, and emits nothing as long as some remain. By
+calendar the row that expires would have to be replaced by the next one, again and again. Nor has INTERSECT ALL: a copy ends
+with a row of either side, so the expiration time of a left row is not that of its copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sash.operators.ends import COUNTED, Ends
+from sash.physical.facts import passes_rows
+from sash.physical.nodes import (
+    ExceptAll,
+    Join,
+    MultiJoin,
+    Operation,
+    Physical,
+    SemiJoin,
+    SetOperation,
+    operations,
+)
+from sash.physical.passes.assign_buffers import partitions_of
+from sash.physical.passes.base import PlannerSettings, rebuild
+
+
+def allow_strict_edges(root: Physical, settings: PlannerSettings) -> Physical:
+    """Make explicit edges strict where the negation below may choose, at run time, how its rows end."""
+    if not settings.strategy.adaptive_expiration:
+        return root
+    above: dict[int, list[Operation]] = {}
+    for node in operations(root):
+        for child in node.inputs:
+            above.setdefault(id(child), []).append(node)
+
+    def kept(node: Physical) -> bool:
+        """Whether all operators that the rows reach keep them one by one."""
+        return node is not root and all(
+            (passes_rows(reader) and kept(reader)) or node in _kept_rows(reader) for reader in above[id(node)]
+        )
+
+    def change(old: Operation, node: Operation) -> Physical:
+        if passes_rows(node) and any(child.expiry == "strict" for child in node.inputs):
+            return replace(node, expiry="strict", horizon=max(child.horizon for child in node.inputs))
+        if node.inputs[0].expiry in ("fifo", "calendar") and kept(old):
+            return _strict(node, settings.options.partitions)
+        return node
+
+    return rebuild(root, change)
+
+
+def _kept_rows(reader: Operation) -> tuple[Physical, ...]:
+    """The inputs whose rows the operator keeps one by one and finds by their values."""
+    match reader:
+        case SemiJoin():
+            return reader.inputs[:1]
+        case Join() | MultiJoin():
+            return reader.inputs
+        case _:
+            return ()
+
+
+def _strict(node: Operation, partitions: int | None) -> Operation:
+    """A semi join, anti join or EXCEPT ALL with a strict output edge; any other operator as it is."""
+    expected = node.expected
+    rows = 0.0 if expected is None else expected.rows
+    share = expected.premature / expected.rate if expected is not None and expected.rate else None
+    match node:
+        case SemiJoin():
+            strict = replace(node, expiry="strict", horizon=node.inputs[0].horizon)
+            return replace(strict, ends=Ends(share, rows, partitions_of(strict, partitions)))
+        case SetOperation(mode="except_all"):
+            ends = Ends(share, rows, partitions_of(node, partitions), said=COUNTED)
+            return ExceptAll(
+                ends=ends,
+                inputs=node.inputs,
+                expected=expected,
+                schema=node.schema,
+                expiry="strict",
+                pattern=node.pattern,
+                horizon=node.inputs[0].horizon,
+            )
+        case _:
+            return node

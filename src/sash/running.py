@@ -1,0 +1,92 @@
+"""The handle on a running query, returned by `Query.start`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sash.plan.statistics import Statistics
+from sash.planning import Planned
+from sash.spark.handle import StreamingHandle
+
+if TYPE_CHECKING:
+    from sash.spark.progress import ProgressTracker
+    from sash.spark.reread import Reread
+
+
+class RunningQuery(StreamingHandle):
+    """Observes and stops a query; made by `Query.start`."""
+
+    def __init__(
+        self,
+        name: str | None,
+        planned: Planned,
+        tracker: ProgressTracker,
+        tables: Mapping[str, Reread],
+        temporary: str | None = None,
+    ) -> None:
+        super().__init__(tracker.query)
+        self._name = name or f"query-{self.id[:8]}"
+        self._planned = planned
+        self._tracker = tracker
+        self._tables = tables
+        self._temporary = temporary
+
+    @property
+    def name(self) -> str:
+        """The name that was given to `Query.start`, or one made from the id."""
+        return self._name
+
+    def refresh(self) -> int:
+        """Read the relations that have a refresh interval now, and return the number of updates found."""
+        return sum(table.refresh() for table in self._tables.values())
+
+    def stop(self) -> None:
+        """Stop the query; its checkpoint stays, unless it is a temporary one."""
+        for table in self._tables.values():
+            table.stop()
+        super().stop()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def progress(self) -> dict[str, Any]:
+        """Return numbers about the last batch, and totals since the start under `total_...`.
+
+        They are the batch's number and duration, rows in and out, rates, late and bad rows, the size of the state, the
+        output delay, and the counts of every operator. `watermark` is the query's clock: the instant, in microseconds, up to
+        which the answer is final.
+        """
+        return self._tracker.last()
+
+    def drain_progress(self) -> list[dict[str, Any]]:
+        """Return the progress of every batch that ended since the last call, at most the last 1,000."""
+        return self._tracker.drain()
+
+    def operators(self) -> dict[str, dict[str, int]]:
+        """Return each operator's totals since the start (rows in and out, negative ones, expirations) and its state's size."""
+        return self._tracker.operators()
+
+    def explain(self) -> str:
+        """Return the plan with the counts of the run (EXPLAIN ANALYZE): rows, rates and expirations beside the estimates.
+
+        Rates are per second of stream time since the end of the first batch.
+        """
+        return self._planned.explain(actual=self._tracker.actual())
+
+    def statistics(self) -> Mapping[str, Statistics]:
+        """Return the observed statistics of every stream, by name: rates, numbers of values, frequent values.
+
+        Give them to `Engine.stream(..., statistics=...)` to plan later queries by them. The query must have been started
+        with `observe=True`.
+        """
+        return self._tracker.statistics()
+
+    def delays(self) -> tuple[int, ...]:
+        """Return the histogram of output delays since the start; its edges are `sash.spark.counts.EDGES`."""
+        return self._tracker.delays()
+
+    @property
+    def delay_sum(self) -> float:
+        """The sum of all output delays since the start, in seconds; a delay of more than a day counts as a day."""
+        return self._tracker.delay_sum

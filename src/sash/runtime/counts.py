@@ -1,0 +1,54 @@
+"""Counts of what an operator did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sash.state.changes import ChangeBatch
+
+
+@dataclass
+class Counts:
+    """Rows in and out of an operator, `negative` ones being retractions, and its work.
+
+    `messages` are the time messages that it received, `expired` the rows that expired in its buffers, `probes` the rows
+    that it compared to find matches (multi-way joins only), `premature` the rows that it retracted before their expiration
+    time, and `refused` the retractions of rows that were not there, which it left out. `current_choice` is, by shard, the
+    adaptive choice now in use and its reason.
+    """
+
+    taken: int = 0
+    taken_negative: int = 0
+    given: int = 0
+    given_negative: int = 0
+    messages: int = 0
+    expired: int = 0
+    probes: int = 0
+    premature: int = 0
+    refused: int = 0
+    current_choice: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def count_call(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:
+        """Count one call of the operator."""
+        for batch in inputs:
+            self.taken += len(batch)
+            self.taken_negative += int(np.count_nonzero(batch.sign < 0))
+        self.given += len(output)
+        self.given_negative += int(np.count_nonzero(output.sign < 0))
+        self.expired += expired
+
+    def add(self, other: Counts) -> None:
+        """Add another operator's, shard's or batch's counts."""
+        self.taken += other.taken
+        self.taken_negative += other.taken_negative
+        self.given += other.given
+        self.given_negative += other.given_negative
+        self.messages += other.messages
+        self.expired += other.expired
+        self.probes += other.probes
+        self.premature += other.premature
+        self.refused += other.refused
+        self.current_choice.update(other.current_choice)

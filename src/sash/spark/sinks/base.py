@@ -1,0 +1,88 @@
+"""The interface of a sink: made from its options before the query starts, opened once, then called with every batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from sash.errors import OptionError
+from sash.plan.options import MODES, Mode
+from sash.plan.types import Schema
+from sash.sql.source import did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WriteBatch = Callable[["DataFrame", int], None]
+"""Writes a batch of changes, given its number."""
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """The output of a query: its columns, the type of `_ts`, the output mode and the key.
+
+    `identity` identifies the checkpoint: it is the same after a restart and differs for a query that starts anew.
+    """
+
+    schema: Schema
+    time: pa.DataType
+    mode: Mode
+    key: tuple[int, ...] | None
+    identity: str
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [field.name for field in self.schema]
+
+    @property
+    def key_names(self) -> list[str]:
+        """The names of the key's columns."""
+        return [self.schema[column].name for column in self.key or ()]
+
+
+class Sink(ABC):
+    """A sink with checked options. Spark may repeat a batch under the same number: a sink must not count it twice."""
+
+    name: ClassVar[str]
+    needed: ClassVar[tuple[str, ...]]
+    optional: ClassVar[tuple[str, ...]] = ()
+    modes: ClassVar[tuple[Mode, ...]] = MODES
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        known = {name.lower(): name for name in (*self.needed, *self.optional)}
+        self.options: dict[str, Any] = {}
+        for name, value in options.items():
+            if name.lower() not in known and not self.accepts(name):
+                raise OptionError(
+                    f"{self.name} has no option {name}; it has {', '.join(known)}{did_you_mean(name, known)}"
+                )
+            self.options[known.get(name.lower(), name)] = value
+        for name in self.needed:
+            if not self.options.get(name):
+                raise OptionError(f"{self.name} needs the option {name}")
+
+    def accepts(self, option: str) -> bool:
+        """Whether an option that is not listed is allowed."""
+        return False
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return the value of a boolean option."""
+        return str(self.options.get(name, default)).lower() in ("true", "1", "yes")
+
+    def mode(self, chosen: str | None, keyed: bool) -> Mode:
+        """Return the output mode that was chosen; without one, `upsert` if the output has a key and the sink supports it."""
+        if chosen is None:
+            return "upsert" if keyed and "upsert" in self.modes else next(m for m in self.modes if m != "upsert")
+        found = next((mode for mode in self.modes if mode == chosen), None)
+        if found is None:
+            raise OptionError(f"{self.name} is written in mode {' or '.join(self.modes)}, not {chosen}")
+        return found
+
+    @abstractmethod
+    def open(self, output: OutputSpec) -> WriteBatch:
+        """Prepare the sink for the output, and return the function that writes its batches."""

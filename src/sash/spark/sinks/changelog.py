@@ -1,0 +1,52 @@
+"""A changelog: the changes of every batch as Parquet files in a folder `batch=N`, for any reader of Parquet.
+
+A batch is written to a hidden folder, which is then renamed: so it is in the log as a whole or not at all, and only once
+even if it is repeated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sash.errors import CatalogError
+from sash.plan.options import Mode
+from sash.spark.places import Folder
+from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PARTITION = "batch"
+_OWNER = "_sash.json"
+
+
+class ChangeLog(Sink):
+    """Writes to the folder `path`, on any file system that Spark supports."""
+
+    name = "changelog"
+    needed = ("path",)
+
+    def mode(self, chosen: str | None, keyed: bool) -> Mode:
+        return super().mode(chosen or "changes", keyed)
+
+    def open(self, output: OutputSpec) -> WriteBatch:
+        if any(name.lower() == _PARTITION for name in output.names):
+            raise CatalogError("the changelog adds a column batch: rename the query's column of that name with AS")
+        path = str(self.options["path"]).rstrip("/")
+
+        def write(batch: DataFrame, number: int) -> None:
+            folder = Folder(batch.sparkSession, path)
+            owner = folder.read(_OWNER)
+            if owner is None:
+                folder.write(_OWNER, output.identity)
+            elif owner != output.identity:
+                raise CatalogError(
+                    f"{path} holds the changelog of another query or another checkpoint: choose another path, or remove it"
+                )
+            if batch.isEmpty():
+                return
+            draft, final = f".{_PARTITION}-{number}", f"{_PARTITION}={number}"
+            batch.write.mode("overwrite").parquet(f"{path}/{draft}")
+            folder.rename(draft, final)
+
+        return write

@@ -1,0 +1,191 @@
+"""A PostgreSQL table that holds the answer. Each batch is one transaction, which also records the batch's number.
+
+The number is in `sash_batches`, in the table's schema. A repeated batch finds its number there and changes nothing, so
+every change is applied exactly once, even if the query is killed and started again. In mode upsert the table has one row
+per key; in mode net it is a bag, with duplicate rows and a column `_hash` to find them by; in mode changes every change
+is appended.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from sash.errors import CatalogError, OptionError, SinkError
+from sash.plan.options import Mode
+from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+from sash.spark.sinks.postgres_sql import Statements, quoted
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from pyspark.sql import DataFrame
+
+_TRIES = 4
+_NULLS_NOT_DISTINCT = 150_000
+"""The first server version that supports NULLS NOT DISTINCT."""
+
+
+class PostgresTable(Sink):
+    """Writes to `table`, or `schema.table`, at the libpq `url` (a password may come from PGPASSWORD or ~/.pgpass).
+
+    `create` (default true) creates the table if it does not exist. `replace` (default false) lets a query that starts anew
+    delete the rows of an existing table.
+    """
+
+    name = "postgres"
+    needed = ("url", "table")
+    optional = ("create", "replace")
+
+    def mode(self, chosen: str | None, keyed: bool) -> Mode:
+        return super().mode(chosen or ("upsert" if keyed else "net"), keyed)
+
+    def open(self, output: OutputSpec) -> WriteBatch:
+        table = _Table(str(self.options["url"]), str(self.options["table"]), output)
+        with table.transaction() as connection:
+            table.prepare(connection, create=self.flag("create", True), replace=self.flag("replace", False))
+
+        def write(batch: DataFrame, number: int) -> None:
+            rows = batch.toArrow()
+            for attempt in range(_TRIES):
+                try:
+                    with table.transaction() as connection:
+                        table.apply(connection, rows, number)
+                except SinkError as problem:
+                    if not problem.transient or attempt == _TRIES - 1:
+                        raise
+                    time.sleep(2**attempt)
+                else:
+                    return
+
+        return write
+
+
+class _Table:
+    """The table that holds the output of a query."""
+
+    def __init__(self, url: str, table: str, output: OutputSpec) -> None:
+        parts = table.split(".")
+        if len(parts) > 2 or not all(parts):
+            raise OptionError(f"{table!r} is not the name of a table: write table or schema.table")
+        self._url = url
+        self._shown = table
+        self._identity = output.identity
+        self._names = output.names
+        self._table = ".".join(quoted(part) for part in parts)
+        self._batches = ".".join(quoted(part) for part in (*parts[:-1], "sash_batches")).replace("%", "%%")
+        self._statements = Statements(self._table, output)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection[Any]]:
+        """Connect, and commit when the block ends without an error."""
+        try:
+            import psycopg
+        except ImportError:
+            raise SinkError("the postgres sink needs psycopg: pip install 'sash[postgres]'") from None
+        try:
+            with psycopg.connect(self._url, connect_timeout=10) as connection:
+                connection.execute("SET TimeZone TO 'UTC'")
+                connection.execute("SET DateStyle TO 'ISO'")
+                yield connection
+        except psycopg.Error as problem:
+            message = str(problem).strip().splitlines() or [type(problem).__name__]
+            transient = isinstance(problem, psycopg.OperationalError)
+            raise SinkError(f"PostgreSQL, table {self._shown}: {message[0]}", transient=transient) from problem
+
+    def prepare(self, connection: Connection[Any], *, create: bool, replace: bool) -> None:
+        """Create the table if needed; check its columns, and that its rows are those that this query wrote before, if any."""
+        if self._oid(connection) is None:
+            if not create:
+                raise CatalogError(f"there is no table {self._shown}: create it, or remove the option `create false`")
+            supported = connection.info.server_version >= _NULLS_NOT_DISTINCT
+            for statement in self._statements.create(nulls_not_distinct=supported):
+                connection.execute(statement)
+        self._check_columns(connection)
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {self._batches.replace('%%', '%')} (target text PRIMARY KEY, identity text NOT NULL,"
+            " table_oid bigint NOT NULL, batch bigint NOT NULL, written timestamptz NOT NULL DEFAULT now())"
+        )
+        oid = self._oid(connection)
+        recorded = connection.execute(
+            f"SELECT identity, table_oid, batch FROM {self._batches} WHERE target = %s FOR UPDATE", [self._shown]
+        ).fetchone()
+        if recorded is not None and recorded[0] == self._identity:
+            if recorded[1] != oid:
+                raise CatalogError(
+                    f"table {self._shown} was dropped and created again after batch {recorded[2]} was written to it: start the "
+                    "query with a new checkpoint"
+                )
+            return
+        if not replace and connection.execute(f"SELECT 1 FROM {self._table} LIMIT 1").fetchone() is not None:
+            found = "rows that no query of Sash wrote" if recorded is None else "the answer of another checkpoint"
+            raise CatalogError(
+                f"table {self._shown} has {found}: use the checkpoint that wrote it, choose another table, or set "
+                "`replace true` to delete its rows"
+            )
+        connection.execute(f"DELETE FROM {self._table}")
+        connection.execute(
+            f"INSERT INTO {self._batches} (target, identity, table_oid, batch) VALUES (%s, %s, %s, -1) ON CONFLICT (target) "
+            "DO UPDATE SET identity = excluded.identity, table_oid = excluded.table_oid, batch = -1, written = now()",
+            [self._shown, self._identity, oid],
+        )
+
+    def apply(self, connection: Connection[Any], rows: pa.Table, number: int) -> None:
+        """Apply a batch to the table, unless it has been applied before."""
+        recorded = connection.execute(
+            f"SELECT batch FROM {self._batches} WHERE target = %s AND identity = %s FOR UPDATE",
+            [self._shown, self._identity],
+        ).fetchone()
+        if recorded is None:
+            raise SinkError(f"table {self._shown} now belongs to another query: stop that one, or choose another table")
+        if number <= recorded[0]:
+            return
+        if rows.num_rows:
+            connection.execute(self._statements.stage())
+            with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT csv)") as copy:
+                for text in _to_csv(rows):
+                    copy.write(text)
+            for statement in self._statements.apply(rows, number):
+                connection.execute(statement)
+        connection.execute(
+            f"UPDATE {self._batches} SET batch = %s, written = now() WHERE target = %s", [number, self._shown]
+        )
+
+    def _check_columns(self, connection: Connection[Any]) -> None:
+        columns = [
+            column.name for column in connection.execute(f"SELECT * FROM {self._table} LIMIT 0").description or []
+        ]
+        for name in [*self._statements.own_columns, *self._names]:
+            if name not in columns:
+                raise CatalogError(
+                    f"table {self._shown} has no column {name}, which this output mode needs; it has {', '.join(columns)}"
+                )
+
+    def _oid(self, connection: Connection[Any]) -> int | None:
+        row = connection.execute("SELECT to_regclass(%s)::oid::bigint", [self._table]).fetchone()
+        return None if row is None else row[0]
+
+
+def _to_csv(rows: pa.Table) -> Iterator[bytes]:
+    """Write the rows as CSV for COPY: every value is quoted, and NULL is empty."""
+    columns = [_as_text(column) for column in rows.columns]
+    plain = pa.table(columns, names=[f"c{position}" for position in range(len(columns))])
+    options = pacsv.WriteOptions(include_header=False, quoting_style="all_valid")
+    for batch in plain.to_batches(max_chunksize=50_000):
+        text = io.BytesIO()
+        pacsv.write_csv(batch, text, options)
+        yield text.getvalue()
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write bytes in hexadecimal; leave other types to Arrow."""
+    if not pa.types.is_binary(column.type):
+        return column
+    return pa.chunked_array(
+        [pa.array([None if v is None else f"\\x{v.hex()}" for v in column.to_pylist()], pa.string())]
+    )

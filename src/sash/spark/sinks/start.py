@@ -1,0 +1,73 @@
+"""Starting a streaming query that writes changes to a sink."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from sash.plan.options import Trigger
+from sash.spark.errors import sash_errors
+from sash.spark.sinks.base import WriteBatch
+
+_POLL_SECONDS = 0.005
+_MAX_SECONDS = 10.0
+
+
+def start_query(
+    changes: DataFrame,
+    sink: str | WriteBatch,
+    options: Mapping[str, str],
+    trigger: Trigger,
+    checkpoint: str,
+    name: str | None = None,
+) -> StreamingQuery:
+    """Start writing the changes to a format of Spark's, or to a function."""
+    writer = changes.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
+    if name is not None:
+        writer = writer.queryName(name)
+    writer = set_trigger(writer, trigger)
+    writer = writer.foreachBatch(_compute_once(sink)) if callable(sink) else writer.format(sink).options(**options)
+    with sash_errors():
+        return await_sources(writer.start())
+
+
+def await_sources(query: StreamingQuery) -> StreamingQuery:
+    """Wait until the query has made its sources, because they read the session's settings then, not when it is started.
+
+    A source that takes longer, because its server does not respond, is not waited for.
+    """
+    until = time.monotonic() + _MAX_SECONDS
+    while query.isActive and query.status["message"].startswith("Initializing") and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)
+    return query
+
+
+def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+    """Set the trigger of the writer; without a word or a period, batches run one after the other."""
+    match trigger:
+        case Trigger(word="available_now"):
+            return writer.trigger(availableNow=True)
+        case Trigger(word="once"):
+            return writer.trigger(once=True)
+        case Trigger(period=str(period)):
+            return writer.trigger(processingTime=period)
+        case _:
+            return writer
+
+
+def _compute_once(write: WriteBatch) -> WriteBatch:
+    """Persist each batch before it is written, because every action of the sink would run the stages again."""
+
+    def write_persisted(batch: DataFrame, number: int) -> None:
+        persisted = batch.persist()
+        try:
+            persisted.count()
+            write(persisted, number)
+        finally:
+            persisted.unpersist()
+
+    return write_persisted

@@ -1,0 +1,61 @@
+"""EXPLAIN shows the operators that run: for every oracle case and strategy, those that the shards count, in their order."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from sash.physical.nodes import Operation
+from sash.plan.options import STRATEGIES
+from sash.runtime.local import LocalRun
+from sash.testing import Result, replay
+from tests.oracle.case import Case
+from tests.oracle.cases import CASES, CHANGING
+from tests.oracle.check import run
+
+NAMES = {kind.__name__: kind.__name__ for kind in get_args(Operation)} | {"AntiJoin": "SemiJoin"}
+"""The operators' names in EXPLAIN, and in counts."""
+
+
+def explained(text: str) -> list[str]:
+    """The operators of the physical plan as stage.operator, without repetitions of a shared one."""
+    section = text.split("\nPhysical plan: ")[1].split("\n\n", maxsplit=1)[0]
+    stage, found = "", []
+    for line in section.splitlines()[1:]:
+        if heading := re.match(r"  Stage (\d+), ", line):
+            stage = heading[1]
+        elif (word := re.match(r" {4,}(\w+)", line)) and word[1] in NAMES and "(the one above)" not in line:
+            found.append(f"{stage}.{NAMES[word[1]]}")
+    return sorted(found)
+
+
+SIMULATED = ("input-triggered", "clock-triggered", "piggyback")
+"""Replay simulates these, and cannot simulate a SLIDE below a join with a non-retroactive relation."""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "case"),
+    [
+        (strategy, case)
+        for case in (*CASES, *CHANGING)
+        for strategy in STRATEGIES
+        if strategy != "auto" and not (strategy in SIMULATED and case.name.startswith("nrr_slide"))
+    ],
+    ids=lambda value: value.name if isinstance(value, Case) else value,
+)
+def test_explain_shows_what_runs(case: Case, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    advance = LocalRun.advance
+
+    def watched(self: LocalRun, *arguments: object) -> object:
+        changes = advance(self, *arguments)  # type: ignore[arg-type]
+        counted[:] = self.counts
+        return changes
+
+    monkeypatch.setattr(LocalRun, "advance", watched)
+    result = run(case, replay, strategy=strategy, shards=2)
+    assert isinstance(result, Result)
+    ran = sorted(re.sub(r"\.\d+\.", ".", name) for name in counted)
+    assert explained(result.explain()) == ran
