@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from bench.data import SECOND
 from bench.queries import WINDOW_SECONDS, Query
 from bench.runs import Timing, file_stream, run_frame
+from sash.time import SECOND
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

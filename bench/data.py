@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sash.time import SECOND
+
 SCHEMA = "store_id INT, item_id INT, price DOUBLE, quantity INT, ts TIMESTAMP"
-SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
 """The time of the first sale, in microseconds."""
 

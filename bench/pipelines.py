@@ -22,10 +22,10 @@ from sash.rows import parse_schema
 from sash.runtime.counts import Counts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.testing.simulation import Feed, Pace, Simulation
+from sash.time import FOREVER, SECOND
 
-SECOND = 1_000_000
 _SALES = parse_schema("ts BIGINT, store_id BIGINT, item_id BIGINT, price BIGINT")
 PRICES = 1000
 STORES = 100

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import sash.testing
-from sash.operators import ends
-from sash.operators.ends import Ends
+from sash.operators import expiration_choice
+from sash.operators.expiration_choice import ExpirationPlan
 from sash.plan.options import STRATEGIES
 from sash.planning import plan_query
 from tests.oracle.case import Case
@@ -39,10 +39,10 @@ HELD = ("pull_up_negation", "push_down_negation")
 def test_whichever_way_ends_are_told(case: Case, first: bool, steady: bool, shards: int, batch: int | None) -> None:
     """By calendar, by negative tuples, or one way after the other with every batch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sash.testing, "plan_query", partial(plan_query, disable=frozenset(HELD)))
-        patch.setattr(Ends, "calendar", first)
-        patch.setattr(ends, "PATIENCE", 10**9 if steady else 1)
-        patch.setattr(ends, "WORTH", 0.0)
+        patch.setattr(import_module("sash.testing.replay"), "plan_query", partial(plan_query, disable=frozenset(HELD)))
+        patch.setattr(ExpirationPlan, "calendar", first)
+        patch.setattr(expiration_choice, "PATIENCE", 10**9 if steady else 1)
+        patch.setattr(expiration_choice, "WORTH", 0.0)
         assert_oracle(case, shards=shards, batch=batch)
 
 

@@ -34,7 +34,7 @@ def test_random_query_over_a_relation_that_changes(case: Case, shards: int, batc
     try:
         assert_oracle(case, shards=shards, batch=batch, strategy=strategy)
     except UnsupportedSqlError as refused:
-        assume("cannot be joined with rows that may be taken back" not in str(refused))
+        assume("cannot be joined with rows that may be retracted" not in str(refused))
         raise
 
 
@@ -163,7 +163,7 @@ def test_strict_input_is_taken_by_a_relation_that_never_changes() -> None:
     ],
 )
 def test_a_non_retroactive_relation_is_only_for_rows_to_meet(sql: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match="can only be met by the rows of a stream"):
+    with pytest.raises(UnsupportedSqlError, match="can only be joined with a stream"):
         replay(sql, {"s": S}, {"fixed": [{"k": 1}]}, nrrs={"t": T})
 
 

@@ -13,7 +13,8 @@ from sash.plan.catalog import Catalog, StreamEntry
 from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.runtime.local import LocalRun
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
+from sash.time import FOREVER
 
 TRANSFERS, ACCOUNTS, SECOND = 1_000_000, 10, 1_000_000
 WINDOW, SLACK, BATCH = 60 * SECOND, 10 * SECOND, 100_000

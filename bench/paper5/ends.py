@@ -22,7 +22,8 @@ from sash.plan.options import Options
 from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.runtime.local import LocalRun
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
+from sash.time import FOREVER
 
 NEGATIONS = {
     "anti join": (

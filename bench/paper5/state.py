@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.data import SCHEMA, SECOND, START, Sales
+from bench.data import SCHEMA, START, Sales
 from bench.growth import CASES
 from bench.queries import WINDOW_SECONDS
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.runtime.local import LocalRun
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
+from sash.time import FOREVER, SECOND
 
 _BATCH = 50_000
 

@@ -23,8 +23,9 @@ from pyarrow import parquet
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.observation import seen
 from sash.plan.types import BIGINT, STRING, Field
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
+from sash.time import FOREVER
 
 LINKS = ("link1", "link2", "link3")
 SCHEMA = (Field("ts", BIGINT), Field("src", BIGINT), Field("dst", BIGINT), Field("protocol", STRING))

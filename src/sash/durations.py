@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 from sash.errors import OptionError
+from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
 _UNITS = {
-    "us": 1, "microsecond": 1,
-    "ms": 1_000, "millisecond": 1_000,
-    "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000,
-    "m": 60_000_000, "min": 60_000_000, "minute": 60_000_000,
-    "h": 3_600_000_000, "hour": 3_600_000_000,
-    "d": 86_400_000_000, "day": 86_400_000_000,
+    "us": MICROSECOND, "microsecond": MICROSECOND,
+    "ms": MILLISECOND, "millisecond": MILLISECOND,
+    "s": SECOND, "sec": SECOND, "second": SECOND,
+    "m": MINUTE, "min": MINUTE, "minute": MINUTE,
+    "h": HOUR, "hour": HOUR,
+    "d": DAY, "day": DAY,
 }  # fmt: skip
 
 

@@ -61,7 +61,7 @@ class Engine:
         self.shards = shards or default_shards(self.spark)
         self.checkpoint = checkpoint
         self.options = Options(strategy, partitions=partitions).for_engine()
-        self._catalog = Catalog(native_type=self._native_type)
+        self._catalog = Catalog(spark_type=self._spark_type)
         self._streams: dict[str, Source] = {}
         self._relations: dict[str, DataFrame] = {}
         self._updates: dict[str, Source] = {}
@@ -414,7 +414,7 @@ class Engine:
         found.scans["spark"] = lambda priority: spark_scan(spark, priority)
         return found
 
-    def _native_type(self, name: str, sql: str) -> pa.DataType | None:
+    def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
         from sash.spark.types import expression_type
 
         source = self._streams.get(name.lower())

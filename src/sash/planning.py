@@ -11,7 +11,6 @@ from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.planner import plan_physical
 from sash.physical.retractions import EXPIRES
-from sash.physical.strategies.registry import strategy_of
 from sash.plan.annotated import PlanNode, annotated
 from sash.plan.catalog import Catalog
 from sash.plan.keys import keys
@@ -121,13 +120,7 @@ def plan_query(
     """
     written = parse(sql, catalog)
     refuse_unbounded(written)
-    optimization = optimize_in_steps(written, disable={*disable, *_idle(options)})
+    optimization = optimize_in_steps(written, disable=disable)
     refuse_misused_relations(optimization.plan)
     physical = plan_physical(optimization.plan, shards, options)
     return Planned(sql, written, optimization, physical, options)
-
-
-def _idle(options: Options) -> frozenset[str]:
-    """The rules that have no say: joins are purged as the options tell, or their rows' ends are said to them."""
-    stamped = strategy_of(options.strategy).expire == "top" and options.join in ("auto", "binary")
-    return frozenset() if stamped and options.purge is None else frozenset({"purge_lazily"})

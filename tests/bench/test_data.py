@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.data import SECOND, Sales, write_stream
+from bench.data import Sales, write_stream
+from sash.time import SECOND
 
 
 def test_files_are_in_order_by_name_time_of_change_and_sales(tmp_path: Path) -> None:

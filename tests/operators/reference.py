@@ -12,10 +12,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sash.operators.base import Edge, Operator
-from sash.operators.ends import Ends
+from sash.operators.expiration_choice import ExpirationPlan
 from sash.operators.expire import Expire
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory, Memory
+from sash.time import FOREVER
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]
@@ -153,7 +154,7 @@ def drive(
 
 
 def drive_strict(
-    make: Callable[[Memory, tuple[Edge, Edge], Ends], Operator],
+    make: Callable[[Memory, tuple[Edge, Edge], ExpirationPlan], Operator],
     kinds: Sequence[str],
     inputs: Sequence[Sequence[Life]],
     calls: Sequence[int],
@@ -171,7 +172,7 @@ def drive_strict(
     last = -1
     steps = zip(*(batches(source, rows, calls) for source, rows in zip(edges, inputs, strict=True)), strict=True)
     for calendar, clock, step in zip(ways, calls, steps, strict=True):
-        operator = make(memory, edges, Ends(0.0, 0.0, 4, fixed=True))
+        operator = make(memory, edges, ExpirationPlan(0.0, 0.0, 4, fixed=True))
         memory.array("ending.marks", np.float64, 0)[1] = calendar
         output = operator.process(list(step), clock)
         told = zip(output.ts.tolist(), output.sign.tolist(), output.exp.tolist(), rows_of(output), strict=True)

@@ -23,8 +23,9 @@ from sash.operators.aggregate import Aggregate
 from sash.operators.base import Edge, Expiry
 from sash.operators.expire import Expire
 from sash.plan.expressions import AggregateCall, Column
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory, Memory
+from sash.time import FOREVER
 
 Row = tuple[Any, ...]
 K, I, D, C, S, B, T, F, U, Z = range(10)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sash.operators.base import Edge
 from sash.operators.count_window import CountWindow, last_rows
 from sash.plan.nodes import Rows
-from sash.state.changes import FOREVER
 from sash.state.memory import HeapMemory, Memory
+from sash.time import FOREVER
 from tests.operators.reference import Bag, Life, Row, at, clocks, drive, edge, rows_of, stamped
 
 VALUES = st.tuples(st.sampled_from([None, -3, 0, 1]), st.sampled_from([None, "", "a", "a\0", "ab", "é"]))

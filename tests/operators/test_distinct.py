@@ -20,7 +20,7 @@ def make(memory: Memory, edges: tuple[Edge, ...]) -> Distinct:
 
 
 def make_spoken(memory: Memory, edges: tuple[Edge, ...]) -> Distinct:
-    return Distinct(memory, (edges[0],), spoken=True)
+    return Distinct(memory, (edges[0],), retracting=True)
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)
@@ -63,7 +63,7 @@ def test_spoken_a_replacement_is_no_change() -> None:
     """The same rows, every end said: a value that is replaced stays."""
     a, d = (1, "a"), (2, "d")
     rows = [Life(2, 8, a), Life(4, 10, d), Life(6, 12, a), Life(7, 13, d), Life(12, 18, a)]
-    operator = Distinct(HeapMemory(), (edge("fifo"),), spoken=True)
+    operator = Distinct(HeapMemory(), (edge("fifo"),), retracting=True)
     output = operator.process([stamped(rows)], 18)
     found = list(zip(output.ts.tolist(), output.sign.tolist(), rows_of(output), strict=True))
     assert found == [(2, 1, a), (4, 1, d), (13, -1, d)]

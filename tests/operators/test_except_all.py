@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.operators import except_all
-from sash.operators.ends import Ends
 from sash.operators.except_all import ExceptAll
-from sash.state.changes import FOREVER
+from sash.operators.expiration_choice import ExpirationPlan
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 from tests.operators.reference import KINDS, Life, check, clocks, drive_strict, edge, lives, stamped
 from tests.operators.test_set_operation import answer
 
@@ -19,7 +19,7 @@ A, B = (1, "a"), (2, "b")
 
 
 def made(kinds: tuple[str, str] = ("calendar", "calendar"), *, calendar: bool = True) -> ExceptAll:
-    known = Ends(0.0 if calendar else None, 0.0, 4, fixed=True)
+    known = ExpirationPlan(0.0 if calendar else None, 0.0, 4, fixed=True)
     return ExceptAll(HeapMemory(), (edge(kinds[0]), edge(kinds[1])), known)
 
 

@@ -40,7 +40,7 @@ def test_a_row_that_is_replaced_by_its_equal_at_one_instant_is_silent() -> None:
 
 
 def test_ends_that_are_told_stand_in_the_row_and_in_what_takes_it_back() -> None:
-    operator = Expire(HeapMemory(), (edge("calendar"),), told=True)
+    operator = Expire(HeapMemory(), (edge("calendar"),), with_expiration=True)
     output = operator.process([stamped([Life(1, 9, (1, "a")), Life(2, 5, (2, "b"))])], 20)
     assert rows_of(output) == [(1, "a", 9), (2, "b", 5), (2, "b", 5), (1, "a", 9)]
     assert (output.ts.tolist(), output.sign.tolist()) == ([1, 2, 5, 9], [1, 1, -1, -1])

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from sash.operators.base import Edge
 from sash.operators.filter import Filter
 from sash.plan.expressions import Call, Column, Literal
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "ab", "abc", "ä", "ab\0"])
 

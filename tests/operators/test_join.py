@@ -66,7 +66,7 @@ def test_oracle_spoken_join(data: st.DataObject) -> None:
     inputs = [data.draw(lives(kind, size=15)) for kind in kinds]
 
     def make(memory: Memory, edges: tuple[Edge, ...]) -> Join:
-        return Join(memory, (edges[0], edges[1]), ((0, 0),), spoken=True)
+        return Join(memory, (edges[0], edges[1]), ((0, 0),), retracting=True)
 
     output = drive(make, [edge(kind) for kind in kinds], inputs, data.draw(clocks()))
     check(output, inputs, lambda left, right: answer(left, right, ((0, 0),)))

@@ -12,8 +12,9 @@ from sash.operators.base import Edge
 from sash.operators.lookup import Lookup
 from sash.operators.lookup_index import CLOSE, CloseKeys, HashedKeys, index_of
 from sash.plan.nodes import JoinKind
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 
 LEAST, MOST = -(2**63), 2**63 - 1
 NEAR = st.integers(-4, 4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sash.operators import reordering
-from sash.operators.reordering import Choice, Figures, Orders, Reordering
+from sash.operators.reordering import Choice, JoinStatistics, Orders, Reordering
 from sash.state.memory import HeapMemory
 from sash.testing import Result, replay
 
@@ -76,13 +76,13 @@ class _Chooser:
     def describe(self, orders: Orders) -> str:
         return str(orders)
 
-    def choose(self, orders: Orders, figures: Figures) -> Choice:
+    def choose(self, orders: Orders, figures: JoinStatistics) -> Choice:
         self.asked += 1
         return Choice(((1, 0), (1, 0)), self.share * 100, 100, 2)
 
 
-def figures(rate: float) -> Figures:
-    return Figures((rate, 1.0), (100.0, 100.0), ((10.0, 10.0),), ())
+def figures(rate: float) -> JoinStatistics:
+    return JoinStatistics((rate, 1.0), (100.0, 100.0), ((10.0, 10.0),), ())
 
 
 @pytest.mark.parametrize(

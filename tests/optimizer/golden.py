@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sash.optimizer import plan_cost
 from sash.optimizer.optimizer import RULES, optimize
 from sash.plan.tree import tree
 from sash.sql import parse
@@ -14,8 +13,6 @@ FOLDER = Path(__file__).parent / "golden"
 ALL = "all_rules"
 BESIDE = {"push_distinct_below_join": "drop_distinct", "push_down_negation": "push_down_projection"}
 """Rules that make room for others, which run with them."""
-SAVED = 0.4
-"""What a row that is purged lazily is taken to save in that rule's examples: as measured it is nothing, and no plan changes."""
 
 
 def names() -> list[str]:
@@ -24,15 +21,6 @@ def names() -> list[str]:
 
 def render(rule: str) -> str:
     """Every example of the rule: its text, its plan with projections merged, and what the rule makes of it."""
-    measured = plan_cost.SAVED
-    plan_cost.SAVED = SAVED if rule == "purge_lazily" else measured
-    try:
-        return _rendered(rule)
-    finally:
-        plan_cost.SAVED = measured
-
-
-def _rendered(rule: str) -> str:
     by_name = dict(RULES)
     tidy = (("merge_projections", by_name["merge_projections"]),)
     beside = {"merge_projections", rule, BESIDE.get(rule, rule)}

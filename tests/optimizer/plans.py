@@ -33,9 +33,6 @@ CATALOG = Catalog(
         "link1": StreamEntry("link1", _LINK, "ts", Statistics(100, distinct={"src": 50, "dst": 500, "protocol": 4})),
         "link2": StreamEntry("link2", _LINK, "ts", Statistics(100, distinct={"src": 50, "dst": 500, "protocol": 4})),
         "busy": StreamEntry("busy", _LINK, "ts", Statistics(1_000, distinct={"src": 50, "dst": 500, "protocol": 4})),
-        "sparse": StreamEntry(
-            "sparse", _LINK, "ts", Statistics(1_000, distinct={"src": 1e6, "dst": 500, "protocol": 4})
-        ),
         "quiet": StreamEntry("quiet", _LINK, "ts", Statistics(1, distinct={"src": 1_000, "dst": 500, "protocol": 4})),
     },
     relations={
@@ -436,21 +433,6 @@ EXAMPLES: tuple[tuple[str, str, str], ...] = (
             "SELECT a.dst, b.dst AS other, c.ts FROM quiet [RANGE 10 SECONDS] a JOIN link1 [RANGE 10 SECONDS] b "
             "ON a.src = b.src JOIN busy [RANGE 10 SECONDS] c ON b.src = c.src"
         ),
-    ),
-    (
-        "purge_lazily",
-        "below_a_group_by",
-        "SELECT a.src, COUNT(*) AS n FROM link1 [RANGE 1 MINUTE] a JOIN sparse [RANGE 1 MINUTE] b ON a.src = b.src GROUP BY a.src",
-    ),
-    (
-        "purge_lazily",
-        "not_where_much_is_found_in_vain",
-        "SELECT a.src, COUNT(*) AS n FROM link1 [RANGE 1 MINUTE] a JOIN busy [RANGE 1 MINUTE] b ON a.src = b.src GROUP BY a.src",
-    ),
-    (
-        "purge_lazily",
-        "not_where_ends_are_said",
-        "SELECT a.src, b.dst FROM link1 [RANGE 1 MINUTE] a JOIN sparse [RANGE 1 MINUTE] b ON a.src = b.src",
     ),
     (
         "push_relation_join_below_negation",

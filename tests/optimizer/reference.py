@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -141,5 +141,5 @@ def value(expression: Expression, row: Row) -> Any:
                     return next((cell for cell in cells if cell is not None), None)
                 case name:
                     return None if None in cells else _FUNCTIONS[name](*cells)
-        case Native():
+        case SparkFunction():
             raise NotImplementedError(expression.sql)

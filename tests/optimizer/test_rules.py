@@ -6,7 +6,7 @@ from sash.optimizer.rules.order_static_joins import order_static_joins
 from sash.optimizer.rules.push_distinct_below_join import push_distinct_below_join
 from sash.optimizer.rules.push_down_projection import push_down_projection
 from sash.optimizer.rules.push_down_selection import push_down_selection
-from sash.plan.expressions import AggregateCall, Call, Column, Literal, Native
+from sash.plan.expressions import AggregateCall, Call, Column, Literal, SparkFunction
 from sash.plan.nodes import Aggregate, Distinct, Filter, Join, Node, Project, Range, Relation, Stream, walk
 from sash.plan.tree import tree
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, Field
@@ -65,7 +65,9 @@ def test_aggregates_by_order_keep_the_columns_that_break_ties() -> None:
 
 
 def test_a_column_that_spark_computes_is_not_computed_again_in_a_filter() -> None:
-    native = Project(S, ("h", "k"), (Native("hash({0})", (Column(1, "k", BIGINT),), BIGINT), Column(1, "k", BIGINT)))
+    native = Project(
+        S, ("h", "k"), (SparkFunction("hash({0})", (Column(1, "k", BIGINT),), BIGINT), Column(1, "k", BIGINT))
+    )
     plan = Filter(native, Call("and", (above(0), above(1)), BOOLEAN))
     assert lines(push_down_selection(plan)) == [
         "Filter h#0 > 1",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sash.errors import StatisticsError
-from sash.operators.reordering import Figures
+from sash.operators.reordering import JoinStatistics
 from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Filter, Join, MultiJoin, Operation
 from sash.physical.nodes import operations as operations_of
@@ -68,7 +68,7 @@ def test_a_limit_of_buckets_is_spread_by_what_windows_cost() -> None:
 def test_tables_keep_their_sizes_when_orders_change() -> None:
     join = join_of(planned(JOIN, buckets=20))
     figures = join.figures
-    turned = Figures(figures.rates[::-1], figures.rows[::-1], figures.keys, figures.shares)
+    turned = JoinStatistics(figures.rates[::-1], figures.rows[::-1], figures.keys, figures.shares)
     assert join.ordered(turned).sizes == join.sizes
 
 

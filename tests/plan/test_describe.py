@@ -5,7 +5,7 @@ from datetime import date, datetime
 import pytest
 
 from sash.plan.describe import describe, describe_aggregate
-from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP_NTZ
 
 A, B = Column(0, "a", INT), Column(1, "b", STRING)
@@ -33,7 +33,7 @@ def call(name: str, *arguments: Expression) -> Call:
         (Cast(A, BIGINT), "cast(a AS BIGINT)"),
         (Cast(A, BIGINT, lenient=True), "try_cast(a AS BIGINT)"),
         (Case(((call("eq", A, ONE), B),), Literal("x", STRING), STRING), "CASE WHEN a = 1 THEN b ELSE 'x' END"),
-        (Native("soundex({0})", (B,), STRING), "soundex(b)"),
+        (SparkFunction("soundex({0})", (B,), STRING), "soundex(b)"),
         (Literal(True, BOOLEAN), "TRUE"),
         (Literal(b"\x1f", BINARY), "X'1F'"),
         (Literal(date(2020, 1, 31), DATE), "DATE '2020-01-31'"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sash.errors import StatisticsError
 from sash.plan.catalog import Catalog, StreamEntry
-from sash.plan.frequencies import Spread, chance_of_equality, compared, in_both, together
+from sash.plan.frequencies import Distribution, chance_of_equality, compared, in_both, together
 from sash.plan.observation import seen
 from sash.plan.rates import Estimates
 from sash.plan.statistics import FREQUENT, Statistics, declared, observed
@@ -24,18 +24,18 @@ COLUMNS = (Field("ts", BIGINT), Field("k", BIGINT), Field("p", STRING))
 
 
 @st.composite
-def spreads(draw: st.DrawFn) -> Spread:
+def spreads(draw: st.DrawFn) -> Distribution:
     weights = draw(st.dictionaries(st.integers(0, 8), st.integers(1, 50), max_size=6))
     rest = draw(st.integers(1, 50))
     total = sum(weights.values()) + rest
     count = len(weights) + draw(st.integers(1, 100))
-    return Spread(count, {value: weight / total for value, weight in weights.items()})
+    return Distribution(count, {value: weight / total for value, weight in weights.items()})
 
 
 @given(spreads(), spreads())
-@example(Spread(3, {1: 0.5, 2: 0.25}), Spread(100, {7: 0.9}))
-@example(Spread(1), Spread(1))
-def test_shares_add_up(left: Spread, right: Spread) -> None:
+@example(Distribution(3, {1: 0.5, 2: 0.25}), Distribution(100, {7: 0.9}))
+@example(Distribution(1), Distribution(1))
+def test_shares_add_up(left: Distribution, right: Distribution) -> None:
     groups = compared(left, right)
     assert sum(group.values * group.left for group in groups) == pytest.approx(1, abs=0.02)
     assert sum(group.values * group.right for group in groups) == pytest.approx(1, abs=0.02)
@@ -44,11 +44,11 @@ def test_shares_add_up(left: Spread, right: Spread) -> None:
 
 
 def test_even_values_are_contained() -> None:
-    assert chance_of_equality(Spread(50), Spread(20)) == pytest.approx(1 / 50)
+    assert chance_of_equality(Distribution(50), Distribution(20)) == pytest.approx(1 / 50)
 
 
 def test_frequent_values_meet() -> None:
-    left, right = Spread(10, {"a": 0.6}), Spread(10, {"a": 0.5, "b": 0.3})
+    left, right = Distribution(10, {"a": 0.6}), Distribution(10, {"a": 0.5, "b": 0.3})
     assert chance_of_equality(left, right) == pytest.approx(0.6 * 0.5 + 0.3 * 0.4 / 9 + 8 * (0.4 / 9) * (0.2 / 8))
     assert in_both(left, right)["a"] == pytest.approx(0.3 / chance_of_equality(left, right))
     assert left.seen(1e9) == pytest.approx(10)
@@ -109,5 +109,5 @@ def test_what_is_declared_goes_before_what_was_observed() -> None:
     assert (both.rate, both.distinct, both.shares("k")) == (7, {"k": 5}, {1: 0.8, 2: 0.2})
     with pytest.raises(StatisticsError, match="no column 'k'"):
         declared("s", ("ts", "v"), statistics=before)
-    with pytest.raises(StatisticsError, match="shares of the rows"):
+    with pytest.raises(StatisticsError, match="sum to at most 1"):
         Statistics(frequent={"k": {1: 0.7, 2: math.inf}})

@@ -181,7 +181,7 @@ def test_observed_statistics_take_the_place_of_declared_ones() -> None:
     seen = observed(300, 60_000_000, {"K": 7}, known=S)
     assert seen.rate == 5
     assert (seen.of_column("k"), seen.of_column("v")) == (7, 20)
-    with pytest.raises(StatisticsError, match="over some time"):
+    with pytest.raises(StatisticsError, match="time span greater than 0"):
         observed(3, 0)
 
 

@@ -10,7 +10,8 @@ from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.runtime.local import LocalRun
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
+from sash.time import FOREVER
 
 SCHEMA = parse_schema("k BIGINT, v BIGINT")
 Rows = list[tuple[int, int, int, int]]

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sash.operators import ends
+from sash.operators import expiration_choice
 from sash.operators.count_window import last_rows
-from sash.operators.ends import Ends
+from sash.operators.expiration_choice import ExpirationPlan
 from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg, walk
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.nodes import Range, Rows
@@ -17,8 +17,9 @@ from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.runtime.legs import LegRunner
 from sash.runtime.shard import Arrival, Shard
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 
 SCHEMA = parse_schema("ts BIGINT, k BIGINT, x DOUBLE, g STRING")
 QUERIES = {
@@ -198,9 +199,9 @@ def test_negation_rebuilt_below_a_join(
     name: str, calendar: bool, changing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is built again begins as planned, whichever way was in force: nobody sees how the join learns of ends."""
-    monkeypatch.setattr(Ends, "calendar", calendar)
-    monkeypatch.setattr(ends, "PATIENCE", 1 if changing else 10**9)
-    monkeypatch.setattr(ends, "WORTH", 0.0)
+    monkeypatch.setattr(ExpirationPlan, "calendar", calendar)
+    monkeypatch.setattr(expiration_choice, "PATIENCE", 1 if changing else 10**9)
+    monkeypatch.setattr(expiration_choice, "WORTH", 0.0)
     plan = plan_query(QUERIES[name], CATALOG, {"pull_up_negation"}).physical
     assert any(node.expiry == "strict" for node in walk(plan.stages[0].root))
     for seed in range(4):

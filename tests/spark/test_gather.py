@@ -27,7 +27,8 @@ from sash.plan.types import (
     Field,
 )
 from sash.spark.gather import Gather
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
+from sash.time import FOREVER
 
 _NOON = datetime.datetime(2024, 2, 29, 12, 0, 0, 123456)
 _ZONED = _NOON.replace(tzinfo=datetime.UTC)

@@ -11,14 +11,15 @@ from pyspark.sql import SparkSession
 
 from sash.physical.nodes import StreamLeg
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
-from sash.plan.expressions import Column, Native
+from sash.plan.expressions import Column, SparkFunction
 from sash.plan.nodes import Join, Project, Stream, walk
 from sash.plan.types import BIGINT, STRING, Field
 from sash.planning import plan_query
 from sash.runtime.legs import LegRunner, static_tables
 from sash.spark.legs import leg_frame
 from sash.spark.lookups import lookups_of
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
+from sash.time import FOREVER
 
 ROWS = [(10, "a", 1), (20, "b", 2), (30, None, 3), (40, "a", None), (50, "c", 5), (60, "b", 0)]
 ITEMS = [("a", 1, "first"), ("a", 2, "second"), ("b", 2, "third"), (None, 3, "nothing")]
@@ -97,7 +98,7 @@ def test_large_tables_and_what_only_spark_can_compute_stay_with_spark(
     while not isinstance(upper, Join):
         upper = upper.children[0]
     plain = [Column(index, field.name, field.dtype) for index, field in enumerate(upper.left.schema)]
-    native = tuple(Native("reverse({0})", (each,), STRING) if each.dtype == STRING else each for each in plain)
+    native = tuple(SparkFunction("reverse({0})", (each,), STRING) if each.dtype == STRING else each for each in plain)
     above_a_native = replace(upper, left=Project(upper.left, tuple(each.name for each in plain), native))
     found = lookups_of(above_a_native, {"items": relation})
     assert found is not None

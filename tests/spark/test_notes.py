@@ -8,7 +8,8 @@ import pyarrow as pa
 from sash.plan.types import BIGINT
 from sash.spark.counts import EDGES, PARTS, Delays
 from sash.spark.notes import Note, total
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
+from sash.time import FOREVER
 
 _NAMES = ["0.0.Filter", "0.1.Aggregate"]
 

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sash.engine import Engine
 from sash.spark.replay import read_changes
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
+from sash.time import FOREVER
 from tests.test_zero_sum import BATCH, SQL, TRANSFERS, check, transfers
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import (
     BIGINT,
     BINARY,
@@ -59,7 +59,7 @@ NOON = datetime(2020, 1, 31, 12, 0, 0, 5)
         (Cast(B, INT, lenient=True), "TRY_CAST(b AS INT)"),
         (Case(((Literal(True, BOOLEAN), A),), None, INT), "(CASE WHEN TRUE THEN x.a END)"),
         (Case(((Literal(True, BOOLEAN), A),), Literal(1, INT), INT), "(CASE WHEN TRUE THEN x.a ELSE 1 END)"),
-        (Native("map('{{', {0})[{1}]", (A, B), INT), "map('{', x.a)[b]"),
+        (SparkFunction("map('{{', {0})[{1}]", (A, B), INT), "map('{', x.a)[b]"),
     ],
 )
 def test_spark_sql_of_an_expression(expression: Expression, text: str) -> None:

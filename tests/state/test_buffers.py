@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from sash.state.buffer import Buffer
 from sash.state.calendar import CalendarBuffer
-from sash.state.changes import FOREVER
 from sash.state.fifo import FifoBuffer
 from sash.state.hash import HashBuffer
 from sash.state.memory import HeapMemory, Memory
+from sash.time import FOREVER
 
 STEPS = st.lists(
     st.tuples(st.integers(0, 40), st.lists(st.sampled_from([1, 2, 5, 11, 60, int(FOREVER)]), max_size=30)), max_size=12

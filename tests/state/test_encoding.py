@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.encoding import decode, decode_all, encode, pieces
+from sash.time import FOREVER
 
 
 def batch(ts: list[int], sign: list[int] | None = None, exp: list[int] | None = None) -> ChangeBatch:

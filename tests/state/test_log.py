@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
 from sash.plan.nodes import Rows
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.log import InputLog
+from sash.time import FOREVER
 
 DTYPES = [pa.int64()]
 

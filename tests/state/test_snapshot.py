@@ -12,10 +12,11 @@ from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.nodes import Range
 from sash.planning import plan_query
 from sash.runtime.shard import Shard
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.log import CHUNK_BYTES, InputLog
 from sash.state.memory import MappedMemory
-from sash.state.snapshot import LOG_BYTES, Snapshot
+from sash.state.snapshot import LOG_BYTES, ArraySnapshot
+from sash.time import FOREVER
 from tests.runtime.test_rebuild import SCHEMA, Chain, listed, rows
 from tests.state.test_log import Store, numbers
 
@@ -44,7 +45,7 @@ class SnapshotChain(Chain):
         self.shards = [Shard(plan, stage, memory, {}) for stage, memory in zip(plan.stages, self.memories, strict=True)]
         self.headers: list[str | None] = [None] * len(plan.stages)
 
-    def load(self, stage: int) -> tuple[Snapshot, list[InputLog]]:
+    def load(self, stage: int) -> tuple[ArraySnapshot, list[InputLog]]:
         header = self.headers[stage]
         inputs = self.plan.stages[stage].inputs
         snapshot, logs = (None, [None] * len(inputs)) if header is None else json.loads(header)
@@ -54,7 +55,7 @@ class SnapshotChain(Chain):
             horizon = given.leaf.horizon if isinstance(leg, StreamLeg) and isinstance(leg.window, Range) else None
             dtypes = [field.dtype for field in given.leaf.schema]
             found.append(InputLog(self.store, dtypes, horizon=horizon, directory=directory))
-        return Snapshot(self.store, snapshot), found
+        return ArraySnapshot(self.store, snapshot), found
 
     def keep(self, taking: bool) -> None:
         """Write what the last batch accepted; and a snapshot instead of all the logs."""
@@ -105,7 +106,7 @@ def test_files_of_any_size_come_back_and_old_chunks_go(tmp_path: Path) -> None:
     memory.array("long", np.int64, CHUNK_BYTES // 8 + 3)[:] = np.arange(CHUNK_BYTES // 8 + 3)
     memory.array("exact", np.uint8, CHUNK_BYTES)[-1] = 7
     memory.array("short", np.int8, 1)
-    snapshot = Snapshot(store)
+    snapshot = ArraySnapshot(store)
     snapshot.write(memory, number)
     first = set(store)
     assert len(first) == 4
@@ -116,16 +117,16 @@ def test_files_of_any_size_come_back_and_old_chunks_go(tmp_path: Path) -> None:
     assert snapshot.size == sum(len(data) for data in store.values())
 
     again = MappedMemory(tmp_path / "b")
-    Snapshot(store, json.loads(json.dumps(snapshot.directory))).load(again)
+    ArraySnapshot(store, json.loads(json.dumps(snapshot.directory))).load(again)
     assert again.files == memory.files
     for name, size in memory.files.items():
         assert again.read(name, 0, size) == memory.read(name, 0, size)
 
 
 def test_due_when_the_log_has_outgrown_the_floor_and_the_last_snapshot() -> None:
-    assert not Snapshot(Store()).due(LOG_BYTES)
-    assert Snapshot(Store()).due(LOG_BYTES + 1)
-    large = Snapshot(Store(), {"size": 3 * LOG_BYTES, "files": []})
+    assert not ArraySnapshot(Store()).due(LOG_BYTES)
+    assert ArraySnapshot(Store()).due(LOG_BYTES + 1)
+    large = ArraySnapshot(Store(), {"size": 3 * LOG_BYTES, "files": []})
     assert not large.due(3 * LOG_BYTES)
     assert large.due(3 * LOG_BYTES + 1)
 

@@ -1,8 +1,8 @@
-"""GROUP BY and global aggregates: every instant at which a group's row changes says the old row and the new one.
+"""GROUP BY and global aggregates: when a group's row changes, the old row is retracted and the new one is added.
 
-Meaning: at each instant T the output has one row per group of rows valid at T (one row in all, if there are no keys).
-A change is (old row, T, FOREVER, -) and (new row, T, FOREVER, +), and nothing if they are the same bit for bit. Every
-value depends on the group's rows alone. Work follows the rows that come and go (paper 5, 5.3.1; paper 1, W-Aggregate).
+Meaning: at each instant T the output has one row per group of rows valid at T (exactly one row if there are no keys).
+A change is (old row, T, FOREVER, -) and (new row, T, FOREVER, +); rows that are the same bit for bit are not sent. Every
+value depends on the group's rows alone. Work is per row that arrives or ends (paper 5, 5.3.1; paper 1, W-Aggregate).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from sash.operators.aggregates.arguments import Feed
+from sash.operators.aggregates.arguments import ArgumentColumns
 from sash.operators.aggregates.base import Work, canonical
 from sash.operators.aggregates.choose import Accumulators
 from sash.operators.base import Edge, Operator, merge
@@ -26,10 +26,10 @@ from sash.state.rows import RowStore
 
 
 class Aggregate(Operator):
-    """Rows counted by group, the group of each live row by slot, and what the accumulators keep; output is explicit.
+    """Keeps row counts by group, the group of each live row by slot, and the accumulators; the output is explicit.
 
-    Where order decides (FIRST, MIN_BY), rows go by their ts, if they are `timed`, then by the `order` columns (all). On
-    an explicit edge, where a `-` row has another ts than its `+` row, their time must be in a column: `time`.
+    Aggregates that depend on order (FIRST, MIN_BY) sort rows by ts if they are `timed`, then by the `order` columns
+    (default: all). On an explicit edge a `-` row has another ts than its `+` row, so their time must be in column `time`.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class Aggregate(Operator):
         self._key_rows = RowStore(memory.scope("keys"), [edge.dtypes[key] for key in keys])
         self._by_group = Arrays(memory, {"group.rows": np.int64, "group.mark": np.int64})
         self._by_slot = Arrays(memory, {"slot.group": np.int32})
-        self._feed = Feed(memory.scope("feed"), edge)
-        self._accumulators = Accumulators(memory.scope("state"), self._feed, order, timed, time)
+        self._arguments = ArgumentColumns(memory.scope("feed"), edge)
+        self._accumulators = Accumulators(memory.scope("state"), self._arguments, order, timed, time)
         self._answers = [self._accumulators.add(call) for call in aggregates]
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -74,7 +74,7 @@ class Aggregate(Operator):
     def _timeline(
         self, batch: ChangeBatch, added: Ints, expired: Ints, times: Ints, starting: bool
     ) -> tuple[Work, Touches]:
-        """The events in time order, removals first at each instant, and the touches they make."""
+        """The events in time order, removals first at each instant, and the groups they touch."""
         slots = np.concatenate((expired, added))
         group = self._group_of(batch, slots, len(expired))
         sign = np.concatenate((np.full(len(expired), -1, np.int8), batch.sign))
@@ -91,7 +91,7 @@ class Aggregate(Operator):
         return work, Touches(*touched)
 
     def _group_of(self, batch: ChangeBatch, slots: Ints, removed: int) -> Ints:
-        """The group code of every position; rows of new groups leave their keys."""
+        """The group code of every position; stores the keys of new groups."""
         if not self._keys:
             return np.zeros(removed + len(batch), np.int64)
         keys = [batch.columns[key] for key in self._keys]
@@ -119,10 +119,10 @@ class Aggregate(Operator):
         return ChangeBatch.explicit(ts, sign, [*keys, *(column.array.take(versions) for column in columns)])
 
     def _forget(self, work: Work) -> None:
-        """Give up the rows that were removed and the groups that are empty."""
+        """Free the rows that were removed and the groups that are empty."""
         for accumulator in self._accumulators.by_name.values():
             accumulator.finish(work)
-        self._feed.finish(work)
+        self._arguments.finish(work)
         if self._keys:
             touched = work.events.first_group
             empty = touched[self._by_group["group.rows"][touched] == 0]

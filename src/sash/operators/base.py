@@ -1,4 +1,4 @@
-"""What every operator is: a function from change batches to a change batch, with state in flat arrays."""
+"""The operator interface: a function from change batches to a change batch, with state in flat arrays."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ from sash.state.jit import kernel
 from sash.state.memory import Ints, Memory
 from sash.state.rows import RowStore
 from sash.state.strict import StrictCalendar
+from sash.time import SECOND
 
 Expiry = Literal["fifo", "calendar", "strict", "explicit"]
 
 
 @dataclass(frozen=True)
 class Edge:
-    """What an operator knows of one input: its columns, and how the end of a row's life is learnt.
+    """The properties of one input of an operator: its columns, and how its rows end.
 
-    `fifo` and `calendar` edges are stamped (rows carry their expiration time, in order of arrival or not);
-    on an `explicit` edge every end is a `-` row. On a `strict` edge a row ends at its expiration time, or before by a `-`
-    row that repeats it; where that is FOREVER, by a `-` row. `partitions` and `width` shape a calendar buffer.
+    `fifo` and `calendar` edges are stamped: rows carry their expiration times, in order of arrival (`fifo`) or not.
+    On an `explicit` edge every row ends by a retraction (a `-` row). On a `strict` edge a row ends at its expiration
+    time, or earlier by a retraction with the same expiration time; a row that expires at FOREVER ends by a retraction.
+    `partitions` and `width` configure a calendar buffer.
     """
 
     dtypes: tuple[pa.DataType, ...]
     expiry: Expiry
     partitions: int = 1024
-    width: int = 1_000_000
+    width: int = SECOND
 
     @property
     def stamped(self) -> bool:
-        """Whether no end is said."""
+        """Whether rows end only at their expiration times, without retractions."""
         return self.expiry in ("fifo", "calendar")
 
     @property
     def timed(self) -> bool:
-        """Whether rows may end without a word."""
+        """Whether rows may end at their expiration times, without retractions."""
         return self.expiry != "explicit"
 
     def buffer(self, memory: Memory) -> Buffer:
@@ -59,42 +61,42 @@ class Operator(ABC):
     """Applies arrivals and expirations in time order, up to the clock.
 
     `process` takes one batch per input (sorted, every ts < clock, and no ts before the clock of the call before) and
-    returns the changes of the output with ts < clock, sorted, netted per instant. State is attached from `memory` when
-    the operator is made, so an operator made anew on the same memory goes on where the last one stopped.
+    returns the changes of the output with ts < clock, sorted, netted per instant. The constructor attaches the state
+    from `memory`, so a new operator on the same memory continues where the last one stopped.
     """
 
     @abstractmethod
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         """The changes of the output between the last clock and this one."""
 
-    def lend(self) -> RowStore:
-        """The rows that it gives, where it keeps them: they stay until `settle`."""
-        raise NotImplementedError(f"{type(self).__name__} keeps no rows for others")
+    def shared_rows(self) -> RowStore:
+        """The store of its output rows, for the operator above to read; rows stay in it until `settle`."""
+        raise NotImplementedError(f"{type(self).__name__} does not share its rows")
 
     def settle(self) -> None:  # noqa: B027  (most have nothing to settle)
-        """All operators above have taken what the last call gave."""
+        """Called when all operators above have processed the output of the last call."""
 
     @property
     def probes(self) -> int:
-        """How many rows it has looked at to find others, where it counts them."""
+        """The number of rows examined in searches, for operators that count them."""
         return 0
 
     premature: int = 0
-    """How many rows it has taken back before their time, at an instant at which none of the rows they come from ended."""
+    """The number of rows retracted prematurely: at an instant at which none of the rows they come from ended."""
 
     @property
     def in_force(self) -> tuple[str, str] | None:
-        """What it does at present that it may do otherwise at another time, and why; None if there is no such thing."""
+        """The adaptive choice now in use, and its reason; None if the operator makes no such choice."""
         return None
 
     @property
     def state_rows(self) -> int:
-        """How many rows the operator remembers."""
+        """The number of rows in the operator's state."""
         return 0
 
     @property
     def refused(self) -> int:
-        """How many rows of the last call took back what was not there, and were left out."""
+        """The number of retractions in the last call that matched no row and were ignored."""
         return 0
 
 

@@ -1,7 +1,7 @@
-"""Partial aggregates: rows of one life become one row, before they are sent to the shard that has the final aggregate.
+"""Partial aggregates: rows of the same lifetime are combined before they are sent to the shard of the final aggregate.
 
 Meaning: all (row, ts, exp) with equal ts and exp give one (partial values, ts, exp): counts, sums of integers, minima and
-maxima. Rows that come and go together can be taken back together, so the input must be stamped; nothing is remembered.
+maxima. Combined rows start and end together, so the input must be stamped; there is no state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ARROW = {"count": "count", "sum": "sum", "min": "min", "max": "max"}
 
 
 def combinable(call: AggregateCall) -> bool:
-    """Whether the aggregate can be computed from partial ones, exactly."""
+    """Whether the aggregate can be computed exactly from partial aggregates."""
     if call.distinct:
         return False
     if call.function == "sum":

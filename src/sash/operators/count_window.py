@@ -1,11 +1,11 @@
 """The count window: the last n rows of a stream, or of each of its partitions (paper 4, 3.6).
 
 Meaning: rows are ordered by ts and, at one instant, by all their columns. (row, ts, FOREVER, +) gives itself and, when
-the n-th row after it (of its partition, NULLs being equal) comes at ts' > ts, (row, ts', FOREVER, -). A row whose n-th
-follower comes at its own instant is never in the window: it gives nothing. So the output is explicit, and does not
-depend on the order in which rows of one instant arrive. A stream's time is among its columns: the row that comes and
-the one that goes are never equal, and there is nothing to net. The paper's circular array, where a new row overwrites
-the oldest, is a queue in arrays that all partitions share: memory follows the rows, not partitions times n.
+the n-th row after it (of its partition, with NULLs equal) arrives at ts' > ts, (row, ts', FOREVER, -). A row whose n-th
+follower arrives at the same instant is never in the window and gives no output. So the output is explicit and does not
+depend on the order in which rows of one instant arrive. A stream's time is among its columns, so the added and the
+retracted row always differ and need no netting. The paper's circular array, in which a new row overwrites the oldest,
+is a queue here, in arrays shared by all partitions: memory grows with the rows, not with partitions times n.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CountWindow(Operator):
         return output
 
     def _reserve(self) -> None:
-        """Make room for every partition and every row."""
+        """Reserve space for every partition and every row."""
         partitions, rows = WORDS * max(self._partitions.capacity, 1), WORDS * self._slots.high
         if partitions > len(self._queues):
             self._queues = self._memory.grow("queues", np.int64, max(partitions, 2 * len(self._queues)))
@@ -78,7 +78,7 @@ class CountWindow(Operator):
 
 
 def last_rows(window: Rows, batch: ChangeBatch) -> ChangeBatch:
-    """Of sorted rows, those that are still in the window after the last of them."""
+    """The positions of the sorted rows that are still in the window after the last of them."""
     partitions = Interner(HeapMemory())
     codes = _codes(window, batch, partitions)
     order = order_rows(own(batch.ts), batch.columns)

@@ -1,13 +1,13 @@
 """Window DISTINCT over stamped rows: delta-star (paper 5, 5.3.1; paper 1, Algorithm 4.1).
 
 Meaning: a value is in the output from its first row's ts on; its output row expires with that row and is replaced, at
-that instant, by the duplicate that expires last. State is one entry per value: the expiry that was reported and the
-latest expiry of any duplicate since (not the youngest duplicate's: on inputs that expire out of order an older one may
-live longer). The input is stamped, and so is the output.
+that instant, by the duplicate that expires last. State is one entry per value: the reported expiration time and the
+latest expiration time of any duplicate since (not of the youngest duplicate: on inputs that expire out of order an older
+one may live longer). The input is stamped, and so is the output.
 
-Spoken, it is explicit: (value, ts, +) where a value comes and (value, exp, -) at the last expiry known, once that is over.
-A replacement would be a `-` and a `+` of equal rows at one instant, so nothing is said of it, and only values whose
-reported row has expired are looked at.
+With `retracting` the output is explicit: (value, ts, +) when a value appears and (value, exp, -) at its last expiration
+time. A replacement would be a `-` and a `+` of equal rows at one instant, so it is not sent, and only values whose
+reported row has expired are examined.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ from sash.state.interner import Interner
 from sash.state.jit import kernel
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.rows import RowStore
-
-_NEVER = -(2**62)
+from sash.time import BEGINNING
 
 
 class Distinct(Operator):
-    """Values by code: `reported` (the expiry given out, or at which to look again), `latest` (the last expiry known)."""
+    """Keeps by value code `reported`, the expiration time sent or to be checked next, and `latest`, the last one known."""
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge], spoken: bool = False) -> None:
+    def __init__(self, memory: Memory, inputs: tuple[Edge], retracting: bool = False) -> None:
         (edge,) = inputs
-        self._spoken = spoken
+        self._retracting = retracting
         self._dtypes = edge.dtypes
         self._values = Interner(memory.scope("values"))
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
         self._expiry = Arrays(memory, {"reported": np.int64, "latest": np.int64})
         self._calendar = CalendarBuffer(memory.scope("calendar"), edge.partitions, edge.width)
-        self._lent = False
+        self._shared = False
         self._dead = np.empty(0, np.int64)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -50,27 +49,27 @@ class Distinct(Operator):
         self._expiry.reserve(self._values.capacity)
         reported, latest = self._expiry["reported"], self._expiry["latest"]
         new = codes[fresh]
-        reported[new] = latest[new] = _NEVER
+        reported[new] = latest[new] = BEGINNING
         if len(new):
             self._rows.put(new, gather(batch.columns, fresh))
         expired, _ = self._calendar.drain(clock)
         touched = np.concatenate((new, expired))
-        if self._spoken:
-            told, ts, sign = _tell(batch.ts, batch.exp, codes, touched, clock, reported, latest)
+        if self._retracting:
+            changed, ts, sign = _retract(batch.ts, batch.exp, codes, touched, clock, reported, latest)
             order = np.argsort(2 * ts + (sign > 0), kind="stable")
-            told = told[order]
-            output = replace(ChangeBatch.explicit(ts[order], sign[order], self._rows.take(told)), slots=told)
+            changed = changed[order]
+            output = replace(ChangeBatch.explicit(ts[order], sign[order], self._rows.take(changed)), slots=changed)
         else:
             output = self._output(*_advance(batch.ts, batch.exp, codes, touched, clock, reported, latest))
         ends = reported[touched]
         self._calendar.schedule(touched[ends >= clock], ends[ends >= clock])
         self._dead = touched[ends < clock]
-        if not self._lent:
+        if not self._shared:
             self.settle()
         return output
 
-    def lend(self) -> RowStore:
-        self._lent = True
+    def shared_rows(self) -> RowStore:
+        self._shared = True
         return self._rows
 
     def settle(self) -> None:
@@ -91,7 +90,7 @@ class Distinct(Operator):
 def _advance(
     ts: Ints, exp: Ints, codes: Ints, expired: Ints, clock: int, reported: Ints, latest: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Apply arrivals in time order, each value catching up on its own past first; then catch up to the clock."""
+    """Apply arrivals in time order, after the pending expirations of their values; then expire up to the clock."""
     size = len(ts) + len(expired) + 16
     out_codes = np.empty(size, np.int64)
     out_ts = np.empty(size, np.int64)
@@ -117,13 +116,13 @@ def _advance(
 
 
 @kernel
-def _tell(
+def _retract(
     ts: Ints, exp: Ints, codes: Ints, expired: Ints, clock: int, reported: Ints, latest: Ints
 ) -> tuple[Ints, Ints, Signs]:
-    """As `_advance`, with every end said and no replacement: (codes, times, signs), not sorted.
+    """As `_advance`, with retractions and without replacements: (codes, times, signs), not sorted.
 
-    An arrival that is not the first of its value gives a change only if the value has ended before, so there are at most
-    two changes per arrival.
+    An arrival of a known value causes a change only if the value has ended before, so there are at most two changes per
+    arrival.
     """
     size = 2 * len(ts) + len(expired)
     out_codes = np.empty(size, np.int64)
@@ -135,7 +134,7 @@ def _tell(
         if exp[index] <= now:
             continue
         if latest[code] < now:
-            if latest[code] > _NEVER:
+            if latest[code] > BEGINNING:
                 out_codes[count], out_ts[count], out_sign[count] = code, latest[code], -1
                 count += 1
             out_codes[count], out_ts[count], out_sign[count] = code, now, 1
@@ -144,7 +143,7 @@ def _tell(
     for index in range(len(expired)):
         code = expired[index]
         reported[code] = latest[code]
-        if _NEVER < latest[code] < clock:
+        if BEGINNING < latest[code] < clock:
             out_codes[count], out_ts[count], out_sign[count] = code, latest[code], -1
             count += 1
     return out_codes[:count].copy(), out_ts[:count].copy(), out_sign[:count].copy()

@@ -1,10 +1,10 @@
-"""EXCEPT ALL of a stamped left input whose rows may carry their ends (paper 5, 2.1 and 5.3.2).
+"""EXCEPT ALL of a stamped left input whose output rows may carry expiration times (paper 5, 2.1 and 5.3.2).
 
 Meaning: of a value with v1 live rows on the left and v2 on the right, max(v1 - v2, 0) are in the output: the left rows that
-expire first, so that a left row that ends takes back nothing. NULLs are equal. The output is strict: what comes while
-calendars are in force has a left row's exp, and of its natural end nothing is said; a `-` row, which repeats that exp, says
-that the right side has taken it. What comes while negative tuples are in force ends by a `-` row, and of it only the number
-of rows per value is kept.
+expire first, so that the end of a left row causes no retraction. NULLs are equal. The output is strict. A row sent while
+the method is calendars has a left row's exp and ends silently at that time; a retraction, which repeats that exp, is sent
+only if the right side removes it. A row sent while the method is negative tuples ends by a retraction, and only the number
+of such rows per value is kept.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 
 from sash.operators.base import Edge, Operator
-from sash.operators.ends import Ending, Ends
+from sash.operators.expiration_choice import ExpirationChoice, ExpirationPlan
 from sash.operators.kernels import except_all as loop
-from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveCodes, LiveRows, RowEvents, own, rows_at
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
@@ -25,13 +25,13 @@ from sash.state.memory import Arrays, Ints, Memory
 from sash.state.rows import RowStore
 
 REACH: Final = 64
-"""How many rows of its value a left row passes, at most, to its place in order of expiry."""
+"""The largest number of rows of its value that a left row may pass to reach its position by expiration time."""
 
 
 class ExceptAll(Operator):
-    """Values by code, once each, with their counts per side; left rows that carry their ends in order of them."""
+    """Keeps each value once, with its counts per side, and the left rows sent by calendar in order of expiration."""
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge, Edge], ends: Ends) -> None:
+    def __init__(self, memory: Memory, inputs: tuple[Edge, Edge], ends: ExpirationPlan) -> None:
         left, right = inputs
         assert left.stamped
         self._values = Interner(memory.scope("values"))
@@ -41,7 +41,7 @@ class ExceptAll(Operator):
         self._tags = Arrays(memory.scope("left"), {"tags": np.int64})
         self._nodes = Arrays(memory.scope("left"), {"nodes": np.int64})
         self._right = LiveCodes(memory.scope("right"), right)
-        self._ending = Ending(memory.scope("ending"), ends)
+        self._expiration = ExpirationChoice(memory.scope("ending"), ends)
         self._ordered = left.expiry == "fifo"
         self._compared = 0
 
@@ -59,33 +59,33 @@ class ExceptAll(Operator):
         self._values.forget(dead)
         self.premature += premature
         self._compared += compared
-        self._ending.observe(output, silent, premature, clock)
+        self._expiration.observe(output, silent, premature, clock)
         return output
 
-    def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
+    def _apply_left(self, batch: ChangeBatch, clock: int) -> RowEvents:
         codes = self._codes(batch)
         events, _, slots = self._left.apply(batch, clock)
         self._tags.reserve(self._left.capacity)
-        exp = self._ending.stamps(batch.exp)
-        if self._ending.calendar:
+        exp = self._expiration.stamps(batch.exp)
+        if self._expiration.calendar:
             self._nodes.reserve(loop.WORDS * self._left.capacity)
         loop.fill(slots, codes, own(exp), self._tags["tags"], self._nodes["nodes"])
         return events
 
     def _codes(self, batch: ChangeBatch) -> Ints:
-        """The codes of the rows' values, which are kept as long as either side has them."""
+        """The codes of the rows' values, which exist as long as either side has the value."""
         codes, fresh = self._values.intern(*hash_rows(batch.columns, len(batch)))
         self._rows.put(codes[fresh], rows_at(batch, fresh))
         return codes
 
     @property
     def probes(self) -> int:
-        """How many rows new ones were compared with, to stand in order of expiry."""
+        """The number of comparisons made to insert rows in order of expiration."""
         return self._compared
 
     @property
     def in_force(self) -> tuple[str, str]:
-        return self._ending.in_force
+        return self._expiration.in_force
 
     @property
     def state_rows(self) -> int:

@@ -1,7 +1,7 @@
-"""Expire: turns the end of a row's life into a negative tuple (paper 1, W-Expire).
+"""Expire: turns expirations into retractions, the negative tuples of paper 1 (W-Expire).
 
-Meaning: (row, ts, exp, +) gives (row, ts, FOREVER, +) and, at exp, (row, exp, FOREVER, -). If it is to tell the ends,
-exp is a last column of the row.
+Meaning: (row, ts, exp, +) gives (row, ts, FOREVER, +) and, at exp, (row, exp, FOREVER, -). `with_expiration` appends exp
+to the row as a last column.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sash.state.rows import RowStore
 class Expire(Operator):
     """A buffer of live rows over a stamped edge; its output is explicit."""
 
-    def __init__(self, memory: Memory, inputs: tuple[Edge], told: bool = False) -> None:
+    def __init__(self, memory: Memory, inputs: tuple[Edge], with_expiration: bool = False) -> None:
         (edge,) = inputs
-        self._told = told
+        self._with_expiration = with_expiration
         self._buffer = edge.buffer(memory.scope("buffer"))
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
 
@@ -32,10 +32,10 @@ class Expire(Operator):
         slots = self._buffer.add(batch.exp)
         self._rows.put(slots, batch.columns)
         expired, times = self._buffer.drain(clock)
-        added = ChangeBatch.explicit(batch.ts, batch.sign, self._telling(batch.columns, batch.exp))
+        added = ChangeBatch.explicit(batch.ts, batch.sign, self._columns(batch.columns, batch.exp))
         if not len(expired):
             return added
-        taken = self._telling(self._rows.take(expired), times)
+        taken = self._columns(self._rows.take(expired), times)
         removed = ChangeBatch.explicit(times, np.full(len(expired), -1, np.int8), taken)
         self._rows.free(expired)
         self._buffer.release(expired)
@@ -43,8 +43,8 @@ class Expire(Operator):
             return removed
         return net(concat([removed, added]).take(merge(times, batch.ts)))
 
-    def _telling(self, columns: Sequence[pa.Array], ends: Ints) -> Sequence[pa.Array]:
-        return [*columns, pa.array(ends)] if self._told else columns
+    def _columns(self, columns: Sequence[pa.Array], exp: Ints) -> Sequence[pa.Array]:
+        return [*columns, pa.array(exp)] if self._with_expiration else columns
 
     @property
     def state_rows(self) -> int:

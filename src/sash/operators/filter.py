@@ -31,7 +31,7 @@ class Filter(Operator):
         return batch if len(keep) == len(batch) else batch.take(keep)
 
     def positions(self, batch: ChangeBatch) -> Ints:
-        """Where the rows are that pass, in order."""
+        """The positions of the rows that pass, in order."""
         if self._wanted is not None:
             index, text = self._wanted
             if not batch.columns[index].null_count:
@@ -42,7 +42,7 @@ class Filter(Operator):
 
 
 def _wanted_text(predicate: Expression) -> tuple[int, npt.NDArray[np.uint8]] | None:
-    """The column and the text, where the predicate is that they are equal."""
+    """The column and the text, if the predicate is an equality between them."""
     match predicate:
         case (
             Call(function="eq", arguments=(Column(index=index, dtype=dtype), Literal() as literal))

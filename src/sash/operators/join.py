@@ -1,12 +1,12 @@
 """The symmetric window hash join (paper 1, W-Join; paper 5, 5.2).
 
 Meaning: a left and a right row with equal keys give a row that is valid while both are: (ts, exp) is
-(max ts, min exp). NULL keys match nothing, and without keys every row matches every other. If both inputs are stamped
-so is the output, and expiry is silent, unless it is to be spoken of. Otherwise the output is explicit: whatever ends
-takes back its matches.
+(max ts, min exp). NULL keys never match, and without keys every row matches every other. If both inputs are stamped,
+so is the output, and results expire silently. Otherwise, or with `retracting`, the output is explicit: when a row ends,
+its results are retracted.
 
-Where expiry is silent, rows that have ended may stay in the state for a while (paper 5, 2.1): they are purged every so
-often, and a pair with one of them, which would end before it begins, is left out.
+If results expire silently, expired rows may stay in the state for a while (paper 5, 2.1): they are removed once per
+`purge` microseconds, and a pair with an expired row, which would end before it begins, is dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import join as loop
 from sash.operators.kernels.vectors import MARKS, ROW, VECTOR, dead_codes, fill
-from sash.operators.live_rows import Events, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.hashing import any_null, hash_rows
@@ -28,11 +28,11 @@ from sash.state.memory import Array, Arrays, Ints, Memory
 from sash.state.rows import RowStore
 
 Pairs = tuple[Ints, Ints, Signs, Ints, Ints, Ints]
-"""Times, expiries, signs, left slots, right slots; and codes that had no rows left at some instant."""
+"""Times, expiration times, signs, left slots, right slots; and codes that had no rows left at some instant."""
 
 
 class Join(Operator):
-    """Two sides, each with its rows in vectors by key code; a key that neither side has any more is forgotten."""
+    """Two sides, each with its rows in vectors by key code; a key without rows on either side is freed."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Join(Operator):
         keys: tuple[tuple[int, int], ...],
         left_columns: tuple[int, ...] | None = None,
         right_columns: tuple[int, ...] | None = None,
-        spoken: bool = False,
-        lent: tuple[RowStore | None, RowStore | None] = (None, None),
+        retracting: bool = False,
+        shared: tuple[RowStore | None, RowStore | None] = (None, None),
         purge: int | None = None,
     ) -> None:
         left, right = inputs
-        self._explicit = spoken or not (left.stamped and right.stamped)
+        self._explicit = retracting or not (left.stamped and right.stamped)
         self._purge = None if self._explicit else purge
         self._purged = None if self._purge is None else memory.array("purged", np.int64, 1)
         self._keys = Interner(memory.scope("keys"))
@@ -54,8 +54,8 @@ class Join(Operator):
         self._pool = Arrays(memory, {"pool": np.int64})
         self._marks = memory.array("pool.marks", np.int64, MARKS)
         self._sides = (
-            _Side(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, lent[0]),
-            _Side(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, lent[1]),
+            _JoinSide(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, shared[0]),
+            _JoinSide(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, shared[1]),
         )
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -63,7 +63,7 @@ class Join(Operator):
         until = self._due(clock)
         left_events = left.apply(inputs[0], self._keys, until)
         right_events = right.apply(inputs[1], self._keys, until)
-        ts, exp, sign, left_slots, right_slots, dead = self._meet(left_events, right_events)
+        ts, exp, sign, left_slots, right_slots, dead = self._probe(left_events, right_events)
         if self._purged is not None and not (met := exp > ts).all():
             ts, exp, left_slots, right_slots = ts[met], exp[met], left_slots[met], right_slots[met]
         columns = (*left.take(left_slots), *right.take(right_slots))
@@ -74,8 +74,8 @@ class Join(Operator):
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign, columns))
 
-    def _meet(self, first: Events, second: Events) -> Pairs:
-        """Apply the events; in the end, the codes that have no rows left."""
+    def _probe(self, first: RowEvents, second: RowEvents) -> Pairs:
+        """Apply the events; returns the pairs and the codes that have no rows left."""
         left, right = self._sides
         self._vectors.reserve(VECTOR * self._keys.capacity)
         begun = np.zeros(2, np.int64)
@@ -96,7 +96,7 @@ class Join(Operator):
         return ts, exp, sign, left_slots, right_slots, dead_codes(empty, self._vectors["vectors"])
 
     def _due(self, clock: int) -> int:
-        """Up to when rows that ended are taken out now: up to the clock, or up to when it was last done."""
+        """The time up to which expired rows are removed now: the clock, or with `purge` the clock of the last removal."""
         if self._purge is None or self._purged is None:
             return clock
         if clock - self._purged[0] >= self._purge:
@@ -105,7 +105,7 @@ class Join(Operator):
 
     @property
     def probes(self) -> int:
-        """How many rows it has looked at to find those that were taken back before their time."""
+        """The number of rows examined to find those that were retracted prematurely."""
         return sum(side.live.searched for side in self._sides if side.live is not None)
 
     @property
@@ -113,10 +113,11 @@ class Join(Operator):
         return sum(side.live.live for side in self._sides if side.live is not None)
 
 
-class _Side:
-    """The rows of one input: which are live, their output columns, and their places in the vectors.
+class _JoinSide:
+    """The rows of one input: which are live, their output columns, and their positions in the vectors.
 
-    Where rows are `lent`, they come with the slots in which they stand, and only their places in the vectors are kept here.
+    If the input operator shares its rows (`shared`), batches carry the slots of its store, and only the positions in the
+    vectors are kept here.
     """
 
     def __init__(
@@ -125,27 +126,30 @@ class _Side:
         edge: Edge,
         keys: tuple[int, ...],
         columns: tuple[int, ...] | None,
-        lent: RowStore | None,
+        shared: RowStore | None,
     ) -> None:
         self._key_columns = keys
         self._columns = tuple(range(len(edge.dtypes))) if columns is None else columns
-        self._lent = lent
-        self.live = LiveRows(memory.scope("live"), edge) if lent is None else None
-        self._rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns if lent is None])
+        self._shared = shared
+        self.live = LiveRows(memory.scope("live"), edge) if shared is None else None
+        self._rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns if shared is None])
         self._records = Arrays(memory, {"records": np.int64})
 
     @property
     def records(self) -> Array:
         return self._records["records"]
 
-    def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> Events:
-        """Store what arrives, with a code for its key; what happens, with the ends of rows up to the clock."""
+    def apply(self, batch: ChangeBatch, keys: Interner, clock: int) -> RowEvents:
+        """Store arrivals with a code for their key; returns the events up to the clock, expirations included."""
         nulls = any_null([batch.columns[key] for key in self._key_columns])
         if nulls is not None:
             batch = batch.take(np.flatnonzero(~nulls))
         if self.live is None:
             assert batch.slots is not None
-            events, arrived = Events(own(batch.ts), own(batch.sign), own(batch.slots)), np.flatnonzero(batch.sign > 0)
+            events, arrived = (
+                RowEvents(own(batch.ts), own(batch.sign), own(batch.slots)),
+                np.flatnonzero(batch.sign > 0),
+            )
             slots, capacity = batch.slots[arrived], int(batch.slots.max(initial=-1)) + 1
         else:
             events, arrived, slots = self.live.apply(batch, clock)
@@ -154,16 +158,16 @@ class _Side:
         codes, _ = keys.intern(*hash_rows([columns[key] for key in self._key_columns], len(arrived)))
         self._records.reserve(ROW * capacity)
         fill(self.records, slots, codes, own(ends))
-        if self._lent is None:
+        if self._shared is None:
             self._rows.put(slots, [columns[column] for column in self._columns])
         return events
 
     def take(self, slots: Ints) -> list[pa.Array]:
         """The output columns of the rows at these slots."""
-        return self._rows.take(slots) if self._lent is None else self._lent.take(slots, self._columns)
+        return self._rows.take(slots) if self._shared is None else self._shared.take(slots, self._columns)
 
     def drop(self, slots: Ints) -> None:
-        """Forget rows that ended."""
+        """Free rows that ended."""
         if self.live is not None:
             self._rows.free(slots)
             self.live.release(slots)

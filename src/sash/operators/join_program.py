@@ -1,8 +1,8 @@
-"""What the loop nest of a multi-way join does at each level, for the rows of each origin (paper 4, 3.2 to 3.5).
+"""The loop nest of a multi-way join: what each level does for the rows of each origin (paper 4, 3.2 to 3.5).
 
-A level takes one input. Its rows are found in the list of a key that a level above has bound, or, where nothing above
-it is bound by equality, among all rows of the input; what else must hold is checked there and then. The level of the
-origin, first in all forms but the naive and the general ones, takes the new rows.
+A level loops over one input: over the list of a key that an outer level has bound or, if no equality binds it, over all
+rows of the input. Other predicates are checked at the first level at which both rows are bound. The level of the origin,
+which is the first in all forms but the naive and the general ones, loops over the new rows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ INPUT, INDEX, SOURCE, SOURCE_INDEX, FIRST_CHECK, LAST_CHECK = range(FIELDS)
 CHECK_FIELDS = 4
 OPERATION, MINE, LEVEL, THEIRS = range(CHECK_FIELDS)
 COMPARISONS = ("same", "eq", "ne", "lt", "le", "gt", "ge")
-"""The checks by number: equal keys, then comparisons of values."""
+"""The checks, by number: equal keys, then comparisons of values."""
 
 MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 Attribute = tuple[tuple[int, ...] | None, ...]
-"""What inputs are equal on: the key columns of each input, None for one that has no part in it."""
+"""An attribute on which inputs are equal: the key columns of each input, None for an input without it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Theta:
 
 @dataclass(frozen=True)
 class Graph:
-    """Which inputs are equal on what, and which comparisons hold between them."""
+    """The attributes on which inputs are equal, and the comparisons between inputs."""
 
     inputs: int
     attributes: tuple[Attribute, ...]
@@ -55,7 +55,7 @@ class Graph:
 
     @property
     def connected(self) -> bool:
-        """Whether equalities link every input with every other."""
+        """Whether equalities connect all inputs."""
         return len(self._reached({0})) == self.inputs
 
     def _reached(self, bound: set[int]) -> set[int]:
@@ -66,7 +66,7 @@ class Graph:
             bound = bound | more
 
     def shared(self, mine: int, bound: set[int]) -> list[tuple[int, int]]:
-        """The attributes that an input has in common with inputs that are bound: (attribute, one such input)."""
+        """The attributes that an input has in common with bound inputs: (attribute, one such input)."""
         return [
             (number, next(other for other in sorted(bound) if attribute[other] is not None))
             for number, attribute in enumerate(self.attributes)
@@ -74,7 +74,7 @@ class Graph:
         ]
 
     def compared(self, mine: int, bound: set[int]) -> list[Theta]:
-        """The comparisons of an input with inputs that are bound, its own side on the left."""
+        """The comparisons of an input with bound inputs, with its own side on the left."""
         found = []
         for theta in self.thetas:
             if theta.left.input == mine and theta.right.input in bound:
@@ -85,12 +85,12 @@ class Graph:
 
     @property
     def scans(self) -> bool:
-        """Whether an input may come up in an order before anything it is equal on is bound."""
+        """Whether an input may occur in an order before any of its attributes is bound."""
         common = any(None not in attribute for attribute in self.attributes)
         return not common and (not self.connected or bool(self.thetas))
 
     def follow(self, order: Sequence[int], origin: int) -> tuple[int, ...]:
-        """The order for rows of one origin: it goes first, the others as they stand, but along the join graph."""
+        """The order for rows of one origin: the origin first, the others in the given order as the join graph allows."""
         result, left = [origin], [j for j in order if j != origin]
         while left:
             bound = set(result)
@@ -102,7 +102,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Index:
-    """The lists of one input by its keys of one attribute; without an attribute, one list of all its rows."""
+    """The lists of one input by key of one attribute; without an attribute, one list of all its rows."""
 
     input: int
     attribute: int | None
@@ -110,14 +110,14 @@ class Index:
 
 @dataclass(frozen=True)
 class Program:
-    """Per origin and level the FIELDS of the level; the checks that levels refer to."""
+    """The FIELDS of every level per origin, and the checks that levels refer to."""
 
     levels: Ints
     checks: Ints
 
 
 def indexes_of(graph: Graph, scanned: bool) -> tuple[Index, ...]:
-    """The indexes that a join needs: one per input and attribute, and if inputs may be scanned one more each."""
+    """The indexes of a join: one per input and attribute, and one more for each input that may be scanned."""
     found = []
     for mine in range(graph.inputs):
         found += [Index(mine, number) for number, columns in enumerate(graph.attributes) if columns[mine] is not None]
@@ -129,7 +129,7 @@ def indexes_of(graph: Graph, scanned: bool) -> tuple[Index, ...]:
 def compile_program(
     graph: Graph, indexes: Sequence[Index], orders: Sequence[Sequence[int]], operands: Sequence[Sequence[Operand]]
 ) -> Program:
-    """The loop nest of every origin. `operands` says where the values of each input's rows stand."""
+    """The loop nest of every origin. `operands` has the stored values of each input's rows, in order."""
     place = {index: number for number, index in enumerate(indexes)}
     levels = np.zeros((graph.inputs, graph.inputs, FIELDS), np.int64)
     checks: list[tuple[int, int, int, int]] = []

@@ -1,4 +1,4 @@
-"""The live rows of one input, whatever kind of edge it comes by: changes and ends become one list of events."""
+"""The live rows of one input, for every kind of edge: changes and expirations become one list of events."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pyarrow as pa
 from sash.operators.base import Edge
 from sash.operators.kernels.events import interleave
 from sash.state.buffer import Buffer
-from sash.state.changes import FOREVER, ChangeBatch, Signs
+from sash.state.changes import ChangeBatch, Signs
 from sash.state.columns import gather
 from sash.state.hash import HashBuffer
 from sash.state.hashing import hash_rows
 from sash.state.memory import Array, Arrays, Ints, Memory
 from sash.state.strict import StrictCalendar
+from sash.time import FOREVER
 
 
 @dataclass(frozen=True)
-class Events:
-    """What happens to an input, sorted by time and with ends first at one instant; `items` are slots or codes."""
+class RowEvents:
+    """The events of one input, sorted by time with ends first at each instant; `items` are slots or codes."""
 
     ts: Ints
     sign: Signs
@@ -28,7 +29,7 @@ class Events:
 
 
 def own(array: Array) -> Array:
-    """The array, copied if it is a read-only view: kernels are compiled for arrays that can be written."""
+    """The array, copied if it is a read-only view: kernels are compiled for writable arrays."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
 
 
@@ -37,9 +38,11 @@ class LiveRows:
 
     def __init__(self, memory: Memory, edge: Edge) -> None:
         self._buffer: Buffer | HashBuffer = edge.buffer(memory) if edge.timed else HashBuffer(memory)
-        self._said = HashBuffer(memory.scope("said"), slots=self._buffer.slots) if edge.expiry == "strict" else None
+        self._retracted = (
+            HashBuffer(memory.scope("said"), slots=self._buffer.slots) if edge.expiry == "strict" else None
+        )
 
-    def apply(self, batch: ChangeBatch, clock: int) -> tuple[Events, Ints, Ints]:
+    def apply(self, batch: ChangeBatch, clock: int) -> tuple[RowEvents, Ints, Ints]:
         """The events up to the clock, the positions in the batch of the rows that arrive, and their slots.
 
         The caller releases the slots of the rows that ended once their contents have been used.
@@ -47,15 +50,15 @@ class LiveRows:
         if isinstance(self._buffer, HashBuffer):
             slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch)))
             arrived = np.flatnonzero(batch.sign > 0)
-            return Events(own(batch.ts), own(batch.sign), slots), arrived, slots[arrived]
-        slots = self._buffer.add(batch.exp) if self._said is None else self._place(batch, self._said)
+            return RowEvents(own(batch.ts), own(batch.sign), slots), arrived, slots[arrived]
+        slots = self._buffer.add(batch.exp) if self._retracted is None else self._place(batch, self._retracted)
         gone, ends = self._buffer.drain(clock)
-        events = Events(*interleave(own(batch.ts), own(batch.sign), slots, ends, gone))
-        arrived = np.arange(len(batch)) if self._said is None else np.flatnonzero(batch.sign > 0)
+        events = RowEvents(*interleave(own(batch.ts), own(batch.sign), slots, ends, gone))
+        arrived = np.arange(len(batch)) if self._retracted is None else np.flatnonzero(batch.sign > 0)
         return events, arrived, slots if len(arrived) == len(batch) else slots[arrived]
 
-    def _place(self, batch: ChangeBatch, said: HashBuffer) -> Ints:
-        """The slots of the changes of a strict edge: by their expiry where they have one, else by their values."""
+    def _place(self, batch: ChangeBatch, retracted: HashBuffer) -> Ints:
+        """The slots of the changes of a strict edge: found by expiration time if they have one, otherwise by value."""
         assert isinstance(self._buffer, StrictCalendar)
         low, high = hash_rows(batch.columns, len(batch))
         sign, exp, timed = own(batch.sign), own(batch.exp), batch.exp < FOREVER
@@ -63,16 +66,16 @@ class LiveRows:
             return self._buffer.apply(sign, exp, low)
         slots = np.empty(len(batch), np.int64)
         slots[timed] = self._buffer.apply(sign[timed], exp[timed], low[timed])
-        slots[~timed] = said.apply(sign[~timed], low[~timed], high[~timed])
+        slots[~timed] = retracted.apply(sign[~timed], low[~timed], high[~timed])
         return slots
 
     @property
     def searched(self) -> int:
-        """How many rows have been looked at, in calendars, to find those that were taken back."""
+        """The number of rows examined in calendars to find retracted ones."""
         return self._buffer.searched if isinstance(self._buffer, StrictCalendar) else 0
 
     def release(self, slots: Ints) -> None:
-        """Let the slots of rows that ended be used again."""
+        """Free the slots of rows that ended."""
         self._buffer.release(slots)
 
     @property
@@ -82,38 +85,38 @@ class LiveRows:
 
     @property
     def live(self) -> int:
-        """How many rows there are."""
+        """The number of live rows."""
         return self._buffer.live
 
 
 class LiveCodes:
-    """The live rows of an input of which nothing matters but a code: a stamped row keeps its code until it expires."""
+    """The live rows of an input of which only a code matters; the code of a stamped row is kept until it expires."""
 
     def __init__(self, memory: Memory, edge: Edge) -> None:
         self._buffer = edge.buffer(memory) if edge.stamped else None
         self._rows = Arrays(memory, {"row.code": np.int64})
 
-    def apply(self, batch: ChangeBatch, codes: Ints, clock: int) -> Events:
+    def apply(self, batch: ChangeBatch, codes: Ints, clock: int) -> RowEvents:
         """The events up to the clock, by code."""
         if self._buffer is None:
-            return Events(own(batch.ts), own(batch.sign), codes)
+            return RowEvents(own(batch.ts), own(batch.sign), codes)
         slots = self._buffer.add(batch.exp)
         self._rows.reserve(self._buffer.capacity)
         code_of = self._rows["row.code"]
         code_of[slots] = codes
         gone, ends = self._buffer.drain(clock)
-        events = Events(*interleave(own(batch.ts), own(batch.sign), codes, ends, code_of[gone]))
+        events = RowEvents(*interleave(own(batch.ts), own(batch.sign), codes, ends, code_of[gone]))
         self._buffer.release(gone)
         return events
 
     @property
     def live(self) -> int:
-        """How many rows are remembered one by one."""
+        """The number of rows that are kept individually."""
         return 0 if self._buffer is None else self._buffer.live
 
 
 def rows_at(batch: ChangeBatch, positions: Ints) -> tuple[pa.Array, ...]:
-    """The columns of the rows at these ascending positions, without copying when they are all."""
+    """The columns of the rows at these ascending positions; not copied if these are all rows."""
     if len(positions) == len(batch):
         return batch.columns
     return gather(batch.columns, positions)

@@ -1,7 +1,7 @@
-"""Join with a relation that never changes: plain data, so positive and negative rows pass alike (paper 5, 4.1).
+"""Join with a relation that never changes: insertions and retractions are processed alike (paper 5, 4.1).
 
 Meaning: (row, ts, exp, sign) gives (row + match, ts, exp, sign) for every match; LEFT pads a row without a match with
-NULLs, SEMI keeps the rows that have one and ANTI those that have none. Keys that are NULL match nothing.
+NULLs, SEMI keeps rows with a match and ANTI rows without one. NULL keys never match.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sash.state.memory import Ints, Memory
 
 
 class Lookup(Operator):
-    """An index over the relation, made with the operator; there is no state that changes."""
+    """Has an index over the relation, built in the constructor; there is no state that changes."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Indexes over the keys of a relation that never changes: which of many rows have a key that it has, and which one.
+"""Indexes over the keys of a relation that never changes: they find which rows of a batch have a match, and which key.
 
-Keys get codes from 0 on. A single key of whole numbers, dates or times that lie close together is looked up by its place
-in an array; any other by its hash.
+Keys are numbered from 0. A single key column of integers, dates or times in a narrow range is an array index; any other
+key is looked up by hash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sash.state.jit import kernel
 from sash.state.memory import Array, HeapMemory, Ints
 
 CLOSE = 8
-"""An array may have so many places per key: it is then no larger than a table of hashes."""
+"""The largest array size per key: up to here the array is no larger than a hash table."""
 
 
 class HashedKeys:
@@ -31,7 +31,7 @@ class HashedKeys:
         """The code of each row's key."""
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> tuple[Ints, Ints]:
-        """The rows whose key is known, in order, and the codes of their keys; NULL is nobody's key."""
+        """The rows whose key is in the index, in order, and the codes of their keys. NULL keys never match."""
         codes = self._interner.find(*hash_rows(columns, rows))
         nulls = any_null(columns)
         if nulls is not None:
@@ -41,7 +41,7 @@ class HashedKeys:
 
 
 class CloseKeys:
-    """Keys of one column that lie close together, by their distance from the least."""
+    """Keys of one column in a narrow range, by their distance from the smallest."""
 
     def __init__(self, keys: Array, least: int, places: int) -> None:
         self._least = least
@@ -52,7 +52,7 @@ class CloseKeys:
         """The code of each row's key."""
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> tuple[Ints, Ints]:
-        """The rows whose key is known, in order, and the codes of their keys; NULL is nobody's key."""
+        """The rows whose key is in the index, in order, and the codes of their keys. NULL keys never match."""
         (column,) = columns
         values = stored_values(column)
         assert values is not None
@@ -65,7 +65,7 @@ class CloseKeys:
 
 
 def index_of(columns: Sequence[pa.Array], rows: int) -> HashedKeys | CloseKeys:
-    """The index of a relation's keys, none of which is NULL."""
+    """The index over a relation's keys, none of which is NULL."""
     if len(columns) == 1 and rows and not pa.types.is_floating(columns[0].type):
         keys = stored_values(columns[0])
         if keys is not None:

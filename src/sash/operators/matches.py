@@ -1,4 +1,4 @@
-"""What a join makes of the pairs it found: the further condition, then the rows that the kind of join asks for."""
+"""From matching pairs to output rows: the join condition is tested, then the kind of join selects rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sash.state.memory import Ints
 def joined_rows(
     batch: ChangeBatch, kind: JoinKind, owners: Ints, partners: Sequence[pa.Array], condition: Expression | None
 ) -> tuple[ChangeBatch, Ints]:
-    """The output rows, in the order of the batch, and the batch's row that each is made of.
+    """The output rows in the order of the batch, and the row of the batch that each comes from.
 
     Pair n is of row `owners[n]` (ascending) and the n-th row of `partners`. LEFT pads a row without a pair with NULLs,
-    SEMI keeps the rows that have one and ANTI those that have none.
+    SEMI keeps rows with a pair and ANTI rows without one.
     """
     if condition is not None and len(owners):
         pairs = [*gather(batch.columns, owners), *partners]

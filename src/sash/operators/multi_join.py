@@ -1,9 +1,9 @@
 """The multi-way window join: n inputs joined in one operator, without intermediate results (paper 4, section 3).
 
-Meaning: rows, one of each input, whose keys are equal and whose comparisons hold give a row that is valid while all of
-them are: (ts, exp) is (max ts, min exp). NULL keys and values match nothing. A result is made by the last of its rows:
-that row goes through the other inputs in the order for its origin, and its time decides which of them are valid. If all
-inputs are stamped so is the output; otherwise it is explicit, and whatever ends takes back its matches.
+Meaning: rows, one of each input, with equal keys and true comparisons give a row that is valid while all of them are:
+(ts, exp) is (max ts, min exp). NULL keys and values never match. A result is produced by the last of its rows: that row
+probes the other inputs in the order for its origin, and only rows that are valid at its time match. If all inputs are
+stamped, so is the output; otherwise it is explicit, and when a row ends its results are retracted.
 
 The forms of the paper differ in the orders, in `buckets` (None: one list per key; 1: a nested-loop join; more: hash
 tables of that size) and in `tau` (None: eager; else lazy re-evaluation and expiration at its multiples).
@@ -20,24 +20,25 @@ import pyarrow as pa
 from sash.operators.base import Edge, Operator
 from sash.operators.join_program import Graph, Index, Operand, compile_program, indexes_of
 from sash.operators.kernels import multi_join as loop
-from sash.operators.live_rows import Events, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
-from sash.operators.reordering import Chooser, Figures, Orders, Reordering
+from sash.operators.reordering import Chooser, JoinStatistics, Orders, Reordering
 from sash.operators.scalar import evaluate
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Array, Ints, Memory
 from sash.state.ordering import ordered_bits
 from sash.state.regions import Regions
 from sash.state.rows import RowStore
+from sash.time import FOREVER
 
 MOST_INPUTS: Final = 10
 _ROOM: Final = 1024
 
 
 class MultiJoin(Operator):
-    """`orders` has one order of all inputs per origin; `columns` are the output's, as (input, column)."""
+    """`orders` has one order of all inputs per origin; `columns` are the output columns, as (input, column)."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class MultiJoin(Operator):
         orders: Orders,
         tau: int | None = None,
         buckets: tuple[int, ...] | None = None,
-        figures: Figures | None = None,
+        figures: JoinStatistics | None = None,
         chooser: Chooser | None = None,
     ) -> None:
         self._explicit = not all(edge.stamped for edge in inputs)
@@ -58,7 +59,8 @@ class MultiJoin(Operator):
         self._indexes = indexes_of(graph, scanned)
         self._keys = [Interner(memory.scope(f"keys{number}")) for number in range(len(graph.attributes))]
         self._sides = [
-            _Side(memory.scope(f"input{number}"), edge, number, graph, columns) for number, edge in enumerate(inputs)
+            _JoinInput(memory.scope(f"input{number}"), edge, number, graph, columns)
+            for number, edge in enumerate(inputs)
         ]
         self._columns = columns
         emitting = [side.number for side in self._sides if side.columns]
@@ -77,10 +79,10 @@ class MultiJoin(Operator):
         self._packed = memory.array("packed", np.int64, packs)
         self._shares = () if figures is None else figures.shares
         self._reordering = Reordering(memory.scope("reordering"), orders, figures, chooser)
-        self._follow()
+        self._compile()
 
     def _layout(self, buckets: tuple[int, ...] | None, scans: Sequence[int]) -> tuple[Ints, Ints, list[int]]:
-        """What kernels know of indexes and inputs, but for the places that move, and the region of each index's lists."""
+        """The kernels' tables of indexes and inputs, without offsets that move, and the region of each index's lists."""
         index = np.zeros((len(self._indexes), loop.INDEX_FIELDS), np.int64)
         given = np.zeros((len(self._sides), loop.INPUT_FIELDS), np.int64)
         regions = []
@@ -104,31 +106,31 @@ class MultiJoin(Operator):
             given[mine, loop.WORDS] = loop.HEADER + len(own_indexes) + len(details.operands)
         return index, given, regions
 
-    def _follow(self) -> None:
-        """Go by the orders in force."""
+    def _compile(self) -> None:
+        """Compile the loop nests for the current orders."""
         operands = [side.operands for side in self._sides]
         self._program = compile_program(self._graph, self._indexes, self._reordering.orders, operands)
         self._remark = f"order {self._reordering.described}", self._reordering.reason
 
     def _adapt(self, arrived: Sequence[int], clock: int) -> None:
-        """Let the orders follow what has been observed."""
+        """Choose new orders if the observed statistics call for it."""
         seconds = self._reordering.count(arrived, self.state_rows, clock)
         if seconds is None:
             return
         counts = {index: float(self._stats[loop.STATS + x]) for x, index in enumerate(self._indexes)}
         numbers = range(len(self._sides))
-        figures = Figures(
+        figures = JoinStatistics(
             self._reordering.rates(seconds),
             tuple(float(side.live.live) for side in self._sides),
             tuple(tuple(counts.get(Index(j, a)) for j in numbers) for a in range(len(self._graph.attributes))),
             self._shares,
         )
         if self._reordering.adapt(figures, clock):
-            self._follow()
+            self._compile()
 
     @property
     def probes(self) -> int:
-        """How many rows the levels of the loop nest have looked at."""
+        """The number of rows that the levels of the loop nest have examined."""
         return int(self._stats[loop.PROBES])
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -158,8 +160,8 @@ class MultiJoin(Operator):
             return ChangeBatch.stamped(ts, exp, columns)
         return net(ChangeBatch.explicit(ts, sign.copy(), columns))
 
-    def _apply(self, side: _Side, batch: ChangeBatch, clock: int) -> Events:
-        """Store what arrives at one input, with codes for its keys and the values that are compared."""
+    def _apply(self, side: _JoinInput, batch: ChangeBatch, clock: int) -> RowEvents:
+        """Store the arrivals of one input, with codes for their keys and the values that are compared."""
         batch, values = side.usable(batch)
         events, arrived, slots = side.live.apply(batch, clock)
         columns = rows_at(batch, arrived)
@@ -186,7 +188,7 @@ class MultiJoin(Operator):
         return events
 
     def _make_room(self, x: int, codes: Ints) -> None:
-        """Let the buckets of an index hold new rows with these codes."""
+        """Reserve space in the buckets of an index for new rows with these codes."""
         buckets, first = int(self._index[x, loop.BUCKETS]), int(self._index[x, loop.PACKS])
         if not buckets:
             return
@@ -195,7 +197,7 @@ class MultiJoin(Operator):
             self._links.reserve(bucket, 2 * size)
 
     def _place(self) -> None:
-        """Make room for the lists of new keys, and tell the kernel where everything stands."""
+        """Reserve space for the lists of new keys, and update the kernel's offsets."""
         for x, region in enumerate(self._regions):
             index = self._index[x]
             attribute = self._indexes[x].attribute
@@ -213,7 +215,7 @@ class MultiJoin(Operator):
         return [taken[mine][self._sides[mine].columns.index(column)] for mine, column in self._columns]
 
     def _forget(self, dead: Ints) -> None:
-        """Give up the codes of keys that no row has any more."""
+        """Free the codes of keys without rows."""
         for number, keys in enumerate(self._keys):
             codes = np.unique(dead[1][dead[0] == number])
             if len(codes):
@@ -230,8 +232,8 @@ class MultiJoin(Operator):
         return sum(side.live.live for side in self._sides)
 
 
-class _Side:
-    """One input: which of its rows are live, their output columns, and the values that are compared."""
+class _JoinInput:
+    """One input: its live rows, their output columns, and the values that are compared."""
 
     def __init__(
         self, memory: Memory, edge: Edge, number: int, graph: Graph, columns: Sequence[tuple[int, int]]
@@ -245,7 +247,7 @@ class _Side:
         self._keys = sorted({column for attribute in graph.attributes for column in attribute[number] or ()})
 
     def usable(self, batch: ChangeBatch) -> tuple[ChangeBatch, list[Ints]]:
-        """The rows that can match anything, and the values that are compared, as integers in the same order."""
+        """The rows without NULL keys or values, and the compared values as integers of the same order."""
         values = [evaluate(operand.value, batch.columns, len(batch)) for operand in self.operands]
         nulls = any_null([*(batch.columns[key] for key in self._keys), *values])
         if nulls is not None:
@@ -255,6 +257,6 @@ class _Side:
         return batch, [ordered_bits(value) for value in values]
 
     def drop(self, slots: Ints) -> None:
-        """Forget rows that ended."""
+        """Free rows that ended."""
         self.rows.free(slots)
         self.live.release(slots)

@@ -1,4 +1,4 @@
-"""Netting: at one instant no row is both added and taken back (DESIGN: changes of one instant are netted)."""
+"""Netting: changes of equal rows that cancel out at one instant are removed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.hashing import Hashes, hash_rows, mix
 from sash.state.jit import kernel
 from sash.state.memory import Ints
+from sash.time import FOREVER
 
 
 def net(batch: ChangeBatch) -> ChangeBatch:
     """The sorted batch without pairs of `-` and `+` of equal rows, with equal expiration times, at one instant.
 
-    Only rows of instants that have both signs are looked at; a batch of one sign costs one pass over its signs.
+    Only rows of instants with both signs are compared; a batch of one sign costs one pass over its signs.
     """
     if len(batch) < 2 or (batch.sign > 0).all() or (batch.sign < 0).all():
         return batch
@@ -33,7 +34,7 @@ def net(batch: ChangeBatch) -> ChangeBatch:
 
 
 def net_all(batch: ChangeBatch) -> ChangeBatch:
-    """The batch netted as a whole, whatever its instants: what a table that only sees batches needs."""
+    """The batch netted as a whole, across its instants, for tables that are updated once per batch."""
     if len(batch) < 2:
         return batch
     order = np.argsort(batch.sign, kind="stable")
@@ -63,7 +64,7 @@ def _mixed(ts: Ints, sign: npt.NDArray[np.int8]) -> Ints:
 
 @kernel
 def _cancel(ts: Ints, sign: npt.NDArray[np.int8], low: Hashes, high: Hashes) -> npt.NDArray[np.bool_]:
-    """Which changes are cancelled by one of the other sign at the same instant, where the `-` rows come first.
+    """Marks the changes that cancel out with one of the other sign at the same instant; the `-` rows come first.
 
     The `-` rows of an instant wait in a small hash table, equal ones on one stack, for its `+` rows.
     """
@@ -111,7 +112,7 @@ def _cancel_instant(
     if 4 * (middle - start) > len(table):
         table[:] = 0
         return
-    # Backwards, so that the run of filled places up to a row's own is whole when it is looked for.
+    # Backwards, so that a row's probe sequence is still complete when it is searched.
     for index in range(middle - 1, start - 1, -1):
         place = _place(index, low, high, table)
         if table[place] == index + 1:
@@ -120,7 +121,7 @@ def _cancel_instant(
 
 @kernel
 def _place(index: int, low: Hashes, high: Hashes, table: Ints) -> np.int64:
-    """Where in the table the row's key stands, or would stand."""
+    """The position of the row's key in the table, or the free position for it."""
     mask = np.uint64(len(table) - 1)
     place = mix(low[index] ^ (high[index] * np.uint64(0xFF51AFD7ED558CCD))) & mask
     while table[place] != 0:

@@ -1,9 +1,9 @@
-"""The join with a non-retroactive relation: a row meets the version that it finds, and keeps what it got (paper 5, 4.1).
+"""The join with a non-retroactive relation: matches are fixed on arrival of a row (paper 5, 4.1).
 
 Meaning: (row, ts, exp, +) gives (row + match, ts, exp, +) for every match in the relation as it was before the updates
-of ts: an update at tau concerns only rows with ts > tau. LEFT, SEMI and ANTI decide on that version too. Rows of a
-stamped input are not remembered. On an explicit input (row, ts, -) takes back what its `+` gave, which is therefore
-kept: what the relation says now may be something else.
+of ts: an update at tau applies only to rows with ts > tau. LEFT, SEMI and ANTI use the same version. Rows of a stamped
+input are not kept. On an explicit input (row, ts, -) retracts the results of its `+` row, which are therefore kept: the
+relation may have changed since.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sash.state.slots import Slots
 
 
 class NrrJoin(Operator):
-    """The relation's rows, now, in lists by key code; and, if the input is explicit, what its live rows gave."""
+    """Keeps the relation's current rows in lists by key code and, if the input is explicit, the results of live rows."""
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class NrrJoin(Operator):
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         batch, updates = inputs
         if self._given is None:
-            return self._meet(batch, updates, clock)[0]
+            return self._join(batch, updates, clock)[0]
         came = np.flatnonzero(batch.sign > 0)
-        added, owners = self._meet(batch.take(came), updates, clock)
+        added, owners = self._join(batch.take(came), updates, clock)
         removed = self._given.exchange(batch, came[owners], added)
         return net(concat([removed, added]).sorted())
 
-    def _meet(self, batch: ChangeBatch, updates: ChangeBatch, clock: int) -> tuple[ChangeBatch, Ints]:
-        """What the rows give, and the row of the batch that each result is made of."""
+    def _join(self, batch: ChangeBatch, updates: ChangeBatch, clock: int) -> tuple[ChangeBatch, Ints]:
+        """The results of the rows, and the row of the batch that each result comes from."""
         nulls = any_null([updates.columns[key] for key in self._right_keys])
         if nulls is not None:
             updates = updates.take(np.flatnonzero(~nulls))
@@ -85,7 +85,7 @@ class NrrJoin(Operator):
         return result
 
     def _find(self, batch: ChangeBatch) -> Ints:
-        """The code of every row's key; -1 for those that no row of the relation has."""
+        """The code of every row's key; -1 if the relation has no row with that key."""
         columns = [batch.columns[key] for key in self._left_keys]
         codes = self._codes.find(*hash_rows(columns, len(batch)))
         nulls = any_null(columns)
@@ -99,7 +99,7 @@ class NrrJoin(Operator):
 
 
 class _Given:
-    """What every live row of an explicit input gave, in a list per row."""
+    """The results of every live row of an explicit input, in a list per row."""
 
     def __init__(self, memory: Memory, dtypes: Sequence[pa.DataType]) -> None:
         self._buffer = HashBuffer(memory.scope("owners"), oldest_first=True)
@@ -109,7 +109,7 @@ class _Given:
         self._rows = RowStore(memory.scope("rows"), dtypes)
 
     def exchange(self, batch: ChangeBatch, owners: Ints, added: ChangeBatch) -> ChangeBatch:
-        """Keep what the batch's rows at `owners` gave; what its `-` rows take back."""
+        """Keep the results of the batch's rows at `owners`; returns the results that its `-` rows retract."""
         slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch)))
         self._heads.reserve(self._buffer.capacity)
         heads = self._heads["heads"]
@@ -128,5 +128,5 @@ class _Given:
 
     @property
     def live(self) -> int:
-        """How many results are kept."""
+        """The number of results that are kept."""
         return self._slots.live

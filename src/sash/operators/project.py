@@ -1,4 +1,4 @@
-"""Projection with duplicates: new columns from the old, row by row; signs and times pass through (paper 1, 4.5)."""
+"""Projection with duplicates: computes columns row by row; signs and times are unchanged (paper 1, 4.5)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sash.state.memory import Memory
 
 
 class Project(Operator):
-    """Stateless; where a column is dropped an old row may become equal to a new one, so such rows are netted.
+    """Stateless. If a column is dropped, a retracted row may become equal to an added one, so the output is netted.
 
-    Given the selection right below it, it does both, and what it does not need of the rows that pass is never gathered.
+    Given the selection below it, it does both, and gathers only the columns that it needs of the rows that pass.
     """
 
     def __init__(

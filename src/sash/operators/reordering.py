@@ -1,9 +1,9 @@
-"""Orders of a multi-way join that follow its streams: what comes is counted, and past a threshold orders change.
+"""Adaptive orders of a multi-way join: rows are counted, and the orders change if that saves enough work.
 
 There are no intermediate results and every index serves any order, so orders may change between any two batches without
-losing or repeating a result. New ones are looked for when a rate, a window's rows or its number of keys has moved by
-half since the last look; they are taken if they save a sixth of the work, so that a small gain, or going back and forth
-over one, is not worth a change (paper 4, 5.4: fluctuating rates).
+losing or repeating a result. New orders are searched for when a rate, the rows of a window or its number of keys has
+changed by half since the last search. They are taken if they save a sixth of the work, so that small gains and
+fluctuations cause no change (paper 4, 5.4: fluctuating rates).
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Final, Protocol
 import numpy as np
 
 from sash.state.memory import Memory
+from sash.time import SECOND
 
 Orders = tuple[tuple[int, ...], ...]
 
 MOVED: Final = 1.5
-"""How many times as much, or as little, a figure must have become before orders are thought about again."""
+"""New orders are searched for once a statistic has grown or shrunk by this factor."""
 
 WORTH: Final = 1.2
-"""How many times as much the old orders must cost before new ones are taken."""
+"""New orders are taken if the old ones cost at least this many times as much."""
 
 PATIENCE: Final = 4096
-"""So many rows at least, and as many as there are in the windows, are counted before figures are believed."""
+"""Statistics are used after at least this many rows, and at least as many as are in the windows."""
 
-_SECOND = 1_000_000
 
 _SET, _SINCE, _OLD_COST, _COST, _CONSIDERED, _CHANGES, _MOVER, _FACTOR = range(8)
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What orders are chosen by: per input rows a second and rows in the window; per attribute the keys of its inputs;
-    per comparison the share of pairs that pass it."""
+class JoinStatistics:
+    """The statistics that determine orders: rows per second and rows in the window of each input, the number of keys of
+    each attribute by input, and the share of pairs that pass each comparison."""
 
     rates: tuple[float, ...]
     rows: tuple[float, ...]
@@ -45,18 +45,18 @@ class Figures:
 
     @property
     def windows(self) -> tuple[float, ...]:
-        """How many seconds of its stream a window holds."""
+        """The length of each window in seconds."""
         return tuple(rows / rate if rate > 0 else 0.0 for rate, rows in zip(self.rates, self.rows, strict=True))
 
     @property
     def values(self) -> list[float]:
-        """All that is counted, one after the other."""
+        """All counted statistics as one list."""
         keys = [count for counts in self.keys for count in counts if count is not None]
         return [*self.rates, *self.rows, *keys]
 
     @property
     def subjects(self) -> list[tuple[str, int]]:
-        """What each of the values counts, and of which input."""
+        """The unit and the input of each of `values`."""
         inputs = range(len(self.rates))
         keys = [("keys", j) for counts in self.keys for j, count in enumerate(counts) if count is not None]
         return [*(("rows/s", j) for j in inputs), *(("rows", j) for j in inputs), *keys]
@@ -64,8 +64,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Choice:
-    """Orders, one per origin; what they cost in comparisons per second, and what those before them do; how many
-    orders were costed."""
+    """Orders, one per origin, their cost and the cost of the old orders in comparisons per second, and the number of
+    orders that were costed."""
 
     orders: Orders
     cost: float
@@ -74,26 +74,28 @@ class Choice:
 
 
 class Chooser(Protocol):
-    """Whoever knows what orders cost, and what the inputs are called."""
+    """The planner's interface for adaptive orders: it knows the costs of orders and the names of inputs."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the inputs are called."""
+        """The names of the inputs."""
         ...
 
-    def choose(self, orders: Orders, figures: Figures) -> Choice | None:
-        """The best orders that are found for these figures, beside the orders in force; None if these are to stay."""
+    def choose(self, orders: Orders, figures: JoinStatistics) -> Choice | None:
+        """The best orders found for these statistics, compared with the current ones; None to keep these."""
         ...
 
     def describe(self, orders: Orders) -> str:
-        """The orders, by the inputs' names."""
+        """The orders as text, with the names of the inputs."""
         ...
 
 
 class Reordering:
-    """The orders in force of one operator, kept in its memory with what has been counted."""
+    """The current orders of one operator, kept in its memory with the counted rows."""
 
-    def __init__(self, memory: Memory, planned: Orders, figures: Figures | None, chooser: Chooser | None) -> None:
+    def __init__(
+        self, memory: Memory, planned: Orders, figures: JoinStatistics | None, chooser: Chooser | None
+    ) -> None:
         size = len(planned)
         self._chooser = chooser
         self._marks = memory.array("marks", np.float64, _FACTOR + 1)
@@ -109,51 +111,51 @@ class Reordering:
 
     @property
     def orders(self) -> Orders:
-        """The orders in force."""
+        """The current orders."""
         size = len(self._arrived) - 1
         return tuple(tuple(row) for row in self._orders[: size * size].reshape(size, size).tolist())
 
     @property
     def changes(self) -> int:
-        """How often they have changed."""
+        """How often the orders have changed."""
         return int(self._marks[_CHANGES])
 
     @property
     def reason(self) -> str:
-        """Why the orders are those in force."""
+        """The reason for the current orders."""
         if not self.changes or self._chooser is None:
             return "as planned"
         counted, mine = self._subjects[int(self._marks[_MOVER])]
         return (
             f"since {int(self._marks[_SINCE])} (change {self.changes}): {self._chooser.names[mine]} had "
-            f"{self._marks[_FACTOR]:.3g} times its {counted} beside the others, so it makes "
+            f"{self._marks[_FACTOR]:.3g} times its {counted} relative to the others, so it makes "
             f"{self._marks[_COST]:,.0f} comparisons/s instead of {self._marks[_OLD_COST]:,.0f}, "
             f"the least of {int(self._marks[_CONSIDERED])} orders"
         )
 
     @property
     def described(self) -> str:
-        """The orders in force, by name where names are known, else by number from 1."""
+        """The current orders as text, with the names of the inputs if they are known, otherwise their numbers from 1."""
         if self._chooser is not None:
             return self._chooser.describe(self.orders)
         return "; ".join("(" + ", ".join(str(j + 1) for j in order) + ")" for order in self.orders)
 
     def count(self, arrived: Sequence[int], live: int, clock: int) -> float | None:
-        """Count rows that came up to the clock, now that so many are live; the seconds that have been counted, once
-        there are enough rows."""
+        """Count rows that arrived up to the clock, with `live` rows in the windows; returns the seconds that were counted
+        once there are enough rows."""
         if not self._arrived[-1]:
-            self._arrived[-1] = clock  # the rows before the first clock came in a time that is not known
+            self._arrived[-1] = clock  # the time span of the rows before the first clock is unknown
             return None
         self._arrived[:-1] += arrived
         span = clock - int(self._arrived[-1])
-        return span / _SECOND if span > 0 and self._arrived[:-1].sum() >= max(PATIENCE, live) else None
+        return span / SECOND if span > 0 and self._arrived[:-1].sum() >= max(PATIENCE, live) else None
 
     def rates(self, seconds: float) -> tuple[float, ...]:
-        """Rows a second of every input in the time that has been counted."""
+        """Rows per second of every input over the counted time."""
         return tuple(float(count) / seconds for count in self._arrived[:-1])
 
-    def adapt(self, figures: Figures, clock: int) -> bool:
-        """Look at the orders by new figures, and count anew; whether they change."""
+    def adapt(self, figures: JoinStatistics, clock: int) -> bool:
+        """Reconsider the orders with new statistics and restart the counts; returns whether the orders change."""
         self._arrived[:-1] = 0
         self._arrived[-1] = clock
         new = np.maximum(figures.values, 1e-9)
@@ -172,9 +174,9 @@ class Reordering:
         return True
 
     def _mover(self, ratios: Sequence[float]) -> tuple[int, float]:
-        """The figure that moved most beside the others of its kind, and by which factor.
+        """The statistic that changed most relative to the others of its kind, and its factor.
 
-        What moves them all alike, as when a plan for the whole stream meets one shard of it, asks for no other order.
+        A change common to all, such as between the whole stream of the plan and one shard, does not affect the order.
         """
         moved: dict[int, float] = {}
         for kind in dict.fromkeys(counted for counted, _ in self._subjects):

@@ -1,7 +1,8 @@
-"""Sample: puts rows that met a non-retroactive relation as they came on the grid of their stream's SLIDE.
+"""Sample: applies a stream's SLIDE to rows after their join with a non-retroactive relation.
 
-Meaning: (row, ts, exp) gives (row, ceil(ts/s)*s, ceil(exp/s)*s), nothing if that is empty. A row whose life so begins at
-the clock or later waits. Elsewhere a window does this as rows come in; but what a row meets goes by its own time.
+Meaning: (row, ts, exp) gives (row, ceil(ts/s)*s, ceil(exp/s)*s), or nothing if that is empty. A row that then starts at
+the clock or later is kept until its start. Otherwise the window applies SLIDE on arrival; but the join with a
+non-retroactive relation needs the row's own time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sash.state.spool import Spool
 
 
 class Sample(Operator):
-    """The rows that wait; input and output are stamped, in the same order."""
+    """Keeps the rows that have not started; input and output are stamped, in the same order."""
 
     def __init__(self, memory: Memory, inputs: tuple[Edge], slide: int) -> None:
         (edge,) = inputs

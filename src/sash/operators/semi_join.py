@@ -1,9 +1,9 @@
 """The semi-join and the anti-join over windows, keeping duplicates (paper 1, W-MINUS: Algorithm 4.3 and 4.5).
 
-Meaning: a left row is in the output while some right row has its key (`anti`: while none has). A NULL in a key matches
-nothing. Of the right side only the number of rows per key is kept. The output is explicit: a left row is taken back
-when it ends, or when the first match comes (semi: when the last one goes). With `ends` it is strict: rows that come while
-calendars are in force have the left row's exp, and of their natural ends nothing is said.
+Meaning: a left row is in the output while some right row has its key (`anti`: while none has). NULL keys never match.
+Of the right side only the number of rows per key is kept. The output is explicit: a left row is retracted when it ends,
+or when its first match arrives (semi: when its last match ends). With `ends` it is strict: rows sent while the method is
+calendars have the left row's exp and expire silently.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from sash.operators.base import Edge, Operator
-from sash.operators.ends import Ending, Ends
+from sash.operators.expiration_choice import ExpirationChoice, ExpirationPlan
 from sash.operators.kernels import semi_join as loop
 from sash.operators.kernels.lists import EXPIRY, WORDS, fill
-from sash.operators.live_rows import Events, LiveCodes, LiveRows, own, rows_at
+from sash.operators.live_rows import LiveCodes, LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Arrays, Memory
 from sash.state.rows import RowStore
+from sash.time import FOREVER
 
 
 class SemiJoin(Operator):
-    """Left rows in lists by key code, right rows as counts; a key that neither side has any more is forgotten."""
+    """Keeps left rows in lists by key code and right rows as counts; a key without rows on either side is freed."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class SemiJoin(Operator):
         inputs: tuple[Edge, Edge],
         keys: tuple[tuple[int, int], ...],
         anti: bool,
-        ends: Ends | None = None,
+        ends: ExpirationPlan | None = None,
     ) -> None:
         left, right = inputs
         self._anti = anti
@@ -45,7 +46,7 @@ class SemiJoin(Operator):
         self._links = Arrays(memory.scope("left"), {"links": np.int64})
         self._rows = RowStore(memory.scope("rows"), left.dtypes)
         self._right = LiveCodes(memory.scope("right"), right)
-        self._ending = None if ends is None else Ending(memory.scope("ending"), ends)
+        self._expiration = None if ends is None else ExpirationChoice(memory.scope("ending"), ends)
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         left = self._apply_left(inputs[0], clock)
@@ -63,11 +64,11 @@ class SemiJoin(Operator):
         self._keys.forget(dead)
         self.premature += premature
         output = net(ChangeBatch(ts, exp, sign, tuple(columns)))
-        if self._ending is not None:
-            self._ending.observe(output, silent, premature, clock)
+        if self._expiration is not None:
+            self._expiration.observe(output, silent, premature, clock)
         return output
 
-    def _apply_left(self, batch: ChangeBatch, clock: int) -> Events:
+    def _apply_left(self, batch: ChangeBatch, clock: int) -> RowEvents:
         nulls = any_null([batch.columns[key] for key in self._left_keys])
         if nulls is not None and not self._anti:
             batch, nulls = batch.take(np.flatnonzero(~nulls)), None
@@ -82,12 +83,12 @@ class SemiJoin(Operator):
             codes[keyed], _ = self._keys.intern(low[keyed], high[keyed])
         self._links.reserve(WORDS * self._left.capacity)
         never = np.full(len(arrived), FOREVER)
-        exp = never if self._ending is None else own(self._ending.stamps(batch.exp[arrived]))
+        exp = never if self._expiration is None else own(self._expiration.stamps(batch.exp[arrived]))
         fill(self._links["links"], slots, codes, exp)
         self._rows.put(slots, columns)
         return events
 
-    def _apply_right(self, batch: ChangeBatch, clock: int) -> Events:
+    def _apply_right(self, batch: ChangeBatch, clock: int) -> RowEvents:
         nulls = any_null([batch.columns[key] for key in self._right_keys])
         if nulls is not None:
             batch = batch.take(np.flatnonzero(~nulls))
@@ -96,7 +97,7 @@ class SemiJoin(Operator):
 
     @property
     def in_force(self) -> tuple[str, str] | None:
-        return None if self._ending is None else self._ending.in_force
+        return None if self._expiration is None else self._expiration.in_force
 
     @property
     def state_rows(self) -> int:

@@ -3,8 +3,8 @@
 Meaning: with v1 and v2 live rows of a value on the left and on the right, the value is in the output
 `distinct`: min(v1, 1) times; `except`: once if v1 > 0 and v2 = 0; `except_all`: max(v1 - v2, 0) times;
 `intersect`: once if both are > 0; `intersect_all`: min(v1, v2) times; `semi`: v1 times if v2 > 0;
-`anti`: v1 times if v2 = 0 (W-MINUS with duplicates). NULLs are equal. At every instant the number before and after all
-its changes is compared, whatever the order in which rows of a value expire. The output is explicit.
+`anti`: v1 times if v2 = 0 (W-MINUS with duplicates). NULLs are equal. The counts before and after all changes of an
+instant are compared, so the order in which rows of a value expire does not matter. The output is explicit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sash.errors import SashError
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import set_operation as loop
 from sash.operators.kernels.events import taken_back
-from sash.operators.live_rows import Events, LiveCodes, rows_at
+from sash.operators.live_rows import LiveCodes, RowEvents, rows_at
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
@@ -36,11 +36,11 @@ _MODES = {
 
 
 class SetOperation(Operator):
-    """Values by code, once each, with their counts per side; stamped rows are remembered as codes."""
+    """Keeps each value once, with its counts per side; stamped rows are kept as codes."""
 
     def __init__(self, memory: Memory, inputs: tuple[Edge, ...], mode: str) -> None:
         if mode not in _MODES or len(inputs) != (1 if mode == "distinct" else 2):
-            raise SashError(f"no set operation {mode!r} of {len(inputs)} inputs: use one of {', '.join(_MODES)}")
+            raise SashError(f"unknown set operation {mode!r} of {len(inputs)} inputs: use one of {', '.join(_MODES)}")
         self._mode = _MODES[mode]
         self._values = Interner(memory.scope("values"))
         self._rows = RowStore(memory.scope("rows"), inputs[0].dtypes)
@@ -49,7 +49,7 @@ class SetOperation(Operator):
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         left, *others = [self._events(side, batch, clock) for side, batch in zip(self._sides, inputs, strict=True)]
-        none = Events(np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64))
+        none = RowEvents(np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64))
         right = others[0] if others else none
         self._counts.reserve(loop.STRIDE * self._values.capacity)
         ts, sign, codes, dead = loop.advance(
@@ -62,7 +62,7 @@ class SetOperation(Operator):
         self._values.forget(dead)
         return output
 
-    def _events(self, side: LiveCodes, batch: ChangeBatch, clock: int) -> Events:
+    def _events(self, side: LiveCodes, batch: ChangeBatch, clock: int) -> RowEvents:
         codes, fresh = self._values.intern(*hash_rows(batch.columns, len(batch)))
         self._rows.put(codes[fresh], rows_at(batch, fresh))
         return side.apply(batch, codes, clock)

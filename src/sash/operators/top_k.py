@@ -1,9 +1,9 @@
 """ORDER BY with LIMIT, maintained: the rows at certain ranks among all live rows.
 
 Meaning: at every instant the output is the rows at ranks [offset, offset + limit) of the live rows in the given order,
-ties broken by the remaining columns, ascending, NULLs first. All live rows stand in one search tree with subtree sizes,
-so a row that comes or goes moves at most one row over either end of the range; one behind the range costs its place in
-the tree and no more. The output is explicit.
+ties broken by the remaining columns, ascending, NULLs first. All live rows are in one search tree with subtree sizes,
+so an arrival or expiration moves at most one row across either end of the range; one behind the range only updates the
+tree. The output is explicit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sash.state.rows import RowStore
 
 
 class TopK(Operator):
-    """The live rows by slot, which are also the nodes of the tree."""
+    """Keeps the live rows by slot; the slots are also the nodes of the tree."""
 
     def __init__(
         self, memory: Memory, inputs: tuple[Edge], order: tuple[SortKey, ...], limit: int, offset: int = 0

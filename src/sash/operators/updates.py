@@ -1,10 +1,10 @@
-"""Updates: what is said about a relation becomes the changes of its rows (paper 5, 4.1).
+"""Updates: turns the updates of a relation into changes of its rows (paper 5, 4.1).
 
-Meaning: with a key, (row, ts, +) puts the row in the place of its key's row and (row, ts, -) takes that one away,
-whatever its other columns say; at one instant the `-` come first, and of several `+` of a key the one that was made last
-holds, then the largest. Without a key, rows are a bag: `+` adds a copy, `-` takes one away. A `-` that finds nothing is
-counted and left out. The input's last column is the time at which an update was made, which orders those that came too
-late and count from one instant on; the output is explicit and has the others.
+Meaning: with a key, (row, ts, +) replaces the row of its key and (row, ts, -) deletes it, regardless of the other
+columns. At one instant the `-` rows come first, and of several `+` rows of a key the latest made wins, then the largest.
+Without a key, rows are a bag: `+` adds a copy, `-` deletes one. A `-` without a matching row is counted and ignored. The
+input's last column is the time at which an update was made, which orders late updates that apply from the same instant;
+the output is explicit and does not have that column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sash.state.rows import RowStore
 
 
 class Updates(Operator):
-    """A code for every key, or for every row where there is no key; by code, the key's row or the number of copies."""
+    """Keeps a code for every key, or for every row without a key; by code, the key's row or the number of copies."""
 
     def __init__(self, memory: Memory, inputs: tuple[Edge], key: tuple[int, ...] | None) -> None:
         (edge,) = inputs
@@ -52,7 +52,7 @@ class Updates(Operator):
         return net(changes.sorted())
 
     def _counted(self, rows: ChangeBatch) -> ChangeBatch:
-        """Without a key; at one instant copies come before they go, so that their order does not matter."""
+        """Without a key; at one instant copies are added before any is deleted, so that their order does not matter."""
         rows = rows.take(np.lexsort((-rows.sign, rows.ts)))
         codes, _ = self._intern(rows.columns, len(rows))
         holds, self._refused = loop.count_rows(own(rows.sign), codes, self._known["known"])
@@ -87,7 +87,7 @@ class Updates(Operator):
         return codes, fresh
 
     def _forget(self, codes: Ints) -> None:
-        """Give up the codes that stand for nothing any more."""
+        """Free the codes without rows."""
         touched = np.unique(codes)
         self._codes.forget(touched[self._known["known"][touched] == 0])
 
@@ -101,7 +101,7 @@ class Updates(Operator):
 
 
 def _ranks(rows: ChangeBatch, made: Ints, codes: Ints) -> Ints:
-    """Numbers that order those `+` rows of a key that were made at one time by all their columns; 0 for the others."""
+    """Ranks by all columns among the `+` rows of a key that were made at one time; 0 for the other rows."""
     ranks = np.zeros(len(rows), np.int64)
     order = np.lexsort((codes, rows.sign, made, rows.ts))
     same = np.ones(len(rows) - 1, np.bool_)

@@ -1,7 +1,7 @@
-"""The window: gives every row of a stream its life.
+"""The window: assigns every row of a stream its lifetime.
 
 Meaning: a row that arrives at ts is valid in [ts, ts + length); with SLIDE s, in [ceil(ts/s)*s, ceil((ts+length)/s)*s),
-and never if that is empty; without end where the window is unbounded, or counts its rows (see count_window.py).
+and never if that is empty. Rows of unbounded windows and of count windows (see count_window.py) do not expire.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules that do not always pay: they propose plans, and the optimizer takes the one that costs least."""
+"""Cost-based rules: they propose plans, and the optimizer takes the cheapest."""
 
 from __future__ import annotations
 
@@ -9,32 +9,27 @@ from sash.optimizer.plan_cost import plan_cost
 from sash.plan.nodes import Node, with_children
 
 _MARGIN = 1e-9
-"""Plans whose costs differ by less than this share cost the same."""
+"""Costs that differ by less than this share are equal."""
 
 
 @dataclass(frozen=True)
 class ByCost:
-    """A rule with alternatives to a plan, all of which give its answer at every instant."""
+    """A rule that proposes alternatives to a plan, all with the same answer at every instant."""
 
     alternatives: Callable[[Node], Iterable[Node]]
 
     def __call__(self, plan: Node) -> Node:
-        """The cheapest of the plan and its alternatives; the plan itself where none costs less."""
+        """The cheapest of the plan and its alternatives; the plan itself if none costs less."""
         return min((plan, *self.alternatives(plan)), key=plan_cost)
 
 
-@dataclass(frozen=True)
-class Tuning(ByCost):
-    """A rule about how an operator is run: it is tried once the plan is found, and moves nothing."""
-
-
 def is_cheaper(cost: float, other: float) -> bool:
-    """Whether the one cost is less than the other, by more than rounding."""
+    """Whether `cost` is less than `other` by more than a rounding error."""
     return cost < other * (1 - _MARGIN)
 
 
 def somewhere(plan: Node, change: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """Every plan that comes from changing one node of the plan in one of its ways."""
+    """Every plan that results from applying `change` to one node of the plan."""
     yield from change(plan)
     for place, child in enumerate(plan.children):
         for changed in somewhere(child, change):

@@ -1,15 +1,15 @@
-"""In which order to join n windows: a heuristic that costs a few of the n! orders (paper 4, section 5).
+"""The choice of a join order of n windows: a heuristic that costs a few of the n! orders (paper 4, section 5).
 
-1. Selectivity: the two windows with the smallest join come first; of these the faster stream, since new rows of every
-   other stream meet the first window. Each next window is the one with the smallest binary join with those before it,
-   as far as the join graph allows. Hashed windows are seen as their scans are: a bucket is smaller than its window.
-2. Fast streams (above the mean rate), the fastest first, move up for as long as some place there costs less.
-3. The extension: any stream, the fastest first, moves to any other place if that costs less, until no such move is
-   left or 2 n^2 orders have been costed. Steps 1 and 2 alone come within 1.2 times the best order in only two thirds
-   of random four to six streams; with step 3 they do in practically all.
+1. Selectivity: the two windows with the smallest join come first, the faster stream of them before the other, since new
+   rows of all other streams probe the first window. The next window is always the one with the smallest binary join with
+   the chosen ones, as far as the join graph allows. Hashed windows count with the size of a bucket.
+2. Streams above the mean rate, the fastest first, move to an earlier position if some such position costs less.
+3. An extension: any stream, the fastest first, moves to any other position if that costs less, until there is no such
+   move or 2 n^2 orders have been costed. For random joins of four to six streams, steps 1 and 2 alone come within 1.2
+   times the best cost in two thirds of the cases; with step 3, in practically all.
 
-In the hybrid of hashed and scanned windows, an order with the hashed ones innermost is costed as well before step 2
-(5.4: those loops run most often). For the general lazy join each origin has an order of its own, found by the same
+For a hybrid of hashed and scanned windows, an order with the hashed ones innermost is also costed before step 2
+(5.4: those loops run most often). In the general lazy join each origin has an order of its own, found by the same
 steps with tau as the length of the window whose new rows are joined (5.2).
 """
 
@@ -27,7 +27,7 @@ from sash.optimizer.cost import JoinCosts, JoinGraph
 
 @dataclass(frozen=True)
 class Ordering:
-    """A global order (stream numbers from 1), what it costs per unit of time, and how many orders were costed."""
+    """A global order (stream numbers from 1), its cost per unit of time, and the number of orders that were costed."""
 
     order: tuple[int, ...]
     cost: float
@@ -36,7 +36,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class GeneralOrdering:
-    """One order per origin of new rows: `orders[i-1]` is for those of stream i."""
+    """One order per origin of new rows: `orders[i-1]` is for the new rows of stream i."""
 
     orders: tuple[tuple[int, ...], ...]
     cost: float
@@ -52,7 +52,7 @@ def choose_order(
     buckets: Sequence[int] | None = None,
     graph: JoinGraph | None = None,
 ) -> Ordering:
-    """A good global order, for new rows first: eager, or lazy with tau.
+    """A good global order in which new rows come first; execution is eager, or lazy with tau.
 
     Without a graph all streams are joined on one attribute, with `distinct` values in each window.
     """
@@ -71,7 +71,7 @@ def choose_orders(
     buckets: Sequence[int] | None = None,
     graph: JoinGraph | None = None,
 ) -> GeneralOrdering:
-    """Good orders for the general lazy join, one per origin; an origin's new rows may stand anywhere in its order."""
+    """Good orders for the general lazy join, one per origin; new rows may have any position in their order."""
     costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets)
     shared = choose_order(rates, windows, distinct, tau=tau, buckets=buckets, graph=graph)
     orders, cost, considered = [], 0.0, shared.considered
@@ -97,14 +97,14 @@ def allocate_buckets(
     upkeep: float = 0.0,
     graph: JoinGraph | None = None,
 ) -> tuple[int, ...]:
-    """At most `limit` hash buckets in all, spread over the windows so that the join costs least (6.5).
+    """Distribute at most `limit` hash buckets over the windows so that the join costs least (6.5).
 
-    Every window has one; each further one goes where it shortens the scans most, which is mostly to fast and large
-    windows. A window gets no more buckets than it has values, and none whose gain is below its `upkeep`: what it costs
-    per unit of time to look through a bucket for expired rows. Without an order the one for equal buckets counts.
+    Every window has one bucket; each further one goes to the window whose scans it shortens most, usually a fast and
+    large one. A window gets no more buckets than it has values, and none whose gain is below its `upkeep`, the cost per
+    unit of time of checking a bucket for expired rows. `order` defaults to the one chosen for equal buckets.
     """
     if limit < len(rates):
-        raise StatisticsError(f"{limit} buckets are too few for {len(rates)} windows: each takes at least one")
+        raise StatisticsError(f"{limit} buckets are too few for {len(rates)} windows: each needs at least one")
     joined = _graph(rates, distinct, graph)
     costs = JoinCosts(rates, windows, JoinGraph(joined.equalities, joined.thetas), tau)
     chosen = order or choose_order(rates, windows, tau=tau, graph=costs.graph).order
@@ -131,12 +131,12 @@ def allocate_buckets(
 
 def _graph(rates: Sequence[float], distinct: Sequence[float], graph: JoinGraph | None) -> JoinGraph:
     if graph is None and len(distinct) != len(rates):
-        raise StatisticsError(f"distinct has {len(distinct)} figures for {len(rates)} streams: give one for each")
+        raise StatisticsError(f"distinct has {len(distinct)} values for {len(rates)} streams: give one for each")
     return graph or JoinGraph.on_common_attribute(distinct)
 
 
 def _starts(costs: JoinCosts, sizes: dict[int, float]) -> list[tuple[int, ...]]:
-    """The orders by binary selectivity: of all windows and, if some are hashed, with these innermost."""
+    """The order by binary selectivity and, if some windows are hashed, the same order with these innermost."""
     parts = {stream: _parts(costs, stream) for stream in sizes}
     first = _by_selectivity(costs, {stream: size / parts[stream] for stream, size in sizes.items()})
     hashed = [stream for stream in first if parts[stream] > 1]
@@ -146,14 +146,14 @@ def _starts(costs: JoinCosts, sizes: dict[int, float]) -> list[tuple[int, ...]]:
 
 
 def _parts(costs: JoinCosts, stream: int) -> float:
-    """Into how many buckets, or lists, a window is split."""
+    """The number of buckets, or lists, of a window."""
     if costs.buckets is not None:
         return costs.buckets[stream - 1]
     return costs.graph.lists(costs.streams, stream) if costs.graph.listed else 1.0
 
 
 def _by_selectivity(costs: JoinCosts, scans: dict[int, float]) -> tuple[int, ...]:
-    """The most selective join first, then at each step the most selective one that the join graph allows."""
+    """The most selective join first, then repeatedly the most selective one that the join graph allows."""
 
     def joined(one: int, other: int) -> float:
         return scans[one] * scans[other] * costs.graph.share((one,), other)
@@ -181,7 +181,7 @@ def _by_selectivity(costs: JoinCosts, scans: dict[int, float]) -> tuple[int, ...
 
 
 class Search:
-    """Costs orders of streams, each once, and improves them by moving streams; `costed` are those costed so far."""
+    """Costs orders of streams, each once, and improves them by moving streams; `costed` has the costs so far."""
 
     def __init__(self, rates: Sequence[float], cost: Callable[[tuple[int, ...]], float]) -> None:
         self.costed: dict[tuple[int, ...], float] = {}
@@ -190,7 +190,7 @@ class Search:
         self._limit = 2 * len(rates) ** 2
 
     def run(self, starts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """The best order that moves lead to from the best of the given ones."""
+        """The best order reached by moves from the best of the given ones."""
         best = min(starts, key=self._of)
         rates = self._rates
         mean = sum(rates) / len(rates)
@@ -206,13 +206,13 @@ class Search:
         return best
 
     def _improved(self, order: tuple[int, ...], stream: int, places: range) -> tuple[int, ...]:
-        """The best order that has the stream in one of the places; the same one where none costs less."""
+        """The best order with the stream in one of the places; `order` itself if none costs less."""
         rest = [other for other in order if other != stream]
         moved = [(*rest[:place], stream, *rest[place:]) for place in places]
         return min([order, *moved], key=self._of)
 
     def _of(self, order: tuple[int, ...]) -> float:
-        """The order's cost, infinite once as many orders were costed as are allowed."""
+        """The order's cost; infinite once the limit of costed orders is reached."""
         if order not in self.costed:
             if len(self.costed) >= self._limit:
                 return float("inf")

@@ -1,8 +1,8 @@
-"""The optimizer: rules that keep the answer at every instant, rewriting where that always pays, choosing by cost else.
+"""The optimizer: rules that preserve the answer at every instant. Some always pay; others choose by cost.
 
-Rewriting rules run until none changes the plan. Then each rule that chooses by cost proposes alternatives; they are
-rewritten in the same way, and the cheapest of them is taken if it costs less than the plan. That is repeated until
-nothing is cheaper. What is left is tuning: how operators of the plan are run, in the same way.
+Rewriting rules run until none changes the plan. Then each cost-based rule proposes alternatives, to which the rewriting
+rules are applied as well, and the cheapest one is taken if it costs less than the plan. This repeats until no
+alternative is cheaper.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from sash.optimizer.choice import ByCost, Tuning, is_cheaper
+from sash.optimizer.choice import ByCost, is_cheaper
 from sash.optimizer.plan_cost import plan_cost
 from sash.optimizer.rewriting import named, unnamed
 from sash.optimizer.rules.drop_distinct import drop_distinct
@@ -18,7 +18,6 @@ from sash.optimizer.rules.merge_projections import merge_projections
 from sash.optimizer.rules.order_joins import order_joins
 from sash.optimizer.rules.order_static_joins import order_static_joins
 from sash.optimizer.rules.pull_up_negation import pull_up_negation
-from sash.optimizer.rules.purge_lazily import purge_lazily
 from sash.optimizer.rules.push_distinct_below_join import push_distinct_below_join
 from sash.optimizer.rules.push_down_negation import push_down_negation
 from sash.optimizer.rules.push_down_projection import push_down_projection
@@ -46,16 +45,15 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("pull_up_negation", ByCost(pull_up_negation)),
     ("push_down_negation", ByCost(push_down_negation)),
     ("order_joins", ByCost(order_joins)),
-    ("purge_lazily", Tuning(purge_lazily)),
 )
-"""The rules in the order they are tried."""
+"""The rules in the order in which they are tried."""
 
 _MOST_ROUNDS = 50
 
 
 @dataclass(frozen=True)
-class Step:
-    """A rule that changed the plan, and what the plan cost before and after."""
+class AppliedRule:
+    """A rule that changed the plan, with the plan's cost before and after."""
 
     rule: str
     before: float
@@ -64,7 +62,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A plan that a rule proposed, its cost, and the cost of the plan that was kept or taken instead."""
+    """A plan that a rule proposed, its cost, and the cost of the plan chosen instead."""
 
     rule: str
     plan: Node
@@ -74,10 +72,10 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Optimized:
-    """The optimized plan and how it came about."""
+    """The optimized plan, the rules that were applied, and the plans that were rejected."""
 
     plan: Node
-    steps: tuple[Step, ...]
+    steps: tuple[AppliedRule, ...]
     rejected: tuple[Rejected, ...]
     cost: float
 
@@ -98,16 +96,13 @@ def optimize(
 def optimize_in_steps(
     node: Node, rules: tuple[tuple[str, Rule], ...] = RULES, disable: Collection[str] = frozenset()
 ) -> Optimized:
-    """The optimized plan, with the schema of the given one, every step on the way, and the plans that were rejected."""
+    """The optimized plan, with the schema of the given one, all applied rules, and the rejected plans."""
     usable = [(name, rule) for name, rule in rules if name not in disable]
     rewriting = [(name, rule) for name, rule in usable if not isinstance(rule, ByCost)]
     plan, steps = _rewritten(node, rewriting)
     rejected: dict[Node, Rejected] = {}
-    for tuning in (False, True):
-        choosing = [
-            (name, rule) for name, rule in usable if isinstance(rule, ByCost) and isinstance(rule, Tuning) == tuning
-        ]
-        plan = _chosen(plan, choosing, () if tuning else rewriting, steps, rejected)
+    choosing = [(name, rule) for name, rule in usable if isinstance(rule, ByCost)]
+    plan = _chosen(plan, choosing, rewriting, steps, rejected)
     kept = unnamed(plan)
     final = named(plan, node.schema)
     return Optimized(final, tuple(steps), tuple(one for key, one in rejected.items() if key != kept), plan_cost(final))
@@ -117,10 +112,10 @@ def _chosen(
     plan: Node,
     choosing: Collection[tuple[str, ByCost]],
     rewriting: Collection[tuple[str, Rule]],
-    steps: list[Step],
+    steps: list[AppliedRule],
     rejected: dict[Node, Rejected],
 ) -> Node:
-    """The plan after rules that choose by cost have come to rest; what they did and what they left is noted."""
+    """The plan once no cost-based rule finds a cheaper one; fills `steps` and `rejected`."""
     for _ in range(_MOST_ROUNDS):
         before = plan
         for name, rule in choosing:
@@ -132,7 +127,7 @@ def _chosen(
             best = min(costs, key=lambda key: costs[key], default=None)
             if best is not None and is_cheaper(costs[best], now):
                 plan = proposed.pop(best)
-                steps.append(Step(name, now, costs[best]))
+                steps.append(AppliedRule(name, now, costs[best]))
                 now = costs[best]
             for key, made in proposed.items():
                 rejected.setdefault(key, Rejected(name, made, costs[key], now))
@@ -141,8 +136,8 @@ def _chosen(
     return plan
 
 
-def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, list[Step]]:
-    """The plan after rewriting rules have come to rest, and those that changed it."""
+def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, list[AppliedRule]]:
+    """The plan once no rewriting rule changes it, and the rules that were applied."""
     steps = []
     plan = node
     for _ in range(_MOST_ROUNDS):
@@ -150,7 +145,7 @@ def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, l
         for name, rule in rules:
             changed = rule(plan)
             if unnamed(changed) != unnamed(plan):
-                steps.append(Step(name, plan_cost(plan), plan_cost(changed)))
+                steps.append(AppliedRule(name, plan_cost(plan), plan_cost(changed)))
                 plan = changed
         if plan is before:
             break

@@ -1,23 +1,21 @@
-"""What a plan costs: rows touched per second by each operator, and in all (paper 5, 5.4.1).
+"""The cost of a plan: rows touched per second by each operator, and in total (paper 5, 5.4.1).
 
 With input rates l1, l2, rows N1, N2 in their windows and output rows No, the paper's formulas are
 
 - selection, projection, union: l1 + l2;
 - join, intersection: l1 N2 + l2 N1 (each new row probes the other side; the paper prints N1 and N2 the other way round);
-- DISTINCT on rows whose ends are known (delta-star): l1 No / 2; else each row also goes through the input's buffer;
-- group-by: 2 l1 C, an aggregate of cost C being computed when a row comes and when it goes;
-- negation: 2 l1 log d1 + 2 l2 log d2, with d1 and d2 different values, and the rows that it takes back prematurely.
+- DISTINCT on rows with known expiration times (delta-star): l1 No / 2; otherwise rows also pass the input's buffer;
+- group-by: 2 l1 C, where an aggregate of cost C is computed when a row arrives and when it expires;
+- negation: 2 l1 log d1 + 2 l2 log d2 for d1 and d2 different values, plus the rows that it retracts prematurely.
   (Logarithms are to base 2 and of 1 + d: one value takes one step.)
 
-They are of buffers that are scanned. Ours are hashed by the columns that are compared: a probe looks only at the rows that
-it finds, and takes at least one step. What the paper counts in words is added: a row that is kept is put in and taken out once.
-That is two steps in a ring, where rows end in the order in which they came; three in a calendar; and four in a hash
-table, where a row's end is said, and it must be found. A negation keeps numbers in place of rows, which saves a step.
-These steps are what the kernels were seen to take (`sash bench paper5`, Queries 1, 3 and 5), a step being a probe. Rows
-whose ends must be said come twice, as `+` and as `-`; that doubles everything but group-by, negation and top-k, which see
-every row come and go in any case. A lookup in a table, or in a non-retroactive relation, keeps nothing.
-A join that purges its state every so often, and not as rows end, saves a part of what it takes to take rows out; each
-time costs something, and on the average half an interval's rows are there that have ended, and are found in vain.
+The formulas assume buffers that are scanned. Ours are hashed by the compared columns: a probe touches only matching rows
+and takes at least one step. The cost of insertion and removal, which the paper describes in words, is added: two steps in
+a ring, whose rows expire in order of arrival; three in a calendar; four in a hash table, where a retraction must find its
+row. A negation keeps counts instead of rows, which saves a step. A step is the time of a probe, and the numbers of steps
+were measured on the kernels (`python -m bench paper5`, Queries 1, 3 and 5). Retracted rows arrive twice, as `+` and as
+`-`; that doubles all costs except those of group-by, negation and top-k, which process every row twice in any case. A
+lookup in a table or in a non-retroactive relation keeps no rows.
 """
 
 from __future__ import annotations
@@ -46,23 +44,17 @@ from sash.plan.patterns import Pattern, is_nonretroactive, is_static, pattern
 from sash.plan.rates import Estimate, Estimates, equal_share
 
 _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
-"""Steps to put a row into a buffer and to take it out."""
-
-SAVED = 0.0
-"""Steps that a row saves if it is purged with others. In paper 5 every arrival looks whether a row has ended; here a buffer
-hands over all that have ended in a batch at once, however often, and nothing could be measured to be saved."""
-_PURGING = 500.0
-"""Steps that it takes to purge at all."""
+"""Steps to insert a row into a buffer and to remove it."""
 
 _RAREST = 1e-12
-"""Of all pairs of rows, at least this share is taken to match."""
+"""The smallest share of pairs of rows that is assumed to match."""
 
 _CONSTANT = frozenset({"sum", "count", "count_star", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"})
-"""Aggregates that a row is added to and taken from in one step; the others keep their rows in order."""
+"""Aggregates that add or remove a row in one step; the others keep their rows sorted."""
 
 
 def join_cost(rates: tuple[float, float], rows: tuple[float, float], buckets: tuple[float, float] = (1, 1)) -> float:
-    """Each new row looks at the other side's rows, or at one bucket of them.
+    """Each new row probes the other side's rows, or one bucket of them.
 
     >>> join_cost((10, 1), (1000, 100))
     2000.0
@@ -71,7 +63,7 @@ def join_cost(rates: tuple[float, float], rows: tuple[float, float], buckets: tu
 
 
 def distinct_cost(rate: float, output: float, buckets: float = 1) -> float:
-    """Delta-star: every new row looks through half of the output, or of one bucket of it.
+    """Delta-star: every new row scans half of the output, or half of one bucket of it.
 
     >>> distinct_cost(10, 50)
     250.0
@@ -80,14 +72,14 @@ def distinct_cost(rate: float, output: float, buckets: float = 1) -> float:
 
 
 def group_by_cost(rate: float, aggregate: float = 1) -> float:
-    """Every row changes the aggregates of its group when it comes and when it goes."""
+    """Every row updates the aggregates of its group when it arrives and when it expires."""
     return 2 * rate * aggregate
 
 
 def negation_cost(
     rates: tuple[float, float], values: tuple[float, float], premature: float = 0, buckets: tuple[float, float] = (1, 1)
 ) -> float:
-    """Every row finds its value's counts when it comes and when it goes; rows taken back are found and said as well.
+    """Every row looks up its value's counts when it arrives and when it expires; premature rows are also retracted.
 
     >>> negation_cost((10, 5), (7, 1))
     70.0
@@ -105,7 +97,7 @@ def plan_cost(plan: Node, *, hashed: bool = True) -> float:
 
 
 class PlanCosts:
-    """The costs of plans' operators, with the estimates that they rest on."""
+    """The costs of plans' operators, with the estimates that they are based on."""
 
     def __init__(self, *, hashed: bool = True) -> None:
         self.estimates = Estimates()
@@ -113,11 +105,11 @@ class PlanCosts:
         self._patterns: dict[int, tuple[Node, Pattern]] = {}
 
     def total(self, plan: Node) -> float:
-        """What all operators of a plan cost together."""
+        """The cost of all operators of a plan."""
         return sum(self.of(node) for node in dict.fromkeys(walk(plan)))
 
     def state(self, node: Node) -> float:
-        """How many rows the operator itself keeps."""
+        """The number of rows that the operator itself keeps."""
         match node:
             case Relation() | Filter() | Project() | Union():
                 return 0.0
@@ -125,9 +117,7 @@ class PlanCosts:
                 return self.estimates(node).rows if isinstance(node.window, Rows) else 0.0
             case Join():
                 looked_up = _looked_up(node)
-                return (
-                    sum(self._held(node, self.estimates(side)) for side in node.children) if looked_up is None else 0.0
-                )
+                return 0.0 if looked_up is not None else sum(self.estimates(side).rows for side in node.children)
             case Distinct():
                 output = self.estimates(node).rows
                 return 2 * output if self._ends_are_known(node.child) else output + self.estimates(node.child).rows
@@ -138,7 +128,7 @@ class PlanCosts:
                 return sum(self.estimates(child).rows for child in node.children)
 
     def of(self, node: Node) -> float:
-        """What the operator itself costs."""
+        """The cost of the operator itself."""
         below = [self.estimates(child) for child in node.children]
         flows = [self._flow(child) for child in node.children]
         rates = [estimate.rate for estimate in below]
@@ -171,12 +161,12 @@ class PlanCosts:
                 return 2 * rates[0] * math.log2(2 + below[0].rows) + self._kept(node.children)
 
     def _flow(self, node: Node) -> float:
-        """The rows per second on an edge: `-` rows too, where ends are said."""
+        """The changes per second on an edge, including retractions."""
         rate = self.estimates(node).rate
         return rate if self._ends_are_known(node) else 2 * rate
 
     def _kept(self, nodes: Sequence[Node]) -> float:
-        """Steps per second to keep the rows of these edges."""
+        """Steps per second to insert and remove the rows of these edges."""
         steps = 0.0
         for node in nodes:
             known = self._pattern(node)
@@ -185,7 +175,7 @@ class PlanCosts:
         return steps
 
     def _ends_are_known(self, node: Node) -> bool:
-        """Whether rows say when they end as they come; `-` rows do it otherwise."""
+        """Whether rows carry their expiration times; otherwise they end by retractions."""
         return self._pattern(node) <= Pattern.WK
 
     def _pattern(self, node: Node) -> Pattern:
@@ -199,14 +189,11 @@ class PlanCosts:
         found = max(_RAREST, equal_share(left, right, node.keys)) if self._hashed else 1.0
         looked_up = _looked_up(node)
         if looked_up is not None:
-            asking, asked = (0, 1) if looked_up is node.right else (1, 0)
-            probe = max(1.0, (left, right)[asked].rows * found)
-            return flows[asking] * probe + self.estimates(looked_up).rate
+            probing, probed = (0, 1) if looked_up is node.right else (1, 0)
+            probe = max(1.0, (left, right)[probed].rows * found)
+            return flows[probing] * probe + self.estimates(looked_up).rate
         rates = [left.rate, right.rate]
-        held = self._held(node, left), self._held(node, right)
-        pairs = join_cost(_pair(flows), held, (1 / found, 1 / found)) + self._kept(node.children)
-        if node.purge is not None:
-            pairs += _PURGING * 1e6 / node.purge - SAVED * sum(rates)
+        pairs = join_cost(_pair(flows), (left.rows, right.rows), (1 / found, 1 / found)) + self._kept(node.children)
         output = self.estimates(node)
         match node.kind:
             case "inner":
@@ -218,11 +205,6 @@ class PlanCosts:
                 sides = 2 if node.kind == "full" else 1
                 alone = self._negation([left, right], rates, columns, output.premature / sides)
                 return pairs + sides * (alone + self._kept(node.children)) + 2 * output.rate
-
-    @staticmethod
-    def _held(node: Join, side: Estimate) -> float:
-        """The rows of a side that the join keeps, ended ones that were not purged yet among them."""
-        return side.rows if node.purge is None else side.rows + side.rate * node.purge / 2e6
 
     def _negation(
         self,
@@ -245,14 +227,14 @@ def _pair(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _aggregate_cost(call: AggregateCall, rows: float) -> float:
-    """One step, or as many as it takes to find a place among the group's rows."""
+    """One step, or the steps of a binary search among the group's rows."""
     if call.function in _CONSTANT and not call.distinct:
         return 1.0
     return max(1.0, math.log2(1 + rows))
 
 
 def _looked_up(node: Join) -> Node | None:
-    """The side of the join that rows are taken to without being kept: data that never changes its mind."""
+    """The side of the join in which rows are only looked up, because matches are fixed on arrival; None if neither is."""
     if node.kind in ("inner", "left", "semi", "anti") and (is_static(node.right) or is_nonretroactive(node.right)):
         return node.right
     if node.kind in ("inner", "right") and (is_static(node.left) or is_nonretroactive(node.left)):

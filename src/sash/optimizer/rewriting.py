@@ -1,4 +1,4 @@
-"""What rules are written with: walks that rebuild a plan, and small plans made of others."""
+"""Building blocks of rules: walks that rebuild a plan, and functions that wrap a plan in further nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sash.plan.types import Schema
 
 
 def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The plan with every node put through `change`, inputs first."""
+    """The plan with `change` applied to every node, inputs first."""
     children = tuple(bottom_up(child, change) for child in node.children)
     if any(new is not old for new, old in zip(children, node.children, strict=True)):
         node = with_children(node, children)
@@ -31,7 +31,7 @@ def columns(node: Node) -> tuple[Column, ...]:
 
 
 def select(node: Node, positions: Sequence[int]) -> Node:
-    """The node's columns at these positions, in this order; the node itself where that is all of them."""
+    """The node's columns at these positions, in this order; the node itself if these are all columns in order."""
     if list(positions) == list(range(len(node.schema))):
         return node
     available = columns(node)
@@ -40,7 +40,7 @@ def select(node: Node, positions: Sequence[int]) -> Node:
 
 
 def named(node: Node, schema: Schema) -> Node:
-    """The node with its columns called as in the schema."""
+    """The node with its columns renamed as in the schema."""
     names = tuple(field.name for field in schema)
     if tuple(field.name for field in node.schema) == names:
         return node
@@ -50,7 +50,7 @@ def named(node: Node, schema: Schema) -> Node:
 
 
 def filtered(node: Node, parts: Iterable[Expression]) -> Node:
-    """The rows of the node for which all parts are true; a part that is said twice is tested once."""
+    """The rows of the node for which all parts are true; a repeated part is tested once."""
     different: dict[Expression, Expression] = {}
     for part in parts:
         different.setdefault(unnamed_expression(part), part)
@@ -59,7 +59,7 @@ def filtered(node: Node, parts: Iterable[Expression]) -> Node:
 
 
 def condition_columns(node: Join) -> tuple[frozenset[int], frozenset[int]]:
-    """The columns of the left and of the right input that a join looks at."""
+    """The columns of the left and of the right input that a join compares."""
     border = len(node.left.schema)
     read = frozenset() if node.condition is None else columns_of(node.condition)
     left = {column for column in read if column < border} | {column for column, _ in node.keys}
@@ -68,12 +68,12 @@ def condition_columns(node: Join) -> tuple[frozenset[int], frozenset[int]]:
 
 
 def unnamed_expression(expression: Expression) -> Expression:
-    """The expression with the names of its columns, which mean nothing, left out."""
+    """The expression without the names of its columns, which do not affect its value."""
     return rewrite(expression, lambda part: replace(part, name="") if isinstance(part, Column) else None)
 
 
 def unnamed(node: Node) -> Node:
-    """The plan without the names of columns and with conjunctions in one shape: equal for plans that do the same."""
+    """The plan without column names and with normalized conjunctions: equal for plans that do the same."""
 
     def change(node: Node) -> Node:
         match node:

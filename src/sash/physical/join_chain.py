@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from sash.operators.join_program import MIRRORED, Operand, Theta
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Call, Column, Expression, columns_of, conjuncts, remap, substitute
-from sash.plan.failures import may_fail
 from sash.plan.nodes import Filter, Join, Node, Project
 from sash.plan.patterns import is_nonretroactive, is_static
 

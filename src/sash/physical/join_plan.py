@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sash.operators.join_program import Graph
-from sash.operators.reordering import Choice, Figures, Orders
+from sash.operators.reordering import Choice, JoinStatistics, Orders
 from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.optimizer.join_order import allocate_buckets, choose_order, choose_orders
 from sash.plan.describe import COMPARISONS, describe
@@ -32,7 +32,7 @@ class JoinPlan:
     names: tuple[str, ...]
     graph: Graph
     columns: tuple[tuple[int, int], ...]
-    figures: Figures
+    figures: JoinStatistics
     tau: int | None
     order: tuple[int, ...] = ()
     orders: Orders = ()
@@ -57,7 +57,7 @@ class JoinPlan:
             if None not in attribute
         )
 
-    def ordered(self, figures: Figures) -> JoinPlan:
+    def ordered(self, figures: JoinStatistics) -> JoinPlan:
         """The plan with the orders that are good by these figures."""
         costs = self._costs(figures)
         known: dict[str, Any] = {"tau": costs.tau, "buckets": costs.buckets, "graph": costs.graph}
@@ -98,7 +98,7 @@ class JoinPlan:
         candidates = [(*rest[:place], first, *rest[place:]) for place in range(len(orders))]
         return next((order for order in candidates if self._orders(order) == orders), ())
 
-    def choose(self, orders: Orders, figures: Figures) -> Choice | None:
+    def choose(self, orders: Orders, figures: JoinStatistics) -> Choice | None:
         """The orders that are good by these figures, beside those in force; None if these are pinned."""
         if self.pinned:
             return None
@@ -109,7 +109,7 @@ class JoinPlan:
         origins = range(self.graph.inputs)
         return tuple(order if self.form == "naive" else self.graph.follow(order, origin) for origin in origins)
 
-    def _costs(self, figures: Figures) -> JoinCosts:
+    def _costs(self, figures: JoinStatistics) -> JoinCosts:
         equalities = tuple(
             {number: max(1.0, count) for number, count in enumerate(counts, 1) if count is not None}
             for counts in figures.keys

@@ -433,7 +433,7 @@ class Lowering:
         horizon = min((side.horizon for side in (left, right) if side.horizon), default=0) if stamped else 0
         schema = left.schema + right.schema
         update = pattern(Join(node.left, node.right, "inner", node.keys))
-        purge = node.purge if self._options.purge is None else self._options.purge
+        purge = self._options.purge
         joined = physical.Join(
             keys=node.keys,
             purge=purge if purge and expiry == "calendar" else None,

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 
 from sash.operators.join_program import Attribute, Graph
 from sash.operators.multi_join import MOST_INPUTS
-from sash.operators.reordering import Figures
+from sash.operators.reordering import JoinStatistics
 from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
 from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Filter, MultiJoin, Operation, OutputExpiry, Physical, Project
-from sash.plan.expense import in_turn
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node, Stream
 from sash.plan.options import Options
 from sash.plan.patterns import Pattern, pattern
+from sash.plan.predicate_cost import order_predicates
 from sash.plan.rates import Estimate, Estimates
 from sash.plan.selectivity import selectivity
 from sash.plan.types import Field
@@ -113,7 +113,7 @@ class _Gathering:
         # All cost the same in the loops, so what drops most rows is checked first.
         checked.sort(key=lambda one: selectivity(one[0], counts))
         graph = Graph(len(parts), self._attributes(parts), tuple(theta for _, theta in checked))
-        figures = Figures(
+        figures = JoinStatistics(
             tuple(part.estimate.rate for part in parts),
             tuple(part.estimate.rows for part in parts),
             tuple(
@@ -140,7 +140,7 @@ class _Gathering:
         made: Physical = _operation(plan, [part.node for part in parts], schema)
         if direct and pattern(node) != made.pattern:
             made = replace(made, pattern=pattern(node))
-        made = self._above(made, kept, in_turn(filters, counts), outputs if last and not direct else (), node)
+        made = self._above(made, kept, order_predicates(filters, counts), outputs if last and not direct else (), node)
         return _Part(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
 
     def _places_in(self, parts: Sequence[_Part]) -> list[tuple[int, int]]:
@@ -207,7 +207,9 @@ class _Gathering:
             )
         return made
 
-    def _estimate(self, figures: Figures, graph: Graph, kept: Sequence[int], counts: Sequence[float]) -> Estimate:
+    def _estimate(
+        self, figures: JoinStatistics, graph: Graph, kept: Sequence[int], counts: Sequence[float]
+    ) -> Estimate:
         """What is known of a result: it has a row for each way in which its inputs match."""
         equalities = tuple(
             {number: count for number, count in enumerate(keys, 1) if count is not None} for keys in figures.keys

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.operators.base import Edge
-from sash.operators.ends import Ends
+from sash.operators.expiration_choice import ExpirationPlan
 from sash.physical.join_plan import JoinPlan
 from sash.plan.expressions import AggregateCall, Expression
 from sash.plan.nodes import JoinKind, Node, Rows, SortKey, Window
@@ -170,7 +170,7 @@ class SetOperation(_Operator):
 class ExceptAll(_Operator):
     """EXCEPT ALL on a strict edge: the copies that expire first are in the answer."""
 
-    ends: Ends
+    ends: ExpirationPlan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -196,7 +196,7 @@ class SemiJoin(_Operator):
 
     keys: tuple[tuple[int, int], ...]
     anti: bool
-    ends: Ends | None = None
+    ends: ExpirationPlan | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sash.physical.nodes import OutputExpiry
-from sash.plan.expressions import Column, Expression, Native
+from sash.plan.expressions import Column, Expression, SparkFunction
 from sash.plan.expressions import walk as walk_expression
 from sash.plan.nodes import (
     Distinct,
@@ -59,7 +59,9 @@ def has_spark_functions(node: Node) -> bool:
 
 def needs_spark(node: Node) -> bool:
     """Whether the node itself computes something by a function that only Spark has."""
-    return any(isinstance(part, Native) for expression in _computed(node) for part in walk_expression(expression))
+    return any(
+        isinstance(part, SparkFunction) for expression in _computed(node) for part in walk_expression(expression)
+    )
 
 
 def _computed(node: Node) -> tuple[Expression, ...]:

@@ -1,4 +1,4 @@
-"""A logical plan to be walked: every node with the update pattern of the edge that leaves it."""
+"""A logical plan whose nodes carry the update pattern of their output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sash.plan.types import Schema
 
 @dataclass(frozen=True)
 class PlanNode:
-    """One node: its kind (`Join`, `Distinct`, ...), its line of EXPLAIN, its columns, its pattern, and its inputs."""
+    """A node of the plan with its kind (`Join`, `Distinct`, ...), EXPLAIN label, columns, update pattern and inputs."""
 
     node: Node
     pattern: Pattern
@@ -26,7 +26,7 @@ class PlanNode:
 
     @property
     def label(self) -> str:
-        """The node as EXPLAIN writes it."""
+        """The line that EXPLAIN prints for the node."""
         return label(self.node)
 
     @property
@@ -42,7 +42,7 @@ class PlanNode:
 
 
 def annotated(node: Node) -> PlanNode:
-    """The plan with the pattern of every edge.
+    """The plan with the update pattern of every node.
 
     >>> from sash.plan.nodes import Distinct, Range, Stream
     >>> from sash.plan.types import BIGINT, Field

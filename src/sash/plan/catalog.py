@@ -12,7 +12,7 @@ from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
 
-NativeTyper = Callable[[str, str], pa.DataType | None]
+SparkTyper = Callable[[str, str], pa.DataType | None]
 """(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it."""
 
 Key = str | Sequence[str] | None
@@ -51,11 +51,11 @@ class RelationEntry:
 
 @dataclass
 class Catalog:
-    """Streams and relations by lower-case name. `native_type`, where Spark is available, types any Spark function."""
+    """Streams and relations by lower-case name. `spark_type`, where Spark is available, types any Spark function."""
 
     streams: dict[str, StreamEntry] = field(default_factory=dict)
     relations: dict[str, RelationEntry] = field(default_factory=dict)
-    native_type: NativeTyper | None = None
+    spark_type: SparkTyper | None = None
 
     def find(self, name: str) -> StreamEntry | RelationEntry | None:
         """The stream or relation of that name, in any case."""

@@ -1,11 +1,11 @@
-"""Expressions and aggregates as short text for people: `price > 4`, `upper(name)`, `sum(price)`."""
+"""Expressions and aggregates as readable text: `price > 4`, `upper(name)`, `sum(price)`."""
 
 from __future__ import annotations
 
 from datetime import date, datetime
 from typing import Any
 
-from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import type_name
 
 _INFIX = {
@@ -31,10 +31,10 @@ _INFIX = {
     "modulo": (9, "%"),
     "int_divide": (9, "DIV"),
 }
-"""Operator -> how tightly it binds, and its sign."""
+"""Operator -> its precedence and its symbol."""
 
 COMPARISONS = {name: sign for name, (binding, sign) in _INFIX.items() if binding == 4}
-"""The signs of comparisons."""
+"""The symbols of comparisons."""
 
 _NOT = 3
 _TEST = 4
@@ -43,7 +43,7 @@ _TIGHT = 11
 
 
 def describe(expression: Expression) -> str:
-    """The expression as a person would write it.
+    """The expression as SQL-like text.
 
     >>> import pyarrow as pa
     >>> describe(Call("gt", (Column(0, "price", pa.int32()), Literal(4, pa.int32())), pa.bool_()))
@@ -53,7 +53,7 @@ def describe(expression: Expression) -> str:
 
 
 def describe_aggregate(aggregate: AggregateCall) -> str:
-    """The aggregate as a person would write it."""
+    """The aggregate as SQL-like text."""
     if aggregate.function == "count_star":
         return "count(*)"
     arguments = [argument.name for argument in aggregate.arguments]
@@ -75,7 +75,7 @@ def _text(expression: Expression, outer: int) -> str:
             branches = "".join(f" WHEN {_text(when, 0)} THEN {_text(then, 0)}" for when, then in expression.branches)
             default = "" if expression.otherwise is None else f" ELSE {_text(expression.otherwise, 0)}"
             return f"CASE{branches}{default} END"
-        case Native():
+        case SparkFunction():
             return expression.sql.format(*(_text(argument, _TIGHT) for argument in expression.arguments))
         case Call():
             level, text = _call(expression)
@@ -83,7 +83,7 @@ def _text(expression: Expression, outer: int) -> str:
 
 
 def _call(call: Call) -> tuple[int, str]:
-    """How tightly the outermost operator binds, and the text."""
+    """The precedence of the outermost operator, and the text."""
     name, arguments = call.function, call.arguments
     if name in _INFIX and len(arguments) == 2:
         level, sign = _INFIX[name]

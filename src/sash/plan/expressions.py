@@ -1,4 +1,4 @@
-"""Scalar and aggregate expressions, bound: every column is a position, every node knows its type."""
+"""Bound scalar and aggregate expressions: columns are positions, and every expression has a type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Literal:
 
     @cached_property
     def scalar(self) -> pa.Scalar[Any]:
-        """The constant as Arrow has it."""
+        """The constant as an Arrow scalar."""
         return pa.scalar(self.value, self.dtype)
 
 
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Cast:
-    """CAST, or TRY_CAST, which gives NULL where CAST fails."""
+    """CAST, or if `lenient` TRY_CAST, which returns NULL where CAST fails."""
 
     argument: Expression
     dtype: pa.DataType
@@ -60,8 +60,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Native:
-    """An expression that only Spark can evaluate, so it must stay straight above a source.
+class SparkFunction:
+    """An expression that only Spark can evaluate, so it must stay directly above a source.
 
     `sql` is Spark SQL in which `{0}`, `{1}` ... stand for the argument expressions.
     """
@@ -71,7 +71,7 @@ class Native:
     dtype: pa.DataType
 
 
-Expression = Column | Literal | Call | Cast | Case | Native
+Expression = Column | Literal | Call | Cast | Case | SparkFunction
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class AggregateCall:
 
     `function` is one of sum, count, count_star, avg, min, max, median, percentile, var_pop, var_samp,
     stddev_pop, stddev_samp, min_by, max_by, first, last; and, over a kept window only, approx_count_distinct,
-    approx_percentile, approx_top_k. `parameter` is PERCENTILE's p or top-k's k, `precision` what is asked of an estimate.
+    approx_percentile, approx_top_k. `parameter` is PERCENTILE's p or top-k's k, `precision` the precision
+    required of an estimate.
     """
 
     function: str
@@ -92,18 +93,18 @@ class AggregateCall:
 
 
 APPROXIMATE = frozenset({"approx_count_distinct", "approx_percentile", "approx_top_k"})
-"""The aggregates that estimate: snapshots of a kept window have them, standing queries do not."""
+"""Approximate aggregates, available in snapshots of a kept window only."""
 
 ORDERED = frozenset({"min_by", "max_by", "first", "last"})
-"""The aggregates whose ties are decided by the rows' times and then by all their columns, in the order of the input."""
+"""Aggregates that break ties by the rows' times and then by all input columns, in order."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions right below."""
+    """The direct subexpressions."""
     match expression:
         case Column() | Literal():
             return ()
-        case Call() | Native():
+        case Call() | SparkFunction():
             return expression.arguments
         case Cast():
             return (expression.argument,)
@@ -125,14 +126,14 @@ def columns_of(expression: Expression) -> frozenset[int]:
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with `change` applied top down; where it answers None, the children are rewritten."""
+    """The expression with `change` applied top down; where it returns None, the children are rewritten."""
     changed = change(expression)
     if changed is not None:
         return changed
     match expression:
         case Column() | Literal():
             return expression
-        case Call() | Native():
+        case Call() | SparkFunction():
             return replace(expression, arguments=tuple(rewrite(argument, change) for argument in expression.arguments))
         case Cast():
             return replace(expression, argument=rewrite(expression.argument, change))

@@ -1,8 +1,8 @@
-"""How the rows of two edges spread over the values of a column that both have: the common values by name, others alike.
+"""The distribution of the rows of two edges over the values of a common column: frequent values one by one, others evenly.
 
-Values that are listed as frequent have the share of rows that is known of them; the rest of the rows are spread evenly
-over the rest of the values. Where one edge has more values than the other, it has the other's among them (paper 4, 4.2),
-and which of them is listed on the one side only says nothing about that.
+Frequent values have their known share of the rows; the remaining rows are distributed evenly over the remaining values.
+The edge with more values contains all values of the other (paper 4, 4.2). That a value is frequent on one side only does
+not affect whether the other side contains it.
 """
 
 from __future__ import annotations
@@ -13,55 +13,55 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 Shares = Mapping[Hashable, float]
-"""Frequent values of a column, and the share of the rows that each has."""
+"""The frequent values of a column with their shares of the rows."""
 
 NONE: Shares = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Spread:
-    """The values of a column: how many there are, and the shares of those that are frequent."""
+class Distribution:
+    """The number of values of a column, and the shares of its frequent values."""
 
     count: float
     frequent: Shares = field(default_factory=lambda: NONE)
 
     @property
     def others(self) -> float:
-        """How many values are not listed."""
+        """The number of values that are not frequent."""
         return max(0.0, self.count - len(self.frequent))
 
     @property
     def other(self) -> float:
-        """The share of the rows that each value has that is not listed."""
+        """The share of the rows of each value that is not frequent."""
         left = max(0.0, 1 - sum(self.frequent.values()))
         return left / self.others if self.others > 0 else 0.0
 
     def share(self, value: Hashable) -> float:
-        """The share of the rows that have the value."""
+        """The share of the rows with the value."""
         known = self.frequent.get(value)
         if known is not None:
             return known
         return self.other if self.others > 0 else 0.0
 
     def seen(self, rows: float) -> float:
-        """How many values are expected among so many rows."""
+        """The expected number of different values among `rows` rows."""
         listed = sum(1 - math.exp(-rows * share) for share in self.frequent.values())
         return listed + self.others * (1 - math.exp(-rows * self.other))
 
 
 @dataclass(frozen=True)
 class Alike:
-    """So many values of which each has this share of the left rows and that share of the right ones; 0 is not there."""
+    """A group of values that have the same share of the left rows and the same share of the right rows (0: absent)."""
 
     values: float
     left: float
     right: float
 
 
-def compared(left: Spread, right: Spread) -> list[Alike]:
-    """The values of both sides, in groups that are alike; the shares of each side add up to one.
+def compared(left: Distribution, right: Distribution) -> list[Alike]:
+    """The values of both sides, grouped by equal shares; the shares of each side sum to one.
 
-    >>> compared(Spread(50), Spread(20))
+    >>> compared(Distribution(50), Distribution(20))
     [Alike(values=20, left=0.02, right=0.05), Alike(values=30, left=0.02, right=0.0)]
     """
     both = [value for value in left.frequent if value in right.frequent]
@@ -84,17 +84,17 @@ def compared(left: Spread, right: Spread) -> list[Alike]:
     return groups
 
 
-def chance_of_equality(left: Spread, right: Spread) -> float:
-    """Which share of all pairs of rows have the same value.
+def chance_of_equality(left: Distribution, right: Distribution) -> float:
+    """The share of all pairs of rows that have the same value.
 
-    >>> chance_of_equality(Spread(4), Spread(2))
+    >>> chance_of_equality(Distribution(4), Distribution(2))
     0.25
     """
     return sum(group.values * group.left * group.right for group in compared(left, right))
 
 
-def in_both(left: Spread, right: Spread) -> Shares:
-    """The frequent values of the pairs of rows that have the same value."""
+def in_both(left: Distribution, right: Distribution) -> Shares:
+    """The frequent values among the pairs of rows with equal values."""
     chance = chance_of_equality(left, right)
     listed = dict.fromkeys((*left.frequent, *right.frequent))
     if chance <= 0:
@@ -103,7 +103,7 @@ def in_both(left: Spread, right: Spread) -> Shares:
 
 
 def together(one: Shares, rows: float, other: Shares, others: float) -> Shares:
-    """The frequent values of so many rows of the one and so many of the other."""
+    """The frequent values of the union of `rows` rows of the one edge and `others` rows of the other."""
     total = max(rows + others, 1e-9)
     listed = dict.fromkeys((*one, *other)) if one and other else {}
     return {value: (rows * one.get(value, 0.0) + others * other.get(value, 0.0)) / total for value in listed}

@@ -1,4 +1,4 @@
-"""Candidate keys: sets of output columns that tell the rows of a plan's output apart at every instant."""
+"""Candidate keys: sets of columns whose values are unique in a plan's output at every instant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Keys = frozenset[Key]
 
 
 def keys(node: Node) -> Keys:
-    """The smallest known keys, NULLs taken as equal; the empty key means at most one row, no key possible duplicates.
+    """The smallest known keys, with NULLs equal. An empty key means at most one row; no key means possible duplicates.
 
     >>> from sash.plan.types import BIGINT, Field
     >>> item = Relation("items", (Field("item", BIGINT),))
@@ -70,10 +70,10 @@ def _projected(node: Project) -> Keys:
 
 
 def _joined(node: Join) -> Keys:
-    """Pairs of keys; one side's alone where each of its rows meets at most one row of the other.
+    """Pairs of keys, or the key of one side alone if each of its rows matches at most one row of the other.
 
-    A row that an outer join pads with NULLs is told apart only by the side that it came from. So is a row that met a
-    non-retroactive relation: others may have met an older version of the same relation row.
+    A row that an outer join pads with NULLs is identified only by the side that it comes from. So is a row joined with a
+    non-retroactive relation: earlier rows may have matched an older version of the same relation row.
     """
     left = keys(node.left)
     if node.kind in ("semi", "anti"):

@@ -1,4 +1,4 @@
-"""The logical plan: immutable nodes that know their schema; expressions refer to input columns by position."""
+"""The logical plan: immutable nodes with their schema. Expressions refer to input columns by position."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import Field, Schema
 
-FOREVER = 2**63 - 1
-"""The expiration time of a row that does not expire by itself."""
-
 
 @dataclass(frozen=True)
 class Range:
-    """A time window: a row is valid in [ts, ts + length), or on the grid of `slide` where one is given.
+    """A time window: a row is valid in [ts, ts + length), or on the grid of `slide` if one is given.
 
     Lengths are in microseconds. `[NOW]` is a Range of one microsecond.
     """
@@ -27,7 +24,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Rows:
-    """A count window: the last `count` rows, per value of the `partition` columns (positions) if any."""
+    """A count window: the last `count` rows, of each value of the `partition` columns (positions) if there are any."""
 
     count: int
     partition: tuple[int, ...] = ()
@@ -45,7 +42,7 @@ Window = Range | Rows | Unbounded
 class Stream:
     """A window over a registered stream; the time column is among its columns, at position `time`.
 
-    What is known of the stream rides along, but is no part of what the node means.
+    `statistics` are for estimates only: nodes that differ in nothing else are equal.
     """
 
     name: str
@@ -61,10 +58,11 @@ class Stream:
 
 @dataclass(frozen=True)
 class Relation:
-    """A registered relation; `retroactive=False` makes it an NRR, `changes` says whether it is ever updated.
+    """A registered relation. `retroactive=False` makes it an NRR; a relation with `changes` is updated while queries run.
 
-    `key` are the columns (positions) that tell its rows apart, where it has such. `waits` says whether the query waits
-    for its updates, which then have a clock of their own; `timed` whether they have times, or count from when they come.
+    `key` are the positions of its key columns, if it has a key. With `waits`, the query waits for the relation's updates,
+    which then have a clock (watermark) of their own. With `timed`, updates carry their times; otherwise they apply from
+    their arrival.
     """
 
     name: str
@@ -119,16 +117,14 @@ JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
 
 @dataclass(frozen=True)
 class Join:
-    """A join; `keys` are pairs of equal-typed columns (left position, right position), `condition` is what else
-    must hold, over the left columns followed by the right ones. A cross join has neither. `purge` is how often, in
-    microseconds, rows that have ended are taken out of its state; None is at once."""
+    """A join. `keys` are pairs of columns of one type that must be equal (left position, right position); `condition` is
+    a further predicate over the left columns followed by the right ones. A cross join has neither."""
 
     left: Node
     right: Node
     kind: JoinKind
     keys: tuple[tuple[int, int], ...] = ()
     condition: Expression | None = None
-    purge: int | None = None
 
     @property
     def schema(self) -> Schema:
@@ -143,7 +139,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """GROUP BY the key columns (none: a global aggregate, which always has one row)."""
+    """GROUP BY the key columns. Without keys it is a global aggregate, which always has one row."""
 
     child: Node
     keys: tuple[int, ...]
@@ -162,7 +158,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Distinct:
-    """Each row once; NULLs are equal."""
+    """Removes duplicate rows; NULLs are equal."""
 
     child: Node
 
@@ -177,7 +173,7 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Union:
-    """UNION ALL of two inputs of equal types; the names are the left one's. UNION is Distinct of it."""
+    """UNION ALL of two inputs of equal types, with the names of the left one. UNION is a Distinct over it."""
 
     left: Node
     right: Node
@@ -236,7 +232,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class TopK:
-    """The `limit` first rows after `offset`, by `order`, ties broken by the remaining columns, ascending."""
+    """The first `limit` rows after `offset`, by `order`; ties are broken by the remaining columns, ascending."""
 
     child: Node
     order: tuple[SortKey, ...]
@@ -279,7 +275,7 @@ _SIDES: dict[JoinKind, JoinKind] = {"left": "right", "right": "left"}
 
 
 def mirrored(node: Join) -> Join:
-    """The join with its sides exchanged (not for semi and anti joins, whose sides are not alike)."""
+    """The join with its sides exchanged; not for semi and anti joins."""
     split, size = len(node.left.schema), len(node.left.schema) + len(node.right.schema)
     positions = {index: (index + size - split) % size for index in range(size)}
     condition = None if node.condition is None else remap(node.condition, positions)

@@ -1,4 +1,4 @@
-"""Statistics of rows that were seen: how many came in which time, how many values they have, and which are frequent."""
+"""Statistics computed from observed rows: their rate, and the distinct and frequent values of each column."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sash.plan.types import Schema
 def seen(
     schema: Schema, columns: Sequence[pa.Array], microseconds: int, leave: str, known: Statistics = UNKNOWN
 ) -> Statistics:
-    """Of rows that came in so much time; the column to leave out is that of the time itself.
+    """The statistics of rows that arrived within `microseconds`; `leave` is the time column, which is not counted.
 
-    What cannot be compared (lists, maps) is not counted; NULL is no value.
+    Columns of lists and maps, whose values cannot be compared, are not counted; NULLs are ignored.
     """
     distinct: dict[str, float] = {}
     frequent: dict[str, dict[object, int]] = {}

@@ -1,8 +1,8 @@
-"""Update patterns: in which order, and how foreseeably, the rows of a plan's output go (paper 5).
+"""Update patterns: how the rows of a plan's output expire, and whether that is known in advance (paper 5).
 
-MONO: rows never go. WKS (weakest): every row lives equally long, so rows go in the order they came. WK (weak): a row's
-end is known when it comes, but not in order of coming. REPLACE, written WK(replace): a row goes when its group's next
-row takes its place. STR (strict): a row may go at any time, so its end must be said.
+MONO: rows never expire. WKS (weakest): all rows live equally long, so they expire in order of arrival. WK (weak): the
+expiration time is known on arrival, but rows expire in another order. REPLACE, written WK(replace): a row is replaced
+by the next row of its group. STR (strict): a row may end at any time, so its end must be sent as a retraction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sash.plan.nodes import (
 
 @functools.total_ordering
 class Pattern(enum.Enum):
-    """The update patterns, from the simplest to the most general; `label` is how EXPLAIN writes one."""
+    """The update patterns, from the simplest to the most general; EXPLAIN prints `label`."""
 
     MONO = (0, "MONO")
     WKS = (1, "WKS")
@@ -51,14 +51,14 @@ class Pattern(enum.Enum):
 
 
 def pattern(node: Node) -> Pattern:
-    """The update pattern of a node's output; what is made of data that never changes never changes.
+    """The update pattern of a node's output. A node over relations that never change is MONO.
 
-    EXCEPT is strict because an arrival on its right takes rows out of the answer; TopK because a row that comes first
-    pushes out the last, whose end nobody foresaw. Semi and anti joins are strict because a row's stay depends on matches
-    that come and go on the other side; outer joins because a row padded with NULLs goes as soon as a match comes, and
-    comes back when the last one goes. A count window is strict because a row goes when the n-th after it comes. A join
-    with a relation that changes is strict because an update may end any result; one with a non-retroactive relation, or
-    with one that never changes, is as its other input: what a row got there it keeps. A stream without a window is MONO.
+    EXCEPT is strict because an arrival on its right removes rows from the answer; TopK because a new row may push out the
+    last one. Semi and anti joins are strict because a row stays only while it has matches, or none, on the other side;
+    outer joins because a row padded with NULLs is retracted when its first match arrives and returns when the last match
+    ends. A count window is strict because a row ends when the n-th row after it arrives. A join with a relation that
+    changes is strict because an update may end any result. A join with a non-retroactive relation, or with one that never
+    changes, has the pattern of its other input: its matches are fixed on arrival. A stream without a window is MONO.
     """
     if is_static(node):
         return Pattern.MONO
@@ -110,7 +110,7 @@ def _of_join(node: Join) -> Pattern:
 
 
 def _of_union(node: Union) -> Pattern:
-    """A merge of windows of different lengths is not first in, first out."""
+    """Rows of windows of different lengths do not expire in order of arrival."""
     left, right = pattern(node.left), pattern(node.right)
     if left == right == Pattern.MONO:
         return Pattern.MONO
@@ -121,7 +121,7 @@ def _of_union(node: Union) -> Pattern:
 
 
 def is_static(node: Node) -> bool:
-    """Whether the node is made of relations that never change."""
+    """Whether the node reads only relations that never change."""
     match node:
         case Stream():
             return False
@@ -132,36 +132,36 @@ def is_static(node: Node) -> bool:
 
 
 def is_table(node: Node) -> bool:
-    """Whether the node is plain data that rows can be looked up in: a relation that never changes, perhaps thinned."""
+    """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered or projected."""
     while isinstance(node, Filter | Project):
         node = node.child
     return isinstance(node, Relation) and not node.changes
 
 
 def is_nonretroactive(node: Node) -> bool:
-    """Whether the node is a non-retroactive relation, whose updates concern only rows that come later."""
+    """Whether the node is a non-retroactive relation, whose updates apply only to rows that arrive later."""
     while isinstance(node, Filter | Project):
         node = node.child
     return isinstance(node, Relation) and node.changes and not node.retroactive
 
 
 def _only_looks_up(node: Join) -> bool:
-    """Whether the join takes its left rows one by one to a right side that never changes its mind about them."""
-    return _stays(node.right) and node.kind in ("inner", "left", "semi", "anti")
+    """Whether the join looks each left row up on a right side where its matches are fixed on arrival."""
+    return _fixes_matches(node.right) and node.kind in ("inner", "left", "semi", "anti")
 
 
 def _only_looks_up_leftwards(node: Join) -> bool:
-    """The same seen from the right side."""
-    return _stays(node.left) and node.kind in ("inner", "right")
+    """The same with the sides exchanged."""
+    return _fixes_matches(node.left) and node.kind in ("inner", "right")
 
 
-def _stays(node: Node) -> bool:
-    """Whether the node never changes its mind about a row that has met it."""
+def _fixes_matches(node: Node) -> bool:
+    """Whether the matches of a row in this node are fixed when the row arrives."""
     return is_static(node) or is_nonretroactive(node)
 
 
 def stateful(node: Node) -> bool:
-    """Whether the node itself has to remember rows."""
+    """Whether the node itself keeps rows."""
     match node:
         case Relation() | Filter() | Project() | Union():
             return False
@@ -177,16 +177,16 @@ def stateful(node: Node) -> bool:
 _BOUNDED_AGGREGATES = frozenset(
     {"sum", "count", "count_star", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
 )
-"""What is kept in a fixed number of values per group when rows only come."""
+"""Aggregates that need a fixed amount of state per group if rows never expire."""
 
 
 def refuse_unbounded(node: Node) -> None:
-    """Raise UnboundedStateError if some operator would have to remember every row of an unbounded stream."""
+    """Raise UnboundedStateError if some operator would have to keep every row of an unbounded stream."""
     for below in walk(node):
-        operator = _hungry(below)
+        operator = _row_keeping_operator(below)
         if operator is None:
             continue
-        stream = next((name for child in below.children for name in _endless(child)), None)
+        stream = next((name for child in below.children for name in _unbounded_streams(child)), None)
         if stream is not None:
             raise UnboundedStateError(
                 f"{operator} would have to remember every row of stream {stream} for ever: "
@@ -194,8 +194,8 @@ def refuse_unbounded(node: Node) -> None:
             )
 
 
-def _hungry(node: Node) -> str | None:
-    """What to call the operator, if it keeps whole rows for as long as they live."""
+def _row_keeping_operator(node: Node) -> str | None:
+    """The name of the operator in messages, if it keeps whole rows for as long as they live."""
     match node:
         case Join():
             if _only_looks_up(node) or _only_looks_up_leftwards(node):
@@ -218,12 +218,12 @@ def _hungry(node: Node) -> str | None:
             return None
 
 
-def _endless(node: Node) -> list[str]:
-    """The unbounded streams whose rows come out of the node one by one (a GROUP BY gives one row per group)."""
+def _unbounded_streams(node: Node) -> list[str]:
+    """The unbounded streams whose rows the node outputs one by one (a GROUP BY outputs one row per group)."""
     match node:
         case Stream():
             return [node.name] if isinstance(node.window, Unbounded) else []
         case Aggregate():
             return []
         case _:
-            return [name for child in node.children for name in _endless(child)]
+            return [name for child in node.children for name in _unbounded_streams(child)]

@@ -1,12 +1,13 @@
-"""How many rows flow and how many are kept on every edge of a plan, from what is known of its streams and relations.
+"""Estimated rates and row counts on every edge of a plan, from the statistics of its streams and relations.
 
-In a steady state as many rows come as go, so an edge with `rate` rows per second that live for L seconds holds
-rate * L of them. Values are contained (paper 4, 4.2) and, but for those known to be frequent, uniform (see
-`frequencies.py`); columns are independent, and so are the times at which a value's rows come.
+In a steady state as many rows arrive as expire, so an edge with `rate` rows per second that live for L seconds holds
+rate * L of them. Values are contained (paper 4, 4.2) and uniform except for those known to be frequent (see
+`frequencies.py`). Columns are independent, and so are the arrival times of a value's rows.
 
-Where nothing is declared or observed: 1,000 rows per second and stream, one update per second of a relation that
-changes (which gives a row to nobody who met it before, where it is non-retroactive), 1,000 rows in a relation, 1,000 values in a column (two in a BOOLEAN, one per row in a stream's time); an
-unbounded stream counts with the rows of a day. Predicates: see `selectivity.py`.
+Defaults where nothing is declared or observed: 1,000 rows per second of a stream, one update per second of a relation
+that changes (it affects no earlier result if the relation is non-retroactive), 1,000 rows in a relation, 1,000 values in
+a column (two in a BOOLEAN, one per row in a stream's time column). An unbounded stream counts with the rows of one day.
+`selectivity.py` estimates predicates.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sash.plan.expressions import Column, Expression, Literal, columns_of
-from sash.plan.frequencies import NONE, Alike, Shares, Spread, chance_of_equality, compared, in_both, together
+from sash.plan.frequencies import NONE, Alike, Distribution, Shares, chance_of_equality, compared, in_both, together
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -37,20 +38,21 @@ from sash.plan.nodes import (
 from sash.plan.patterns import is_nonretroactive
 from sash.plan.selectivity import pinned, selectivity
 from sash.plan.types import BOOLEAN
+from sash.time import DAY, SECOND
 
 DEFAULT_RATE = 1_000.0
 DEFAULT_UPDATES = 1.0
 DEFAULT_ROWS = 1_000.0
 DEFAULT_DISTINCT = 1_000.0
-UNBOUNDED_SECONDS = 86_400.0
+UNBOUNDED_SECONDS = DAY / SECOND
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of an edge: rows per second that come, rows that are there, and the number of values that each column may have.
+    """The estimate of one edge: rows that arrive per second, live rows, and the number of values of each column.
 
-    `premature` are the rows per second that go before anyone could know. `frequent` are the shares of rows that columns'
-    frequent values have, where they are known.
+    `premature` is the number of rows per second that end before their expiration time. `frequent` has the shares of rows
+    of each column's frequent values, where they are known.
     """
 
     rate: float
@@ -59,26 +61,26 @@ class Estimate:
     premature: float = 0.0
     frequent: tuple[Shares, ...] = ()
 
-    def spread(self, column: int) -> Spread:
-        """How the rows spread over the values of a column."""
-        return Spread(self.distinct[column], self.frequent[column] if self.frequent else NONE)
+    def distribution(self, column: int) -> Distribution:
+        """The distribution of the rows over the values of a column."""
+        return Distribution(self.distinct[column], self.frequent[column] if self.frequent else NONE)
 
     def values(self, columns: Iterable[int] | None = None) -> float:
-        """How many different values the columns (or whole rows) have together among the rows that are there; at least one."""
+        """The number of different combinations of values of the columns (or of whole rows) among live rows; at least one."""
         chosen = list(range(len(self.distinct)) if columns is None else columns)
         most = min(math.prod(self.distinct[column] for column in chosen), self.rows)
         for column in chosen if len(chosen) == 1 else ():
-            if self.spread(column).frequent:
-                most = min(most, self.spread(column).seen(self.rows))
+            if self.distribution(column).frequent:
+                most = min(most, self.distribution(column).seen(self.rows))
         return max(1.0, most)
 
     def thinned(self, share: float) -> Estimate:
-        """The edge with only a share of its rows."""
+        """The edge reduced to a share of its rows."""
         return replace(self, rate=self.rate * share, rows=self.rows * share, premature=self.premature * share)
 
 
 class Estimates:
-    """The estimates of a plan's edges, each made once."""
+    """The estimates of a plan's edges, each computed once."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Node, Estimate]] = {}
@@ -104,7 +106,7 @@ class Estimates:
                 return replace(left, distinct=counts, frequent=known)
             case Project():
                 below = self(node.child)
-                spreads = [_spread(made, below) for made in node.expressions]
+                spreads = [_distribution(made, below) for made in node.expressions]
                 counts = tuple(spread.count for spread in spreads)
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
             case Join():
@@ -122,7 +124,9 @@ class Estimates:
                 left, right = self(node.left), self(node.right)
                 counts = tuple(map(max, left.distinct, right.distinct))
                 known = tuple(
-                    together(left.spread(place).frequent, left.rows, right.spread(place).frequent, right.rows)
+                    together(
+                        left.distribution(place).frequent, left.rows, right.distribution(place).frequent, right.rows
+                    )
                     for place in range(len(counts))
                 )
                 return _made(
@@ -146,11 +150,11 @@ class Matching:
     share: float
     """The share of the rows that have a match at a given time."""
     turns: float
-    """How many rows per second get their first match by an arrival on the other side."""
+    """Rows per second that get their first match by an arrival on the other side."""
 
 
 def matching(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]], passing: float = 1.0) -> Matching:
-    """How left rows find right rows with equal keys, of which a share passes some further condition."""
+    """How left rows match right rows with equal keys; a share `passing` of the pairs meets the other conditions."""
     share = turns = 0.0
     for alike in _compared(left, right, keys):
         there = right.rows * passing * alike.right
@@ -161,17 +165,17 @@ def matching(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]], p
 
 
 def equal_share(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]]) -> float:
-    """Which share of all pairs of rows have equal keys."""
-    return math.prod(chance_of_equality(left.spread(one), right.spread(other)) for one, other in keys)
+    """The share of all pairs of rows that have equal keys."""
+    return math.prod(chance_of_equality(left.distribution(one), right.distribution(other)) for one, other in keys)
 
 
 def _compared(left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]]) -> list[Alike]:
-    """How both inputs' rows spread over the values of the keys; of several columns, evenly."""
+    """How the rows of both inputs are distributed over the values of the keys; evenly for keys of several columns."""
     if len(keys) == 1:
         ((one, other),) = keys
-        return compared(left.spread(one), right.spread(other))
+        return compared(left.distribution(one), right.distribution(other))
     counts = [math.prod(left.distinct[one] for one, _ in keys), math.prod(right.distinct[other] for _, other in keys)]
-    return compared(Spread(counts[0]), Spread(counts[1]))
+    return compared(Distribution(counts[0]), Distribution(counts[1]))
 
 
 def _made(
@@ -185,7 +189,7 @@ def _of_stream(node: Stream) -> Estimate:
     counts = [_declared(node, place) for place in range(len(node.schema))]
     match node.window:
         case Range():
-            rows, premature = rate * node.window.length / 1e6, 0.0
+            rows, premature = rate * node.window.length / SECOND, 0.0
         case Unbounded():
             rows, premature = rate * UNBOUNDED_SECONDS, 0.0
         case Rows():
@@ -212,14 +216,14 @@ def _declared(node: Stream | Relation, place: int) -> float:
     return 2.0 if column.dtype == BOOLEAN else DEFAULT_DISTINCT
 
 
-def _spread(made: Expression, below: Estimate) -> Spread:
+def _distribution(made: Expression, below: Estimate) -> Distribution:
     match made:
         case Literal():
-            return Spread(1.0)
+            return Distribution(1.0)
         case Column():
-            return below.spread(made.index)
+            return below.distribution(made.index)
         case _:
-            return Spread(below.values(columns_of(made)))
+            return Distribution(below.values(columns_of(made)))
 
 
 def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
@@ -234,7 +238,7 @@ def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
     share = passing * equal_share(left, right, node.keys)
     counts = list(left.distinct + right.distinct)
     for one, other in node.keys:
-        here, there = left.spread(one), right.spread(other)
+        here, there = left.distribution(one), right.distribution(other)
         counts[one] = counts[len(left.distinct) + other] = min(here.count, there.count)
         known[one] = known[len(left.distinct) + other] = in_both(here, there)
     rate = (left.rate * right.rows + right.rate * left.rows) * share
@@ -256,7 +260,7 @@ def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
 def _alone(
     left: Estimate, right: Estimate, keys: Sequence[tuple[int, int]], passing: float, *, matched: bool
 ) -> Estimate:
-    """The left rows with a match, or those without one: they also come and go with the first and last match."""
+    """The left rows with a match, or those without one. They also start and end with their first and last match."""
     found = matching(left, right, keys, passing)
     share = found.share if matched else 1 - found.share
     stay = left.thinned(share)
@@ -270,9 +274,10 @@ def _set_difference(node: Except, estimates: Estimates) -> Estimate:
 
 
 def _bag_difference(node: Except, estimates: Estimates) -> Estimate:
-    """max(v1 - v2, 0) copies of each value, where v1 and v2 vary around their means, normally, in whole steps.
+    """max(v1 - v2, 0) copies of each value, where the counts v1 and v2 are normally distributed around their means.
 
-    An arrival on the left is in the answer if it makes v1 larger than v2; one on the right takes a copy back if v1 was.
+    An arrival on the left is in the answer if v1 is then larger than v2; an arrival on the right retracts a copy if v1
+    was larger.
     """
     left, right = estimates(node.left), estimates(node.right)
     rows = stayed = turned = 0.0
@@ -292,7 +297,7 @@ def _bag_difference(node: Except, estimates: Estimates) -> Estimate:
 
 
 def _below(deviations: float) -> float:
-    """The chance that something normal is at most so many standard deviations above its mean."""
+    """The probability that a normal variable is at most `deviations` standard deviations above its mean."""
     return (1 + math.erf(deviations / math.sqrt(2))) / 2
 
 
@@ -302,8 +307,8 @@ def _intersection(node: Intersect, estimates: Estimates) -> Estimate:
     both = _alone(values, right, _all_columns(node), 1.0, matched=True)
     counts = tuple(map(min, both.distinct, right.distinct))
     rows = min(both.rows, right.rows)
-    hurried = left.premature * rows / max(left.rows, 1.0) + right.premature * rows / max(right.rows, 1.0)
-    return _made(both.rate, rows, counts, hurried)
+    premature = left.premature * rows / max(left.rows, 1.0) + right.premature * rows / max(right.rows, 1.0)
+    return _made(both.rate, rows, counts, premature)
 
 
 def _all_columns(node: Except | Intersect) -> list[tuple[int, int]]:

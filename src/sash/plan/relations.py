@@ -1,9 +1,9 @@
-"""Relations that change: where they may stand in a plan, and what may be joined with them (paper 5, 4.1 and 5.4).
+"""Where relations that change may occur in a plan, and what may be joined with them (paper 5, 4.1 and 5.4).
 
-A row that may be taken back at any time cannot be joined with a relation that changes: what the row got need not be what
-the relation says when it goes. The optimizer moves such a join below what makes its input strict where it can
-(`push_relation_join_below_negation`); what is left is refused here. A chain of joins with retroactive relations is not:
-it is strict only because of the relations themselves, whose rows the joins keep anyway.
+A row that may be retracted at any time cannot be joined with a relation that changes: the relation may have changed
+between the row's arrival and its retraction. Where possible, the optimizer moves such a join below the operator that
+makes its input strict (`push_relation_join_below_negation`); the remaining ones are refused here. A chain of joins with
+retroactive relations is allowed: it is strict only because of the relations, whose rows the joins keep anyway.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sash.plan.tree import window_text
 
 
 def changing_relation(node: Node) -> Relation | None:
-    """The relation that changes which the node is, perhaps thinned; None if it is something else."""
+    """The changing relation that the node reads, perhaps filtered or projected; None for any other node."""
     while isinstance(node, Filter | Project):
         node = node.child
     return node if isinstance(node, Relation) and node.changes else None
 
 
 def is_strict_for(node: Node, relation: Relation) -> bool:
-    """Whether rows of the node may be taken back at any time, for other reasons than a retroactive relation's updates."""
+    """Whether rows of the node may be retracted at any time, for other reasons than a retroactive relation's updates."""
     return pattern(_fixed(node) if relation.retroactive else node) == Pattern.STR
 
 
@@ -51,8 +51,8 @@ def _fixed(node: Node) -> Node:
 
 
 def refuse_misused_relations(plan: Node) -> None:
-    """Raise UnsupportedSqlError where a relation that changes stands where it cannot."""
-    _refuse_unmet(plan, None)
+    """Raise UnsupportedSqlError if a relation that changes is used where it cannot be."""
+    _refuse_unjoined(plan, None)
     for node in walk(plan):
         if isinstance(node, Join):
             for side, other in ((node.right, node.left), (node.left, node.right)):
@@ -62,7 +62,7 @@ def refuse_misused_relations(plan: Node) -> None:
 
 
 def misuses_relations(plan: Node) -> bool:
-    """Whether a relation that changes stands where it cannot."""
+    """Whether a relation that changes is used where it cannot be."""
     try:
         refuse_misused_relations(plan)
     except UnsupportedSqlError:
@@ -73,14 +73,14 @@ def misuses_relations(plan: Node) -> bool:
 def _reason(relation: Relation, other: Node) -> str:
     kind = "relation" if relation.retroactive else "non-retroactive relation"
     return (
-        f"{kind} {relation.name} changes, so it cannot be joined with rows that may be taken back at any time (update "
-        f"pattern STR, because of {_culprit(other, relation)}): what such a row got need not be what {relation.name} says "
-        f"when it goes. Join {relation.name} further down, or register it with changes=False"
+        f"{kind} {relation.name} changes, so it cannot be joined with rows that may be retracted at any time (update "
+        f"pattern STR, because of {_culprit(other, relation)}): {relation.name} may have changed by then. "
+        f"Join {relation.name} further down, or register it with changes=False"
     )
 
 
 def _culprit(node: Node, relation: Relation) -> str:
-    """What to call the lowest operator that makes the node strict."""
+    """The lowest operator that makes the node strict, for messages."""
     for child in node.children:
         if is_strict_for(child, relation):
             return _culprit(child, relation)
@@ -107,26 +107,26 @@ def _culprit(node: Node, relation: Relation) -> str:
             return "its input"
 
 
-def _refuse_unmet(node: Node, above: Join | None) -> None:
-    """A non-retroactive relation means something only to rows that come and meet it."""
+def _refuse_unjoined(node: Node, above: Join | None) -> None:
+    """A non-retroactive relation is defined only as an input of a join with the rows of a stream."""
     if isinstance(node, Relation) and is_nonretroactive(node):
         if above is None:
             raise UnsupportedSqlError(
-                f"relation {node.name} is non-retroactive, so it can only be met by the rows of a stream: join a stream with "
-                f"it (INNER, or LEFT, LEFT SEMI or LEFT ANTI with the stream on the left)"
+                f"relation {node.name} is non-retroactive, so it can only be joined with a stream: use an INNER join, or a LEFT, "
+                f"LEFT SEMI or LEFT ANTI join with the stream on the left"
             )
         return
     for child in node.children:
         if isinstance(node, Filter | Project):
-            _refuse_unmet(child, above)
-        elif isinstance(node, Join) and _meets(node, child):
-            _refuse_unmet(child, node)
+            _refuse_unjoined(child, above)
+        elif isinstance(node, Join) and _joins_stream(node, child):
+            _refuse_unjoined(child, node)
         else:
-            _refuse_unmet(child, None)
+            _refuse_unjoined(child, None)
 
 
-def _meets(node: Join, side: Node) -> bool:
-    """Whether rows with times come to the side, each to be joined once and for all."""
+def _joins_stream(node: Join, side: Node) -> bool:
+    """Whether rows of a stream are joined with the side, with matches fixed on arrival."""
     other = node.left if side is node.right else node.right
     kinds = ("inner", "left", "semi", "anti") if side is node.right else ("inner", "right")
     return node.kind in kinds and any(isinstance(below, Stream) for below in walk(other))

@@ -1,8 +1,7 @@
-"""Which share of rows passes a predicate, guessed from its form and from how many values its columns have.
+"""Estimated selectivity of predicates, from their form and the number of values of their columns.
 
-A comparison with `=` passes the share of rows that the value is known to have, else one value of as many as there are; an
-order comparison a third of the rows; LIKE and what
-else is not understood a third too; IS NULL one row in twenty. Conjuncts are taken as independent.
+`=` passes the known share of a frequent value, otherwise one value in as many as the column has. An order comparison,
+LIKE and any other predicate pass a third of the rows; IS NULL passes one row in twenty. Conjuncts are independent.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from sash.plan.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
-from sash.plan.frequencies import Shares, Spread
+from sash.plan.frequencies import Distribution, Shares
 
 SHARE = 1 / 3
-"""Of order comparisons, LIKE, and predicates that are not understood."""
+"""The selectivity of order comparisons, LIKE and all predicates without a rule of their own."""
 NULL_SHARE = 0.05
 
 
 def selectivity(predicate: Expression | None, distinct: Sequence[float], frequent: Sequence[Shares] = ()) -> float:
-    """The share of rows for which the predicate is true; `distinct` counts the values of each column, and `frequent` has the
-    shares of the frequent ones, where they are known.
+    """The share of rows for which the predicate is true. `distinct` is the number of values of each column, and `frequent`
+    has the shares of frequent values, where they are known.
 
     >>> import pyarrow as pa
     >>> selectivity(Call("eq", (Column(0, "k", pa.int64()), Literal(3, pa.int64())), pa.bool_()), [50])
@@ -65,15 +64,15 @@ def selectivity(predicate: Expression | None, distinct: Sequence[float], frequen
 
 
 def _share(column: Column, literal: Literal, distinct: Sequence[float], frequent: Sequence[Shares]) -> float:
-    """Of the rows whose column has that very value."""
+    """The share of rows whose column equals the literal."""
     count, known = max(distinct[column.index], 1.0), frequent[column.index] if frequent else {}
     if not known or not isinstance(literal.value, Hashable):
         return 1 / count
-    return Spread(count, known).share(literal.value)
+    return Distribution(count, known).share(literal.value)
 
 
 def _values(expression: Expression, distinct: Sequence[float]) -> float:
-    """How many values an expression takes: as many as its columns together."""
+    """The number of values of an expression: the largest of its columns' numbers."""
     match expression:
         case Literal():
             return 1.0
@@ -84,7 +83,7 @@ def _values(expression: Expression, distinct: Sequence[float]) -> float:
 
 
 def pinned(predicate: Expression) -> dict[int, float]:
-    """The columns that the predicate holds to a few values, and to how many."""
+    """The columns that the predicate restricts to a few values, with the number of those values."""
     found: dict[int, float] = {}
     for part in conjuncts(predicate):
         match part:

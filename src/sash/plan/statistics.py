@@ -1,4 +1,4 @@
-"""What is known of a stream or relation beyond its columns, declared by a user or observed in a run."""
+"""Statistics of streams and relations, declared by the user or observed in a run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 from sash.errors import StatisticsError
 from sash.plan.frequencies import NONE, Shares
+from sash.time import SECOND
 
 FREQUENT = 100
-"""How many of a column's values are counted one by one, at most."""
+"""The largest number of frequent values kept per column."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Rows per second that arrive (of a relation: that are updated), rows of a relation, how many different values
-    columns have, and the share of rows that their frequent values have, by lower-case name. What is None or missing is
-    unknown."""
+    """Rows per second that arrive (for a relation: that are updated), rows of a relation, and by lower-case column name
+    the number of distinct values and the shares of rows of frequent values. None or a missing column means unknown."""
 
     rate: float | None = None
     rows: float | None = None
@@ -35,10 +35,12 @@ class Statistics:
                 raise StatisticsError(f"column {column} must have at least 1 distinct value, not {count!r}")
         for column, shares in self.frequent.items():
             if any(not 0 <= share <= 1 for share in shares.values()) or sum(shares.values()) > 1 + 1e-6:
-                raise StatisticsError(f"the frequent values of column {column} must have shares of the rows, 1 in all")
+                raise StatisticsError(
+                    f"the shares of the frequent values of column {column} must be in [0, 1] and sum to at most 1"
+                )
 
     def of_column(self, name: str) -> float | None:
-        """The number of different values of a column, if it is known."""
+        """The number of distinct values of a column, if it is known."""
         return self.distinct.get(name.lower())
 
     def shares(self, name: str) -> Shares:
@@ -46,7 +48,7 @@ class Statistics:
         return self.frequent.get(name.lower(), NONE)
 
     def over(self, known: Statistics) -> Statistics:
-        """These, and what else is known."""
+        """These statistics, completed by `known` where they have no value."""
         return Statistics(
             known.rate if self.rate is None else self.rate,
             known.rows if self.rows is None else self.rows,
@@ -67,12 +69,12 @@ def declared(
     distinct: Mapping[str, float] | None = None,
     statistics: Statistics = UNKNOWN,
 ) -> Statistics:
-    """Statistics as a user gives them for the stream or relation of that name, over those that were observed of it."""
+    """The statistics that the user declares for a stream or relation, completed by observed ones."""
     counts = {column.lower(): float(count) for column, count in (distinct or {}).items()}
     known = {column.lower() for column in columns}
     for column in (*counts, *statistics.distinct, *statistics.frequent):
         if column not in known:
-            raise StatisticsError(f"{name} has no column {column!r} to count; it has {', '.join(columns)}")
+            raise StatisticsError(f"{name} has no column {column!r}; its columns are {', '.join(columns)}")
     return Statistics(rate, rows, counts).over(statistics)
 
 
@@ -83,18 +85,18 @@ def observed(
     known: Statistics = UNKNOWN,
     frequent: Mapping[str, Mapping[Any, int]] | None = None,
 ) -> Statistics:
-    """Statistics from a run: so many rows arrived in that much time, with so many values of each column, and so many rows
-    with each frequent value; what was not counted stays as it was known."""
+    """Statistics from a run: the number of arrivals and their time span, the distinct values of each column, and the row
+    counts of frequent values. `known` fills in what was not counted."""
     if microseconds <= 0:
-        raise StatisticsError(f"rates are observed over some time, not over {microseconds} microseconds")
+        raise StatisticsError(f"a rate needs a time span greater than 0, not {microseconds} microseconds")
     counts = {column.lower(): float(max(count, 1)) for column, count in (distinct or {}).items()}
     shares = {
         column.lower(): {value: count / max(arrivals, 1) for value, count in commonest(rows).items()}
         for column, rows in (frequent or {}).items()
     }
-    return Statistics(arrivals * 1_000_000 / microseconds, None, counts, shares).over(known)
+    return Statistics(arrivals * SECOND / microseconds, None, counts, shares).over(known)
 
 
 def commonest(counts: Mapping[Any, int]) -> dict[Any, int]:
-    """The values with the most rows, and how many these are."""
+    """The most frequent values with their row counts."""
     return dict(sorted(counts.items(), key=lambda pair: -pair[1])[:FREQUENT])

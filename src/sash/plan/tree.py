@@ -1,4 +1,4 @@
-"""A logical plan as text: one node per line, inputs indented below it, every column as name#position."""
+"""A logical plan as text: one node per line, with its inputs indented below it and columns as name#position."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from sash.plan.nodes import (
     Window,
 )
 from sash.plan.types import Schema
+from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
 _UNITS = (
-    *((86_400_000_000, "DAY"), (3_600_000_000, "HOUR"), (60_000_000, "MINUTE"), (1_000_000, "SECOND")),
-    *((1_000, "MILLISECOND"), (1, "MICROSECOND")),
+    *((DAY, "DAY"), (HOUR, "HOUR"), (MINUTE, "MINUTE"), (SECOND, "SECOND")),
+    *((MILLISECOND, "MILLISECOND"), (MICROSECOND, "MICROSECOND")),
 )
 
 
 def tree(node: Node) -> str:
-    """The plan, top down.
+    """The plan as text, top down.
 
     >>> from sash.plan.types import BIGINT, Field
     >>> print(tree(Distinct(Relation("items", (Field("item", BIGINT),)))))
@@ -50,7 +51,7 @@ def _lines(node: Node, depth: int) -> list[str]:
 
 
 def label(node: Node) -> str:
-    """The node's own line."""
+    """The line of one node."""
     match node:
         case Stream():
             return f"Stream {node.name} {window_text(node.window, node)}"
@@ -96,8 +97,7 @@ def _join_label(node: Join) -> str:
     on = f" ON {' AND '.join(pairs)}" if pairs else ""
     both = node.left.schema + node.right.schema
     condition = "" if node.condition is None else f" WHERE {_text(node.condition, both)}"
-    lazily = "" if node.purge is None else f" PURGED EVERY {duration_text(node.purge)}"
-    return f"Join {node.kind}{on}{condition}{lazily}"
+    return f"Join {node.kind}{on}{condition}"
 
 
 def _named(name: str, expression: Expression, schema: Schema) -> str:
@@ -139,7 +139,7 @@ def window_text(window: Window, stream: Stream) -> str:
 
 
 def duration_text(microseconds: int) -> str:
-    """A length of time in the largest unit that divides it.
+    """A duration in the largest unit that divides it.
 
     >>> duration_text(90_000_000)
     '90 SECONDS'

@@ -1,4 +1,4 @@
-"""The type system: Arrow's types, under the names Spark gives them."""
+"""The type system: Arrow types under their Spark names."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ Schema = tuple[Field, ...]
 
 
 def is_supported(dtype: pa.DataType) -> bool:
-    """Whether a column of this type may flow through a plan."""
+    """Whether plans support columns of this type."""
     return dtype in _NAMES or pa.types.is_decimal128(dtype)
 
 
 def type_name(dtype: pa.DataType) -> str:
-    """The name Spark SQL gives a type.
+    """The Spark SQL name of a type.
 
     >>> type_name(pa.decimal128(10, 2))
     'DECIMAL(10,2)'
@@ -68,10 +68,10 @@ def type_name(dtype: pa.DataType) -> str:
 
 
 def is_integer(dtype: pa.DataType) -> bool:
-    """TINYINT, SMALLINT, INT or BIGINT."""
+    """Whether the type is TINYINT, SMALLINT, INT or BIGINT."""
     return bool(pa.types.is_signed_integer(dtype))
 
 
 def is_numeric(dtype: pa.DataType) -> bool:
-    """An integer, a float, a double or a decimal."""
+    """Whether the type is an integer, FLOAT, DOUBLE or DECIMAL."""
     return is_integer(dtype) or bool(pa.types.is_floating(dtype) or pa.types.is_decimal(dtype))

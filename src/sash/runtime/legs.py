@@ -18,10 +18,11 @@ from sash.operators.project import Project as ProjectOperator
 from sash.physical.nodes import Lookup as LookupNode
 from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, operations
 from sash.physical.shapes import leg_source
-from sash.plan.nodes import FOREVER, Filter, Join, Node, Project, Relation, Stream
+from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 
 
 class LegRunner:

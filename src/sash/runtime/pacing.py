@@ -12,11 +12,12 @@ import numpy as np
 
 from sash.physical.facts import must_expire
 from sash.physical.nodes import Operation
-from sash.physical.strategies.base import NEVER, Strategy, TimeSettings
+from sash.physical.strategies.base import Strategy, TimeSettings
 from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import Memory
 from sash.state.spool import Spool
+from sash.time import BEGINNING
 
 
 class Pacing:
@@ -28,7 +29,7 @@ class Pacing:
         self._begun = memory.array("begun", np.int64, 1)
         if not self._begun[0]:
             self._begun[0] = 1
-            self._reached[:] = NEVER
+            self._reached[:] = BEGINNING
         self._sources = [
             [
                 strategy.time_source(memory.scope(f"{number}.ear{index}"), TimeSettings())
@@ -68,7 +69,7 @@ class Pacing:
         """The rows that an operator may process now, and its clock; with `everything`, all that its inputs have delivered."""
         node = self._operations[number]
         progress = min(self._progress[id(child)] for child in node.inputs)
-        learnt = NEVER
+        learnt = BEGINNING
         for child, source, batch in zip(node.inputs, self._sources[number], inputs, strict=True):
             source.receive_rows(batch, child.expiry != "explicit", progress)
             source.tick(progress, progress - 1)

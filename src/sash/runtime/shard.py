@@ -24,16 +24,14 @@ from sash.runtime.build import Relations, SharedRows, build
 from sash.runtime.counts import Counts
 from sash.runtime.pacing import Pacing, TimeMessages
 from sash.state.buffer import Buffer
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
 from sash.state.spool import Spool
+from sash.time import BEGINNING, FOREVER
 
 SLICE = 1 << 15
 """The approximate number of rows of its busiest input that a shard processes at a time."""
-
-BEGINNING = -(2**62)
-"""The clock of an input that has not reported one yet."""
 
 
 @dataclass(frozen=True)
@@ -309,7 +307,8 @@ def _shared_rows(node: Operation, made: Mapping[int, Operator]) -> SharedRows:
     if not isinstance(node, Join):
         return None, None
     left, right = (
-        made[id(child)].lend() if shared else None for child, shared in zip(node.inputs, node.shared, strict=True)
+        made[id(child)].shared_rows() if shared else None
+        for child, shared in zip(node.inputs, node.shared, strict=True)
     )
     return left, right
 

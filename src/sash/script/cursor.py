@@ -7,13 +7,13 @@ from collections.abc import Collection
 from sash.errors import SqlSyntaxError
 from sash.script.lexer import Token, tokenize
 from sash.script.statements import Position, Value
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
 
 
 class Cursor:
     """Reads a script from left to right; its errors give the position of the first unexpected token."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SqlText) -> None:
         self._source = source
         self._tokens = tokenize(source)
         self._at = 0

@@ -36,7 +36,7 @@ class DryRunBackend:
     """
 
     def __init__(self, start: Callable[[], SparkSession] | None = None) -> None:
-        self._catalog = Catalog(native_type=self._native_type)
+        self._catalog = Catalog(spark_type=self._spark_type)
         self._start = start
         self._spark: SparkSession | None = None
         self._with_heartbeat: set[str] = set()
@@ -160,7 +160,7 @@ class DryRunBackend:
             microseconds(statement.heartbeat, "heartbeat")
             self._with_heartbeat.add(statement.declaration.name.lower())
 
-    def _native_type(self, name: str, sql: str) -> pa.DataType | None:
+    def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
         from sash.spark.sources import struct
         from sash.spark.types import expression_type
 

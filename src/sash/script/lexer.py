@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.errors import SqlSyntaxError
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 
 TokenKind = Literal["word", "name", "string", "number", "mark", "end"]
 
@@ -46,7 +46,7 @@ class Token:
         return self.kind == "mark" and self.text == mark
 
 
-def tokenize(source: Source) -> list[Token]:
+def tokenize(source: SqlText) -> list[Token]:
     """The tokens of a text; the last one is of kind `end`."""
     found: list[Token] = []
     for match in _PATTERN.finditer(source.text):
@@ -79,7 +79,7 @@ def is_complete(text: str) -> bool:
     (False, True)
     """
     try:
-        tokens = tokenize(Source(text))
+        tokens = tokenize(SqlText(text))
     except SqlSyntaxError:
         return False
     return len(tokens) > 1 and tokens[-2].is_mark(";")

@@ -27,7 +27,7 @@ from sash.script.statements import (
     SnapshotStatement,
     Statement,
 )
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 from sash.sql.type_names import read_type
 
 STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "KEEP", "ATTACH", "SNAPSHOT", "SET")
@@ -53,7 +53,7 @@ def read_script(text: str) -> list[Statement]:
     >>> [type(statement).__name__ for statement in read_script("SHOW STREAMS; DESCRIBE sales")]
     ['Show', 'Describe']
     """
-    reader = _Reader(Source(text))
+    reader = _Reader(SqlText(text))
     statements = []
     while reader.more():
         statements.append(reader.statement())

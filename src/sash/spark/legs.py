@@ -16,16 +16,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import broadcast, expr
 
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression
-from sash.plan.failures import may_fail
 from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.spark.scatter import ACCEPTED, TIME
 from sash.sql.render import quoted, to_spark_sql
+from sash.time import DAY
 
 _MATCHES = "_matches"
 _ROW = "_row"
-_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -175,5 +175,5 @@ def micros(column: str, dtype: pa.DataType) -> str:
     if dtype == TIMESTAMP_NTZ:
         return f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {column})"
     if dtype == DATE:
-        return f"CAST(unix_date({column}) AS BIGINT) * {_DAY}"
+        return f"CAST(unix_date({column}) AS BIGINT) * {DAY}"
     return f"CAST({column} AS BIGINT)"

@@ -11,11 +11,10 @@ from sash.plan.statistics import Statistics
 from sash.runtime.analyze import Actual
 from sash.runtime.counts import Counts
 from sash.runtime.current_choice import over_shards
-from sash.runtime.shard import BEGINNING
 from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
 from sash.spark.gather import METRICS
 from sash.spark.notes import NOTES, total
-from sash.state.changes import FOREVER
+from sash.time import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -19,8 +19,9 @@ from sash.runtime.shard import partition
 from sash.spark.messages import BLOB_BYTES, NOTE, ROWS, Message, to_record_batches
 from sash.spark.notes import Note
 from sash.spark.workers import spare_collections
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import encode, pieces, size_of
+from sash.time import FOREVER
 
 if TYPE_CHECKING:
     from sash.spark.lookups import Lookups

@@ -31,7 +31,7 @@ from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, Strea
 from sash.plan.nodes import Range, Rows
 from sash.plan.options import Mode
 from sash.runtime.build import Relations
-from sash.runtime.shard import BEGINNING, Arrival, Intake, Shard, partition
+from sash.runtime.shard import Arrival, Intake, Shard, partition
 from sash.spark.counts import Delays, in_force_of, operator_counts
 from sash.spark.gather import Gather
 from sash.spark.messages import CONTROL, HEARTBEAT, NOTE, ROWS, Message, from_frame, to_frames
@@ -43,7 +43,8 @@ from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode_all
 from sash.state.log import InputLog
-from sash.state.snapshot import LOG_BYTES, Snapshot
+from sash.state.snapshot import LOG_BYTES, ArraySnapshot
+from sash.time import BEGINNING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,7 +246,7 @@ class _ShardRun:
         new: dict[str, Any] = {"nonce": None, "clocks": [], "heard": [], "logs": [], "snapshot": None}
         state = header["stages"].setdefault(str(stage.index), new)
         self._state = state
-        self._snapshot = Snapshot(chunks, state["snapshot"])
+        self._snapshot = ArraySnapshot(chunks, state["snapshot"])
         inputs = range(len(stage.inputs))
         self._logs = [
             owner.log(stage, index, chunks, state["logs"][index] if state["logs"] else None) for index in inputs

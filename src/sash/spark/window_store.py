@@ -27,8 +27,9 @@ from sash.spark.plan import Source, heartbeats
 from sash.spark.pools import in_pool, pool_of
 from sash.spark.scatter import TIME
 from sash.sql.render import quoted
+from sash.time import BEGINNING
 from sash.window_store.core import Core
-from sash.window_store.manifest import BEGINNING, ENDS, SIGN, Slice
+from sash.window_store.manifest import ENDS, SIGN, Slice
 from sash.window_store.reading import Scan, Tables, scan_here
 from sash.window_store.writer import WindowWriter
 

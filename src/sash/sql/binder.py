@@ -16,16 +16,16 @@ from sash.sql.coercion import coerce, common_dtype
 from sash.sql.dialect import parse_statement
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
-from sash.sql.natives import Natives
 from sash.sql.ordering import limited, project, sort_keys
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
-from sash.sql.source import Source
+from sash.sql.source import SqlText
+from sash.sql.spark_functions import SparkFunctions
 
 
 def parse(text: str, catalog: Catalog) -> Node:
     """The bound logical plan of a query."""
-    source = Source(text)
+    source = SqlText(text)
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
@@ -49,7 +49,7 @@ def parse(text: str, catalog: Catalog) -> Node:
 class Binder:
     """Binds queries; `window` is the trailing WINDOW, `ctes` the bound queries of WITH that are in sight."""
 
-    source: Source
+    source: SqlText
     catalog: Catalog
     window: Window | None
     ctes: Mapping[str, Node] = field(default_factory=dict)
@@ -145,8 +145,8 @@ class Binder:
         expressions: list[Expression] = [Column(i, f.name, f.dtype) for i, f in enumerate(plan.schema)]
         wide = list(expressions)
         if order is not None:
-            natives = Natives(self.source, self.catalog.native_type, None)
-            binder = ExpressionBinder(self.source, Scope.of(plan, None), natives, "ORDER BY")
+            spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
+            binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
             for key, descending, nulls_first, _ in sort_keys(
                 self.source, order, lambda part: self._sort_expression(part, binder, expressions)
             ):

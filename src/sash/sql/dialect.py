@@ -19,16 +19,17 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
+from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-    "WEEK": 604_800_000_000,
+    "MICROSECOND": MICROSECOND,
+    "MILLISECOND": MILLISECOND,
+    "SECOND": SECOND,
+    "MINUTE": MINUTE,
+    "HOUR": HOUR,
+    "DAY": DAY,
+    "WEEK": WEEK,
 }
 """Microseconds per unit of time; the plural is accepted too."""
 
@@ -65,8 +66,8 @@ class SashParser(SparkParser):
     trailing_window: WindowClause | None = None
 
     @property
-    def _source(self) -> Source:
-        return Source(self.sql)
+    def _source(self) -> SqlText:
+        return SqlText(self.sql)
 
     def _parse_stream(self) -> None:
         """A stream may be called `stream`."""
@@ -191,7 +192,7 @@ class Statement:
     window: WindowClause | None
 
 
-def parse_statement(source: Source) -> Statement:
+def parse_statement(source: SqlText) -> Statement:
     """Read the text, which must hold one query."""
     dialect = Sash()
     try:
@@ -212,7 +213,7 @@ def parse_statement(source: Source) -> Statement:
     return Statement(trees[0], parser.trailing_window)
 
 
-def _check_start(source: Source, tokens: list[Token]) -> None:
+def _check_start(source: SqlText, tokens: list[Token]) -> None:
     """Refuse what is no query before the parser tries to make sense of it."""
     opening = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
     if opening is None or opening.token_type == TokenType.SEMICOLON:

@@ -26,9 +26,9 @@ from sash.sql.coercion import castable, coerce, unify
 from sash.sql.functions import call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
-from sash.sql.natives import Natives
 from sash.sql.scope import Scope
-from sash.sql.source import Source
+from sash.sql.source import SqlText
+from sash.sql.spark_functions import SparkFunctions
 from sash.sql.syntax import EXTRACTS, INFIX
 from sash.sql.type_names import type_of
 
@@ -42,9 +42,9 @@ class ExpressionBinder:
     `first` are names that win over the columns of the scope (ORDER BY), `aliases` names that are tried after them.
     """
 
-    source: Source
+    source: SqlText
     scope: Scope
-    natives: Natives
+    spark_functions: SparkFunctions
     clause: str
     aggregates: AggregateCollector | None = None
     first: Mapping[str, Expression] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class ExpressionBinder:
             raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
         if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
             raise self._unsupported(f"{node.key.upper()} for this function", node)
-        return self.natives.bind(node, self._column)
+        return self.spark_functions.bind(node, self._column)
 
     def _unsupported(self, what: str, node: exp.Expr) -> Exception:
         return self.source.error(UnsupportedSqlError, f"Sash does not run {what}", node)
@@ -298,7 +298,7 @@ class ExpressionBinder:
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
             raise self._unsupported("a subquery as an expression; join it instead", node)
-        return self.natives.bind(node, self._column)
+        return self.spark_functions.bind(node, self._column)
 
     def _filtered(self, node: exp.Expr) -> Expression:
         return self._aggregate(node.this, node.expression.this)

@@ -16,9 +16,9 @@ from sash.sql.dialect import WindowClause
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
 from sash.sql.joins import Branch, Tree, width
-from sash.sql.natives import Natives
 from sash.sql.scope import Entry, Scope
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
+from sash.sql.spark_functions import SparkFunctions
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner",
@@ -51,7 +51,7 @@ Bound = tuple[Tree, Scope]
 class FromBinder:
     """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the queries of WITH, bound."""
 
-    source: Source
+    source: SqlText
     catalog: Catalog
     window: Window | None
     ctes: Mapping[str, Node]
@@ -159,8 +159,8 @@ class FromBinder:
         if method == "NATURAL":
             merged = _shared(scope, right_scope)
         elif join.args.get("on") is not None:
-            natives = Natives(self.source, self.catalog.native_type, None)
-            predicate = ExpressionBinder(self.source, both, natives, "ON").predicate(join.args["on"])
+            spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
+            predicate = ExpressionBinder(self.source, both, spark_functions, "ON").predicate(join.args["on"])
             branch.conditions.extend(conjuncts(predicate))
         if merged:
             both = self._merge(branch, scope, right_scope.shifted(border), merged, join)
@@ -205,7 +205,7 @@ def window_of(clause: WindowClause, partition: tuple[int, ...] = ()) -> Window:
     return Unbounded() if clause.length is None else Range(clause.length, clause.slide)
 
 
-def renamed(source: Source, node: Node, columns: list[exp.Expr]) -> Node:
+def renamed(source: SqlText, node: Node, columns: list[exp.Expr]) -> Node:
     """The node with the column names of `AS t(a, b)`."""
     if len(columns) != len(node.schema):
         raise source.error(

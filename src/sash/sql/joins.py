@@ -9,7 +9,7 @@ from sash.plan.expressions import (
     Column,
     Expression,
     Literal,
-    Native,
+    SparkFunction,
     columns_of,
     conjunction,
     remap,
@@ -88,7 +88,7 @@ def _sides(predicate: Expression, border: int) -> tuple[Expression, Expression] 
     """Left and right key of an equality between the two inputs (right one from 0); None if it is something else."""
     if not isinstance(predicate, Call) or predicate.function != "eq":
         return None
-    if any(isinstance(part, Native) for part in walk(predicate)):
+    if any(isinstance(part, SparkFunction) for part in walk(predicate)):
         return None
     for one, other in (predicate.arguments, predicate.arguments[::-1]):
         left, right = columns_of(one), columns_of(other)

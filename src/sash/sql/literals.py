@@ -15,7 +15,7 @@ from sash.plan.expressions import Call, Expression, Literal
 from sash.plan.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.sql.coercion import MAX_PRECISION, coerce
 from sash.sql.dialect import UNITS
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _DAYS = {"DAY": 1, "WEEK": 7}
@@ -23,10 +23,10 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
 
-def number_literal(source: Source, node: exp.Expr, text: str) -> Literal:
+def number_literal(source: SqlText, node: exp.Expr, text: str) -> Literal:
     """An INT, BIGINT, DECIMAL or DOUBLE by the way it is written.
 
-    >>> number_literal(Source("1.50"), exp.Literal.number("1.50"), "1.50").dtype
+    >>> number_literal(SqlText("1.50"), exp.Literal.number("1.50"), "1.50").dtype
     Decimal128Type(decimal128(3, 2))
     """
     try:
@@ -95,7 +95,7 @@ class Interval:
         return Interval().plus(self, -1)
 
 
-def constant_interval(source: Source, node: exp.Expr) -> Interval | None:
+def constant_interval(source: SqlText, node: exp.Expr) -> Interval | None:
     """The interval that a node denotes; None if the node is no interval."""
     match node:
         case exp.Paren():
@@ -114,7 +114,7 @@ def constant_interval(source: Source, node: exp.Expr) -> Interval | None:
             return None
 
 
-def _interval(source: Source, node: exp.Interval) -> Interval:
+def _interval(source: SqlText, node: exp.Interval) -> Interval:
     amount, unit = node.this, node.args.get("unit")
     if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
         text = f"-{amount.this.name}"

@@ -9,11 +9,11 @@ from sqlglot import exp
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 
 
 def sort_keys(
-    source: Source, order: exp.Expr, bind: Callable[[exp.Expr], Expression]
+    source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression]
 ) -> list[tuple[Expression, bool, bool, exp.Expr]]:
     """Per expression of ORDER BY: the expression, descending, NULLs first, and where it stands."""
     source.refuse_all_but(order, "expressions")
@@ -26,7 +26,7 @@ def sort_keys(
     return keys
 
 
-def limited(source: Source, query: exp.Expr, node: Node, order: tuple[SortKey, ...]) -> Node:
+def limited(source: SqlText, query: exp.Expr, node: Node, order: tuple[SortKey, ...]) -> Node:
     """The node under the LIMIT and OFFSET of the query."""
     limit, offset = query.args.get("limit"), query.args.get("offset")
     if limit is None:
@@ -47,7 +47,7 @@ def limited(source: Source, query: exp.Expr, node: Node, order: tuple[SortKey, .
     return TopK(node, order, _count(source, limit.expression, "LIMIT"), skipped)
 
 
-def _count(source: Source, node: exp.Expr, clause: str) -> int:
+def _count(source: SqlText, node: exp.Expr, clause: str) -> int:
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
         return int(str(node.this))
     raise source.error(UnsupportedSqlError, f"{clause} takes a whole number", node)

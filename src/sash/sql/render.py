@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
 
 _INFIX = {
@@ -61,7 +61,7 @@ def to_spark_sql(expression: Expression, columns: Sequence[str]) -> str:
             )
             default = "" if expression.otherwise is None else f" ELSE {to_spark_sql(expression.otherwise, columns)}"
             return f"(CASE{branches}{default} END)"
-        case Native():
+        case SparkFunction():
             return expression.sql.format(*(to_spark_sql(argument, columns) for argument in expression.arguments))
         case Call():
             return _call(expression, [to_spark_sql(argument, columns) for argument in expression.arguments])

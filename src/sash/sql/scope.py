@@ -9,7 +9,7 @@ from sqlglot import exp
 from sash.errors import UnknownNameError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Scope:
         """What the name may mean."""
         return [entry for entry in self.entries if entry.answers_to(name, qualifier)]
 
-    def resolve(self, source: Source, node: exp.Column) -> Expression:
+    def resolve(self, source: SqlText, node: exp.Column) -> Expression:
         """The column that the node names; unknown and ambiguous names are errors."""
         found = self.lookup(source, node)
         if found is not None:
@@ -64,7 +64,7 @@ class Scope:
         written = f"{qualifier}.{name}" if qualifier else name
         raise source.error(UnknownNameError, f"there is no column {written}{hint}", node)
 
-    def lookup(self, source: Source, node: exp.Column) -> Expression | None:
+    def lookup(self, source: SqlText, node: exp.Column) -> Expression | None:
         """The column that the node names, or None; an ambiguous name is an error."""
         if node.args.get("db") or node.args.get("catalog"):
             raise source.error(UnsupportedSqlError, f"a column is written name or table.name, not {node.sql()}", node)
@@ -74,7 +74,7 @@ class Scope:
             raise source.error(UnknownNameError, f"the column {node.name} is ambiguous: {owners}", node)
         return found[0].expression if found else None
 
-    def star(self, source: Source, qualifier: str | None, node: exp.Expr) -> list[Entry]:
+    def star(self, source: SqlText, qualifier: str | None, node: exp.Expr) -> list[Entry]:
         """The columns that `*` or `qualifier.*` stands for."""
         if qualifier is None:
             return [entry for entry in self.entries if not entry.hidden]

@@ -25,10 +25,10 @@ from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
-from sash.sql.natives import Natives
 from sash.sql.ordering import limited, project, sort_keys
 from sash.sql.scope import Scope
-from sash.sql.source import Source
+from sash.sql.source import SqlText
+from sash.sql.spark_functions import SparkFunctions
 
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
@@ -52,7 +52,7 @@ class SortItem:
     node: exp.Expr
 
 
-def bind_select(source: Source, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
+def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
     """The plan of a SELECT (WITH is the caller's)."""
     source.refuse_all_but(
         node,
@@ -63,8 +63,8 @@ def bind_select(source: Source, catalog: Catalog, node: exp.Select, from_binder:
         raise source.error(UnsupportedSqlError, "Sash does not run SELECT without FROM", node)
     source.refuse_all_but(from_, "this")
     tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
-    natives = Natives(source, catalog.native_type, None if isinstance(tree, Branch) else tree)
-    plain = ExpressionBinder(source, scope, natives, "WHERE")
+    spark_functions = SparkFunctions(source, catalog.spark_type, None if isinstance(tree, Branch) else tree)
+    plain = ExpressionBinder(source, scope, spark_functions, "WHERE")
     below: Node
     if (where := node.args.get("where")) is not None:
         rest = [part for part in conjuncts(plain.predicate(where.this)) if not push_equality(tree, part)]
@@ -79,7 +79,7 @@ def bind_select(source: Source, catalog: Catalog, node: exp.Select, from_binder:
 class _Select:
     """What comes after WHERE."""
 
-    def __init__(self, source: Source, node: exp.Select, scope: Scope, binder: ExpressionBinder, below: Node) -> None:
+    def __init__(self, source: SqlText, node: exp.Select, scope: Scope, binder: ExpressionBinder, below: Node) -> None:
         self.source = source
         self.node = node
         self.scope = scope

@@ -36,7 +36,7 @@ CLAUSES = {
 """What users call the arguments of the parser's nodes."""
 
 
-class Source:
+class SqlText:
     """The text of one query."""
 
     def __init__(self, text: str) -> None:

@@ -22,7 +22,7 @@ from sash.plan.types import (
     TINYINT,
 )
 from sash.sql.coercion import MAX_PRECISION
-from sash.sql.source import Source
+from sash.sql.source import SqlText
 
 _TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: BOOLEAN,
@@ -43,7 +43,7 @@ _TYPES: dict[exp.DType, pa.DataType] = {
 }
 
 
-def type_of(source: Source, node: exp.Expr) -> pa.DataType:
+def type_of(source: SqlText, node: exp.Expr) -> pa.DataType:
     """The type that the node names."""
     if isinstance(node, exp.DataType):
         if node.this == exp.DType.DECIMAL:
@@ -53,7 +53,7 @@ def type_of(source: Source, node: exp.Expr) -> pa.DataType:
     raise source.error(UnsupportedSqlError, f"Sash has no type {node.sql(dialect='spark')}", node)
 
 
-def _decimal(source: Source, node: exp.DataType) -> pa.DataType:
+def _decimal(source: SqlText, node: exp.DataType) -> pa.DataType:
     """DECIMAL(p, s); DECIMAL(p) is DECIMAL(p, 0) and DECIMAL is DECIMAL(10, 0)."""
     sizes = [int(parameter.name) for parameter in node.expressions] or [10]
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
@@ -64,7 +64,7 @@ def _decimal(source: Source, node: exp.DataType) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def read_type(source: Source, start: int, end: int) -> pa.DataType:
+def read_type(source: SqlText, start: int, end: int) -> pa.DataType:
     """The type written between two offsets of the text."""
     text = source.text[start:end]
     try:

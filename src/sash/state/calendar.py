@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from sash.state.buffer import Buffer
-from sash.state.changes import FOREVER
 from sash.state.jit import kernel
 from sash.state.memory import Arrays, Ints, Memory
+from sash.time import FOREVER, SECOND
 
 _DRAINED, _STARTED = 0, 1
 
@@ -19,7 +19,7 @@ _DRAINED, _STARTED = 0, 1
 class CalendarBuffer(Buffer):
     """A wheel of `partitions` linked lists, each `width` microseconds wide; one that is attached keeps the shape it has."""
 
-    def __init__(self, memory: Memory, partitions: int = 1024, width: int = 1_000_000) -> None:
+    def __init__(self, memory: Memory, partitions: int = 1024, width: int = SECOND) -> None:
         super().__init__(memory)
         self._shape = memory.array("width", np.int64, 1)
         if not self._shape[0]:

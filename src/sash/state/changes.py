@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from sash.state.columns import gather
 from sash.state.memory import Ints
+from sash.time import FOREVER
 
-FOREVER = np.int64(2**63 - 1)
 Signs = npt.NDArray[np.int8]
 
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import Ints
+from sash.time import FOREVER
 
 _BASE = b"base"
 _WIDEST = 2**32

@@ -16,8 +16,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode, encode, pieces
+from sash.time import FOREVER
 
 CHUNK_BYTES = 4 << 20
 """About the size of a chunk, before compression."""

@@ -31,7 +31,7 @@ class StoredFile:
     chunks: list[int]
 
 
-class Snapshot:
+class ArraySnapshot:
     """The last snapshot of a memory, if there is one."""
 
     def __init__(self, chunks: Chunks, directory: dict[str, Any] | None = None) -> None:

@@ -13,7 +13,8 @@ from sash.errors import BadRowError, CatalogError
 from sash.plan.catalog import OP
 from sash.plan.types import BIGINT, Field, Schema
 from sash.rows import Row, infer_schema, to_arrow
-from sash.state.changes import FOREVER, ChangeBatch, Signs
+from sash.state.changes import ChangeBatch, Signs
+from sash.time import BEGINNING, FOREVER
 
 TIME = "ts"
 """The column with the time of a row."""
@@ -101,7 +102,7 @@ def micro_batches(feeds: Mapping[str, Feed], batch: int | Sequence[int] | None) 
         order += [(int(at), number, position) for position, at in enumerate(reached)]
     order.sort()
     names = list(feeds)
-    high = dict.fromkeys(names, -(2**62))
+    high = dict.fromkeys(names, BEGINNING)
     batches = []
     for part in _cut(order, batch):
         rows: dict[str, ChangeBatch] = {}

@@ -12,14 +12,15 @@ import pyarrow as pa
 
 from sash.physical.facts import must_expire
 from sash.physical.nodes import Operation, Physical
-from sash.physical.strategies.base import NEVER, TimeSource
+from sash.physical.strategies.base import TimeSource
 from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.plan.nodes import Node
 from sash.runtime.build import build
 from sash.runtime.counts import Counts
 from sash.state.buffer import Buffer
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory, Ints
+from sash.time import BEGINNING, FOREVER
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class _Parcel:
 
     due: int
     rows: ChangeBatch | None
-    time: int = NEVER
+    time: int = BEGINNING
 
 
 class Edge:
@@ -127,7 +128,7 @@ class Source(Server):
         self.rows = rows
         self.slack = slack
         self.counts = Counts(arrivals, 0, len(rows), 0)
-        self.progress = NEVER
+        self.progress = BEGINNING
         self._given = 0
         self._ends = np.unique(rows.exp[rows.exp < FOREVER])
         self._told = 0
@@ -170,11 +171,11 @@ class Step(Server):
         self.name = name
         self.inputs: list[Edge] = []
         self.counts = Counts()
-        self.progress = NEVER
-        self.clock = NEVER
+        self.progress = BEGINNING
+        self.clock = BEGINNING
         self._operator = build(node, HeapMemory(), tables)
         self._synchronised = synchronised
-        self._told = NEVER
+        self._told = BEGINNING
         self._seconds = 0.0
         self._worked = 0
 
@@ -218,7 +219,7 @@ class Step(Server):
             self._worked += work
         due = self.give(output, work, now)
         if messages and self.node.expiry in ("fifo", "calendar") and clock - 1 > self._told:
-            last = int(output.ts[-1]) if len(output) else NEVER
+            last = int(output.ts[-1]) if len(output) else BEGINNING
             self._told = clock - 1
             if last < clock - 1:
                 due = self.tell(clock - 1, now)

@@ -35,13 +35,14 @@ from sash.runtime.counts import Counts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
 from sash.runtime.shard import released_by
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.hashing import hash_rows
 from sash.testing.feeds import TIME, Feed, MicroBatch, feed_of, micro_batches, relation_of
 from sash.testing.simulation import Feed as SimulatedFeed
 from sash.testing.simulation import Pace, Simulated, Simulation
+from sash.time import BEGINNING, FOREVER, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
-UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+UNITS = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR}
 
 _LATE = ("input-triggered", "clock-triggered", "piggyback")
 """Strategies under which a change may be released later than at its time, though no operator is slow."""
@@ -258,7 +259,7 @@ def _simulate(
     """The same rows, event by event; those that came too late in their micro-batch are not among them."""
     given: dict[str, SimulatedFeed] = {}
     for name in (*planned.streams, *planned.changing):
-        clock, parts = -(2**62), [ChangeBatch.empty([column.type for column in feeds[name].columns])]
+        clock, parts = BEGINNING, [ChangeBatch.empty([column.type for column in feeds[name].columns])]
         for micro in batches:
             if name in micro.rows:
                 rows = micro.rows[name]

@@ -28,7 +28,7 @@ from sash.physical.nodes import (
     UpdateLeg,
     operations,
 )
-from sash.physical.strategies.base import NEVER, TimeSettings
+from sash.physical.strategies.base import TimeSettings
 from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Node
@@ -36,9 +36,10 @@ from sash.runtime.counts import Counts
 from sash.runtime.legs import LegRunner
 from sash.runtime.pacing import patience
 from sash.runtime.shard import relation_rows
-from sash.state.changes import FOREVER, ChangeBatch, concat
+from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory, Ints
 from sash.testing.pipeline import Edge, Source, Step
+from sash.time import BEGINNING, FOREVER
 
 ALIASES = {"select": "filter", "group by": "aggregate", "minus": "setoperation", "except": "setoperation"}
 
@@ -112,7 +113,7 @@ class Simulation:
         changes: list[ChangeBatch] = []
         released: list[Ints] = []
         servers: list[Source | Step] = [*self._sources, *self._steps]
-        seen = NEVER
+        seen = BEGINNING
         while agenda:
             now = heappop(agenda)
             if now <= seen or now > until:

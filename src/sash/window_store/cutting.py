@@ -15,7 +15,8 @@ import pyarrow as pa
 from sash.operators.netting import net_all
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
-from sash.window_store.manifest import BEGINNING, TIME, Layout
+from sash.time import BEGINNING
+from sash.window_store.manifest import TIME, Layout
 from sash.window_store.ordering import order_of
 
 

@@ -18,14 +18,13 @@ import pyarrow as pa
 
 from sash.errors import StoreError
 from sash.plan.types import Field, Schema
+from sash.time import BEGINNING
 from sash.window_store.files import read_table, write_bytes
 
 FORMAT = 2
 TIME = "_ts"
 SIGN = "_sign"
 ENDS = "_ends"
-BEGINNING = -(2**62)
-"""The clock of a window that has seen nothing."""
 
 _LAYOUT, _MANIFEST, _ROWS = "layout.json", "manifest.json", "rows"
 

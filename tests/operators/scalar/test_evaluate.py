@@ -7,7 +7,7 @@ import pytest
 
 from sash.errors import EvaluationError
 from sash.operators.scalar import evaluate, supports
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, substitute
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, substitute
 from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING
 from tests.operators.scalar.build import ROWS, call, case, lit, table
 from tests.operators.scalar.cases import ALL
@@ -107,7 +107,7 @@ def test_constants_fill_all_rows() -> None:
 
 def test_supports_names_what_it_does_not_have() -> None:
     assert supports(INVERSE) is None
-    assert supports(Native("regexp_count({0}, 'a')", (X,), INT)) == "regexp_count({0}, 'a')"
+    assert supports(SparkFunction("regexp_count({0}, 'a')", (X,), INT)) == "regexp_count({0}, 'a')"
     assert supports(call("not", BOOLEAN, call("no_such_thing", BOOLEAN, X))) == "no_such_thing"
     assert supports(call("add", INT, X)) == "add with 1 arguments"
     assert supports(Cast(X, DATE)) == "CAST(INT AS DATE)"

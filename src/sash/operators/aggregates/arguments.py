@@ -92,7 +92,7 @@ class Repeats:
         return result
 
 
-class Feed:
+class ArgumentColumns:
     """All arguments of one operator, each stored once however many aggregates use it."""
 
     def __init__(self, memory: Memory, edge: Edge) -> None:
@@ -124,9 +124,9 @@ class Feed:
 class Values:
     """The argument of one accumulator: its values, and what to skip because it is NULL or, if DISTINCT, a repeat."""
 
-    def __init__(self, feed: Feed, column: int, distinct: bool, kind: Kind = "value") -> None:
-        self._argument = feed.argument((column,), kind)
-        self._repeats = feed.repeats((column,)) if distinct else None
+    def __init__(self, arguments: ArgumentColumns, column: int, distinct: bool, kind: Kind = "value") -> None:
+        self._argument = arguments.argument((column,), kind)
+        self._repeats = arguments.repeats((column,)) if distinct else None
 
     def load(self, work: Work) -> tuple[pa.Array, Mask]:
         column, mask = self._argument.load(work)

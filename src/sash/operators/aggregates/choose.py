@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
-from sash.operators.aggregates.arguments import Feed
+from sash.operators.aggregates.arguments import ArgumentColumns
 from sash.operators.aggregates.base import Accumulator, fits_word
 from sash.operators.aggregates.counts import Count, Nothing, RowCount
 from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
-from sash.operators.aggregates.spreads import Spread
+from sash.operators.aggregates.spreads import Variance
 from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum
 from sash.operators.base import Expiry
 from sash.plan.expressions import APPROXIMATE, AggregateCall
@@ -23,9 +23,11 @@ from sash.state.memory import Memory
 class Accumulators:
     """The accumulators of one operator, each under a name of its own in memory."""
 
-    def __init__(self, memory: Memory, feed: Feed, order: Sequence[int], timed: bool, time: int | None) -> None:
+    def __init__(
+        self, memory: Memory, arguments: ArgumentColumns, order: Sequence[int], timed: bool, time: int | None
+    ) -> None:
         self._memory = memory
-        self._feed = feed
+        self._arguments = arguments
         self._order = order
         self._timed = timed
         self._time = time
@@ -33,7 +35,7 @@ class Accumulators:
 
     def add(self, call: AggregateCall) -> tuple[str, int]:
         """The name of the accumulator that answers the call, and the number of the column in its answer."""
-        name = _name(call, self._feed.edge.expiry)
+        name = _name(call, self._arguments.edge.expiry)
         if name not in self.by_name:
             self.by_name[name] = self._make(call, name, self._memory.scope(name))
         return name, self.by_name[name].want(call)
@@ -45,29 +47,29 @@ class Accumulators:
             case "rows":
                 return RowCount()
             case "count":
-                return Count(memory, self._feed, columns, call.distinct)
+                return Count(memory, self._arguments, columns, call.distinct)
             case "nothing":
                 return Nothing()
             case "integers":
-                return IntegerSum(memory, self._feed, columns[0], call.distinct)
+                return IntegerSum(memory, self._arguments, columns[0], call.distinct)
             case "doubles":
-                return DoubleSum(memory, self._feed, columns[0], call.distinct)
+                return DoubleSum(memory, self._arguments, columns[0], call.distinct)
             case "decimals":
-                return DecimalSum(memory, self._feed, columns[0], call.distinct)
+                return DecimalSum(memory, self._arguments, columns[0], call.distinct)
             case "spread":
-                return Spread(memory, self._feed, columns[0], call.distinct)
+                return Variance(memory, self._arguments, columns[0], call.distinct)
             case "queue":
                 return QueueExtreme(memory, columns[0], call.function == "max")
             case "steps":
                 return StepExtreme(memory, columns[0], call.function == "max")
             case "values":
-                return RankedValues(memory, self._feed, columns[0], False, "value")
+                return RankedValues(memory, self._arguments, columns[0], False, "value")
             case "places":
-                return RankedValues(memory, self._feed, columns[0], call.distinct, "double")
+                return RankedValues(memory, self._arguments, columns[0], call.distinct, "double")
             case "by":
-                return RankedRows(memory, self._feed, columns[0], columns[1], self._order, self._timed, self._time)
+                return RankedRows(memory, self._arguments, columns[0], columns[1], self._order, self._timed, self._time)
             case _:
-                return RankedRows(memory, self._feed, columns[0], None, self._order, self._timed, self._time)
+                return RankedRows(memory, self._arguments, columns[0], None, self._order, self._timed, self._time)
 
 
 def _name(call: AggregateCall, expiry: Expiry) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from sash.operators.aggregates.arguments import Feed
+from sash.operators.aggregates.arguments import ArgumentColumns
 from sash.operators.aggregates.base import NO_MASK, Accumulator, Versions, Work, array_versions, fixed_versions
 from sash.operators.kernels.touches import count_events
 from sash.state.memory import Arrays, Memory
@@ -23,10 +23,10 @@ class RowCount(Accumulator):
 class Count(Accumulator):
     """The rows in which no argument is NULL, or the different values among them."""
 
-    def __init__(self, memory: Memory, feed: Feed, columns: Sequence[int], distinct: bool) -> None:
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, columns: Sequence[int], distinct: bool) -> None:
         super().__init__()
-        self._repeats = feed.repeats(columns) if distinct else None
-        self._nulls = None if distinct else feed.argument(columns, "null")
+        self._repeats = arguments.repeats(columns) if distinct else None
+        self._nulls = None if distinct else arguments.argument(columns, "null")
         self._counts = Arrays(memory, {"group.count": np.int64})
 
     def apply(self, work: Work) -> list[Versions]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import StrategyError
-from sash.operators.aggregates.arguments import Feed, Kind, Values
+from sash.operators.aggregates.arguments import ArgumentColumns, Kind, Values
 from sash.operators.aggregates.base import (
     NO_MASK,
     Accumulator,
@@ -102,13 +102,13 @@ class Ranked(Accumulator):
 class RankedValues(Ranked):
     """Rows by the value itself, or by the double it is for what interpolates; NULLs do not count."""
 
-    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool, kind: Kind) -> None:
-        dtype = feed.edge.dtypes[column]
-        own = distinct or not feed.edge.stamped
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool, kind: Kind) -> None:
+        dtype = arguments.edge.dtypes[column]
+        own = distinct or not arguments.edge.stamped
         super().__init__(memory, own, None if kind == "double" or fits_word(dtype) else dtype)
         self._column = column
         self._kind = kind
-        self._values = Values(feed, column, distinct, kind) if own else None
+        self._values = Values(arguments, column, distinct, kind) if own else None
 
     def _write(self, work: Work, nodes: Ints) -> Mask:
         if self._values is not None:
@@ -133,21 +133,21 @@ class RankedRows(Ranked):
     def __init__(
         self,
         memory: Memory,
-        feed: Feed,
+        arguments: ArgumentColumns,
         column: int,
         by: int | None,
         order: Sequence[int],
         timed: bool,
         time: int | None,
     ) -> None:
-        if by is None and not feed.edge.stamped and time is None:
+        if by is None and not arguments.edge.stamped and time is None:
             raise StrategyError("FIRST and LAST need input rows that carry their expiration times, or their times")
-        super().__init__(memory, not feed.edge.stamped, feed.edge.dtypes[column])
+        super().__init__(memory, not arguments.edge.stamped, arguments.edge.dtypes[column])
         self._column = column
         self._by = by
-        self._timed = by is None or (timed and feed.edge.stamped)
+        self._timed = by is None or (timed and arguments.edge.stamped)
         self._time = time
-        self._order = tuple(order) or tuple(range(len(feed.edge.dtypes)))
+        self._order = tuple(order) or tuple(range(len(arguments.edge.dtypes)))
 
     def _write(self, work: Work, nodes: Ints) -> Mask:
         columns = work.batch.columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.aggregates.arguments import Feed, Values
+from sash.operators.aggregates.arguments import ArgumentColumns, Values
 from sash.operators.aggregates.base import Accumulator, Versions, Work, fixed_versions
 from sash.operators.aggregates.limbs import LimbTable
 from sash.operators.aggregates.sums import double_bits
@@ -13,12 +13,12 @@ from sash.operators.kernels.spreads import spread
 from sash.state.memory import Memory
 
 
-class Spread(Accumulator):
+class Variance(Accumulator):
     """Any numbers, as doubles. Of a single value the sample functions are NULL."""
 
-    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool) -> None:
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()
-        self._values = Values(feed, column, distinct, "double")
+        self._values = Values(arguments, column, distinct, "double")
         self._sums = LimbTable(memory.scope("sums"))
         self._squares = LimbTable(memory.scope("squares"))
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import EvaluationError
-from sash.operators.aggregates.arguments import Feed, Values
+from sash.operators.aggregates.arguments import ArgumentColumns, Values
 from sash.operators.aggregates.base import Accumulator, Versions, Work, array_versions, fixed_versions, validity_of
 from sash.operators.aggregates.limbs import LimbTable
 from sash.operators.kernels.limbs import span
@@ -20,9 +20,9 @@ from sash.state.memory import Arrays, Memory
 class IntegerSum(Accumulator):
     """Integers. SUM raises if it leaves 64 bits, AVG does not."""
 
-    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool) -> None:
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()
-        self._values = Values(feed, column, distinct)
+        self._values = Values(arguments, column, distinct)
         self._cells = Arrays(memory, {"cells": np.int64})
 
     def apply(self, work: Work) -> list[Versions]:
@@ -43,9 +43,9 @@ class IntegerSum(Accumulator):
 class DoubleSum(Accumulator):
     """Floats and doubles. Infinities and NaNs are counted, so that they too can go again."""
 
-    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool) -> None:
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()
-        self._values = Values(feed, column, distinct)
+        self._values = Values(arguments, column, distinct)
         self._table = LimbTable(memory)
 
     def apply(self, work: Work) -> list[Versions]:
@@ -68,10 +68,10 @@ class DoubleSum(Accumulator):
 class DecimalSum(Accumulator):
     """Decimals: SUM, or AVG rounded half up, of one result type."""
 
-    def __init__(self, memory: Memory, feed: Feed, column: int, distinct: bool) -> None:
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()
-        self._scale = feed.edge.dtypes[column].scale
-        self._values = Values(feed, column, distinct)
+        self._scale = arguments.edge.dtypes[column].scale
+        self._values = Values(arguments, column, distinct)
         self._cells = Arrays(memory, {"cells": np.int64})
 
     def apply(self, work: Work) -> list[Versions]:

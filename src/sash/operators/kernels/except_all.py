@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.state.changes import FOREVER, Signs
+from sash.state.changes import Signs
 from sash.state.jit import inlined, kernel
 from sash.state.memory import Ints
 from sash.state.prefetch import AHEAD, prefetch
+from sash.time import FOREVER
 
 STRIDE = 8
 _LEFT, _RIGHT, _SAID, _STAMPED, _IN, _OUT, _LAST, _TOUCHED = range(STRIDE)

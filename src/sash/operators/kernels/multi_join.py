@@ -17,6 +17,7 @@ import numpy as np
 from sash.state.changes import Signs
 from sash.state.jit import inlined, kernel
 from sash.state.memory import Array, Ints
+from sash.time import FOREVER
 
 INDEX_FIELDS = 8
 LINKS, LISTS, STEP, MEMBER, BUCKETS, PREVIOUS, ATTRIBUTE, PACKS = range(INDEX_FIELDS)
@@ -161,11 +162,11 @@ def _run(
             ends[chosen] = starts[chosen] + 1
             lowest, highest = chosen, chosen + 1
         else:
-            turn = np.int64(2**63 - 1)
+            turn = np.int64(FOREVER)
             for j in range(n):
                 if starts[j] < stops[j]:
                     turn = min(turn, (event_ts[starts[j]] - 1) // tau)
-            if turn == np.int64(2**63 - 1):
+            if turn == np.int64(FOREVER):
                 return
             for j in range(n):
                 ends[j] = starts[j]
@@ -233,7 +234,7 @@ def _run(
                 first_check, last_check = programs[origin, depth, _FIRST_CHECK], programs[origin, depth, _LAST_CHECK]
                 key = wanted[depth]
                 base, base_row, words = index[x, LINKS], inputs[mine, ROWS], inputs[mine, WORDS]
-                above = least[depth - 1] if depth > 0 else np.int64(2**63 - 1)
+                above = least[depth - 1] if depth > 0 else np.int64(FOREVER)
                 column, begun, found = emitted[mine], count, -1
                 past = timed and depth > at_origin >= 0
                 if mine == origin:

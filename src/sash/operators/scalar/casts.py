@@ -27,11 +27,9 @@ from sash.operators.scalar.arrays import (
 )
 from sash.operators.scalar.mathematics import scaled_half_up
 from sash.plan.types import type_name
+from sash.time import DAY, SECOND
 
 Conversion: TypeAlias = Callable[[Array, pa.DataType], Array]
-
-SECOND = 1_000_000
-DAY = 86_400 * SECOND
 
 
 def cast(values: Array, dtype: pa.DataType, lenient: bool = False) -> Array:

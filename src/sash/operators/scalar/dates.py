@@ -21,16 +21,17 @@ from sash.operators.scalar.arrays import (
     nulls,
     numbers,
 )
-from sash.operators.scalar.casts import DAY, SECOND, cast
+from sash.operators.scalar.casts import cast
+from sash.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, WEEK
 
 _NAIVE = pa.timestamp("us")
 _MONTHS = {"year": 12, "yyyy": 12, "yy": 12, "quarter": 3, "month": 1, "mon": 1, "mm": 1}
 _MICROS = {
     "microsecond": 1,
-    "millisecond": 1_000,
+    "millisecond": MILLISECOND,
     "second": SECOND,
-    "minute": 60 * SECOND,
-    "hour": 3_600 * SECOND,
+    "minute": MINUTE,
+    "hour": HOUR,
     "day": DAY,
     "dd": DAY,
 }
@@ -79,7 +80,7 @@ def date_trunc(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
             start = months.astype("M8[M]").astype("M8[us]").astype(np.int64)
         elif name == "week":
             # Day 0 was a Thursday; weeks start on Mondays.
-            start = _floor(micros + 3 * DAY, 7 * DAY) - 3 * DAY
+            start = _floor(micros + 3 * DAY, WEEK) - 3 * DAY
         elif name in _MICROS:
             start = _floor(micros, _MICROS[name])
         else:

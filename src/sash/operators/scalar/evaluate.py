@@ -17,7 +17,7 @@ from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast, kernel, nulls, scatter
 from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
 from sash.operators.scalar.functions import FUNCTIONS
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, walk
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, walk
 from sash.plan.types import type_name
 from sash.state.columns import gather
 
@@ -36,7 +36,7 @@ def evaluate_all(
     """The value of each expression in each of the `rows` rows; these are all, or those at the positions `chosen`."""
     if rows == 0:
         return [pa.array([], expression.dtype) for expression in expressions]
-    given = _Rows(columns, rows, chosen)
+    given = _EvaluatedRows(columns, rows, chosen)
     return [broadcast(cast_datum(_evaluate(each, given), each.dtype), rows) for each in expressions]
 
 
@@ -44,7 +44,7 @@ def supports(expression: Expression) -> str | None:
     """None if `evaluate` can evaluate all of the expression, else the name of the first thing that it cannot."""
     for node in walk(expression):
         match node:
-            case Native():
+            case SparkFunction():
                 return node.sql
             case Call() if node.function in _LAZY:
                 continue
@@ -59,7 +59,7 @@ def supports(expression: Expression) -> str | None:
     return None
 
 
-class _Rows:
+class _EvaluatedRows:
     """The rows under evaluation: the columns of a batch, or of some of its rows, gathered when first read."""
 
     def __init__(self, columns: Sequence[Array], count: int, chosen: Numbers | None = None) -> None:
@@ -75,14 +75,14 @@ class _Rows:
             (self._gathered[index],) = gather((self._columns[index],), self._chosen)
         return self._gathered[index]
 
-    def choose(self, rows: Numbers) -> _Rows:
+    def choose(self, rows: Numbers) -> _EvaluatedRows:
         """Some of these rows, by position."""
         if len(rows) == self.count:
             return self
-        return _Rows(self._columns, len(rows), rows if self._chosen is None else self._chosen[rows])
+        return _EvaluatedRows(self._columns, len(rows), rows if self._chosen is None else self._chosen[rows])
 
 
-def _evaluate(expression: Expression, rows: _Rows) -> Datum:
+def _evaluate(expression: Expression, rows: _EvaluatedRows) -> Datum:
     """An array, or a scalar if the value is the same in every row; there is at least one row."""
     match expression:
         case Column(index=index):
@@ -103,7 +103,7 @@ def _evaluate(expression: Expression, rows: _Rows) -> Datum:
             return _call(expression, [_evaluate(argument, rows) for argument in expression.arguments])
         case Case():
             return _case(expression, rows)
-        case Native(sql=sql):
+        case SparkFunction(sql=sql):
             raise EvaluationError(f"only Spark can evaluate {sql}; use it straight above a source")
 
 
@@ -144,7 +144,7 @@ def _is_null_constant(datum: Datum) -> bool:
 def _can_fail(expression: Expression) -> bool:
     for node in walk(expression):
         match node:
-            case Native():
+            case SparkFunction():
                 return True
             case Cast(argument=argument, dtype=dtype, lenient=False) if may_fail(argument.dtype, dtype):
                 return True
@@ -155,7 +155,7 @@ def _can_fail(expression: Expression) -> bool:
     return False
 
 
-def _connect(call: Call, rows: _Rows) -> Datum:
+def _connect(call: Call, rows: _EvaluatedRows) -> Datum:
     """AND and OR, in three-valued logic."""
     conjunction = call.function == "and"
     result = cast_datum(_evaluate(call.arguments[0], rows), pa.bool_())
@@ -171,7 +171,7 @@ def _connect(call: Call, rows: _Rows) -> Datum:
     return result
 
 
-def _coalesce(call: Call, rows: _Rows) -> Datum:
+def _coalesce(call: Call, rows: _EvaluatedRows) -> Datum:
     """The first argument that is not NULL."""
     result = cast_datum(_evaluate(call.arguments[0], rows), call.dtype)
     for argument in call.arguments[1:]:
@@ -186,7 +186,7 @@ def _coalesce(call: Call, rows: _Rows) -> Datum:
     return result
 
 
-def _case(case: Case, rows: _Rows) -> Datum:
+def _case(case: Case, rows: _EvaluatedRows) -> Datum:
     """CASE: row by row the first branch whose condition holds."""
     remaining = np.arange(rows.count)
     pieces: list[Array] = []
@@ -213,7 +213,7 @@ def _case(case: Case, rows: _Rows) -> Datum:
     return scatter(pieces, places, rows.count, case.dtype)
 
 
-def _evaluate_where(expression: Expression, rows: _Rows, mask: Array) -> Array:
+def _evaluate_where(expression: Expression, rows: _EvaluatedRows, mask: Array) -> Array:
     """The value where the mask is true, NULL elsewhere."""
     chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
     if not len(chosen):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from sash.operators.scalar import arithmetic, comparisons, dates, hashes, mathematics, patterns, strings
 from sash.operators.scalar.arrays import Datum
+from sash.time import MILLISECOND, SECOND
 
 MANY = 1 << 30
 
@@ -99,11 +100,11 @@ FUNCTIONS: dict[str, Function] = {
     "last_day": _one(dates.last_day, fails=True),
     "add_months": _two(dates.add_months, fails=True),
     "unix_timestamp": _one(dates.unix_timestamp, fails=True),
-    "unix_seconds": _one(dates.unix_time(1_000_000)),
-    "unix_millis": _one(dates.unix_time(1_000)),
+    "unix_seconds": _one(dates.unix_time(SECOND)),
+    "unix_millis": _one(dates.unix_time(MILLISECOND)),
     "unix_micros": _one(dates.unix_time(1)),
-    "timestamp_seconds": _one(dates.timestamp_from(1_000_000), fails=True),
-    "timestamp_millis": _one(dates.timestamp_from(1_000), fails=True),
+    "timestamp_seconds": _one(dates.timestamp_from(SECOND), fails=True),
+    "timestamp_millis": _one(dates.timestamp_from(MILLISECOND), fails=True),
     "timestamp_micros": _one(dates.timestamp_from(1), fails=True),
     "timestamp_add_micros": _two(dates.add_micros, fails=True),
     "md5": _one(hashes.md5),

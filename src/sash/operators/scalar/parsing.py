@@ -24,6 +24,7 @@ from sash.operators.scalar.arrays import (
     numbers,
 )
 from sash.operators.scalar.decimals import rescale, shape
+from sash.time import DAY, SECOND
 
 _BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
 _INTEGER = r"^[+-]?[0-9]+$"
@@ -37,7 +38,6 @@ _CLOCK = (
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _LONGEST_YEAR = 300_000
-_SECOND = 1_000_000
 _NAIVE = pa.timestamp("us")
 
 
@@ -103,7 +103,7 @@ def parse_timestamps(values: Array, dtype: pa.DataType) -> Array:
     options = pc.PadOptions(6, "0")
     fraction = kernel("utf8_slice_codeunits", fields["fraction"], options=pc.SliceOptions(0, 6))
     micros = _integers(kernel("ascii_rpad", fraction, options=options), 0)
-    micros = days * (86_400 * _SECOND) + ((hour * 60 + minute) * 60 + second) * _SECOND + micros
+    micros = days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + micros
     in_utc, good = _leave_zone(micros, good, fields["zone"])
     return from_numbers(micros if dtype == _NAIVE else in_utc, dtype, pa.array(~good))
 
@@ -184,7 +184,7 @@ def _offset(name: str) -> int | zoneinfo.ZoneInfo | None:
         total = (hours * 60 + minutes) * 60 + seconds
         if minutes > 59 or seconds > 59 or total > 18 * 3600:
             return None
-        return (-total if matched.group(1) == "-" else total) * _SECOND
+        return (-total if matched.group(1) == "-" else total) * SECOND
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,19 +1,27 @@
-"""Adjacent projections become one, adjacent filters one, and projections that change nothing go."""
+"""Merge adjacent projections and adjacent filters, and remove projections that change nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from sash.optimizer.rewriting import bottom_up, filtered, named
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, Literal, conjuncts, substitute, walk
-from sash.plan.failures import may_fail
 from sash.plan.nodes import Filter, Node, Project
 
 
 def merge_projections(plan: Node) -> Node:
-    """Compose projections, as long as no computed column would then be computed twice, and conjoin filters.
+    """Compose projections where no computed column would be computed twice, and conjoin filters.
 
-    A filter that may fail stays above the one that guards it. The names of the answer's columns stay.
+    A filter that may fail stays above the filter that guards it. The answer keeps its column names.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(merge_projections, "SELECT q.n + 1 AS m FROM (SELECT k AS n FROM s [RANGE 1 HOUR]) q")
+    Project k#1 + 1 AS m
+      Stream s [RANGE 1 HOUR]
+    =>
+    Project k#1 + 1 AS m
+      Stream s [RANGE 1 HOUR]
     """
     return named(bottom_up(plan, _merge), plan.schema)
 

@@ -1,8 +1,8 @@
-"""Joins of three or more streams are put in the order that costs least (paper 4, section 5; paper 5, 5.4.2).
+"""Order the joins of three or more streams by cost (paper 4, section 5; paper 5, 5.4.2).
 
-The orders that are tried are those of `join_order.choose_order` and of the same search with the cost of binary joins,
-whose intermediate results are kept. What is equal to the same thing is equal, so any two streams that share a value
-may meet first. Joins with tables and non-retroactive relations are not touched, nor are conditions that may fail.
+The candidates are the order of `join_order.choose_order` and the result of the same search with the cost of binary joins,
+which keep intermediate results. Equality is transitive, so any two streams that share a value may be joined first. Joins
+with tables and non-retroactive relations are not reordered, nor are joins whose conditions may fail.
 """
 
 from __future__ import annotations
@@ -15,18 +15,39 @@ from sash.optimizer.cost import JoinGraph
 from sash.optimizer.join_order import Search, choose_order
 from sash.optimizer.plan_cost import PlanCosts
 from sash.optimizer.rewriting import select
-from sash.plan.expense import expense
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, remap
-from sash.plan.failures import may_fail
 from sash.plan.nodes import Join, Node, Project, walk
 from sash.plan.patterns import is_nonretroactive, is_static
+from sash.plan.predicate_cost import predicate_cost
 from sash.plan.selectivity import selectivity
 
 _FEWEST = 3
 
 
 def order_joins(plan: Node) -> Iterator[Node]:
-    """Other orders of every group of three or more inputs that are joined."""
+    """Propose other orders for every group of three or more joined inputs.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     order_joins,
+    ...     "SELECT fast.v FROM fast [RANGE 1 HOUR] JOIN s [RANGE 1 HOUR] ON fast.k = s.k "
+    ...     "JOIN slow [RANGE 1 HOUR] ON s.k = slow.k",
+    ... )
+    Project v#2
+      Join inner ON k#4 = k#1
+        Join inner ON k#1 = k#1
+          Stream fast [RANGE 1 HOUR]
+          Stream s [RANGE 1 HOUR]
+        Stream slow [RANGE 1 HOUR]
+    =>
+    Project v#8
+      Join inner ON k#1 = k#1
+        Join inner ON k#1 = k#1
+          Stream slow [RANGE 1 HOUR]
+          Stream s [RANGE 1 HOUR]
+        Stream fast [RANGE 1 HOUR]
+    """
     inside = {id(below) for node in walk(plan) if _is_open(node) for below in map(_unprojected, node.children)}
     return somewhere(plan, lambda node: _ordered(node) if _is_open(node) and id(node) not in inside else iter(()))
 
@@ -50,7 +71,7 @@ def _ordered(node: Node) -> Iterator[Node]:
 
 
 def _joining_cost(made: Node, inputs: int, costs: PlanCosts) -> float:
-    """What the joins of a left-deep tree cost; its inputs cost the same in every order."""
+    """The cost of the joins of a left-deep tree; its inputs cost the same in every order."""
     total = 0.0
     for _ in range(inputs - 1):
         total += costs.of(made)
@@ -63,7 +84,7 @@ def _unprojected(node: Node) -> Node:
 
 
 def _is_open(node: Node) -> bool:
-    """Whether the node is an inner join of streams whose order is free."""
+    """Whether the node is an inner join of streams that may be reordered."""
     return (
         isinstance(node, Join)
         and node.kind == "inner"
@@ -74,7 +95,7 @@ def _is_open(node: Node) -> bool:
 
 @dataclass
 class _Group:
-    """Inputs of neighbouring joins; their columns are numbered one after the other, in the order of the plan."""
+    """The inputs of adjacent joins; their columns are numbered consecutively, in the order of the plan."""
 
     inputs: list[Node] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
@@ -82,7 +103,7 @@ class _Group:
     parts: list[Expression] = field(default_factory=list)
 
     def take(self, node: Node) -> list[int]:
-        """Take in the inputs of a join, or the node itself; the answer says where its columns are."""
+        """Add the inputs of a join, or the node itself; returns the numbers of its columns."""
         if isinstance(node, Join) and _is_open(node):
             left, right = self.take(node.left), self.take(node.right)
             for one, other in node.keys:
@@ -113,21 +134,21 @@ class _Group:
         return all(len({self.owners[column] for column in known}) == len(known) for known in self.classes)
 
     def graph(self, costs: PlanCosts) -> JoinGraph:
-        """Which inputs are joined on what, by number from 1."""
+        """The predicates between the inputs, numbered from 1."""
         counts = [count for leaf in self.inputs for count in costs.estimates(leaf).distinct]
         thetas: dict[tuple[int, int], float] = {}
-        dear: dict[tuple[int, int], float] = {}
+        test_costs: dict[tuple[int, int], float] = {}
         for part in self.parts:
             met = sorted({self.owners[column] for column in columns_of(part)})
             if len(met) == 2:
                 pair = (met[0], met[1])
                 thetas[pair] = thetas.get(pair, 1.0) * selectivity(part, counts)
-                dear[pair] = dear.get(pair, 0.0) + expense(part)
+                test_costs[pair] = test_costs.get(pair, 0.0) + predicate_cost(part)
         equalities = tuple({self.owners[column]: counts[column] for column in known} for known in self.classes)
-        return JoinGraph(equalities, thetas, dear)
+        return JoinGraph(equalities, thetas, test_costs)
 
     def tree(self, order: Sequence[int], graph: JoinGraph) -> tuple[Node, dict[int, int]]:
-        """The inputs joined one after the other, and where each column is then."""
+        """The inputs joined in this order, and the position of each column in the result."""
         first, *rest = graph.from_origin(order, order[0])
         made, places = self.inputs[first - 1], {column: place for place, column in enumerate(self._columns(first))}
         open_parts = list(self.parts)

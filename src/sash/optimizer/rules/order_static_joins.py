@@ -1,8 +1,8 @@
-"""Joins with tables that never change move down to their stream, where they are lookups without state.
+"""Move joins with tables that never change down to their stream, where they are lookups without state.
 
 Such a join keeps its input's update pattern, so it is one of the weakest operators, and those go first (paper 5,
-5.4). Where DISTINCT, GROUP BY or a set operator stands in the way, a semi-join with the table goes below it instead:
-rows that cannot meet the table are never kept.
+5.4). Below DISTINCT, GROUP BY and set operators the rule adds a semi-join with the table instead, so that rows without
+a match in the table are never kept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from sash.optimizer.rewriting import bottom_up, columns, select
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, Expression, columns_of, remap
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -33,7 +33,28 @@ from sash.plan.patterns import is_nonretroactive, is_table
 
 
 def order_static_joins(plan: Node) -> Node:
-    """Move inner, semi and anti joins with tables below joins of streams and unions, semi-joins below the rest."""
+    """Move inner, semi and anti joins with tables below joins of streams and unions, and semi-joins below the rest.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     order_static_joins,
+    ...     "SELECT s.v, t.name FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.v = r.v "
+    ...     "JOIN t ON s.k = t.k",
+    ... )
+    Project v#2, name#7
+      Join inner ON k#1 = k#0
+        Join inner ON v#2 = v#2
+          Stream s [RANGE 1 HOUR]
+          Stream r [RANGE 1 HOUR]
+        Relation t
+    =>
+    Project v#2, name#4
+      Join inner ON v#2 = v#2
+        Join inner ON k#1 = k#0
+          Stream s [RANGE 1 HOUR]
+          Relation t
+        Stream r [RANGE 1 HOUR]
+    """
     return bottom_up(plan, _order)
 
 
@@ -49,24 +70,24 @@ class _Lookup:
 
     @property
     def read(self) -> frozenset[int]:
-        """The columns of the left input that the join looks at."""
+        """The columns of the left input that the join compares."""
         tested = frozenset() if self.condition is None else columns_of(self.condition)
         return frozenset(column for column in tested if column < self.width) | {column for column, _ in self.keys}
 
     @property
     def added(self) -> int:
-        """How many columns the join puts after those of the left input."""
+        """The number of columns that the join appends to those of the left input."""
         return len(self.table.schema) if self.kind == "inner" else 0
 
     def moved(self, places: dict[int, int], width: int) -> _Lookup:
-        """The same join over an input that has the columns elsewhere."""
+        """The same join over an input with the columns at other positions."""
         keys = tuple((places[left], right) for left, right in self.keys)
         shifted = {self.width + column: width + column for column in range(len(self.table.schema))}
         condition = None if self.condition is None else remap(self.condition, places | shifted)
         return replace(self, keys=keys, condition=condition, width=width)
 
     def over(self, node: Node) -> Node:
-        """The join over the node, as deep inside it as it can be, once."""
+        """The join over the node, pushed into it as far as possible; the node itself if it contains the same semi-join."""
         placed = _place(node, self)
         if placed is not None:
             return placed
@@ -99,7 +120,7 @@ def _order(node: Node) -> Node:
 
 
 def _with_semi_join(node: Join) -> Node:
-    """The join with a table, over an input from which the rows without a match are gone early."""
+    """The join with a table, over an input with a semi-join that drops rows without a match early."""
     if not node.keys:
         return node
     used = list(dict.fromkeys(right for _, right in node.keys))
@@ -118,7 +139,7 @@ def _keys_of(table: Node, used: list[int]) -> Node:
 
 
 def _place(node: Node, lookup: _Lookup) -> Node | None:
-    """The lookup inside the node, below something that has state; None where there is no such place.
+    """The node with the lookup pushed below an operator with state; None if that is not possible.
 
     The output has the node's columns, followed by those that the lookup adds.
     """
@@ -153,9 +174,9 @@ def _place_below_project(node: Project, lookup: _Lookup) -> Node | None:
 
 
 def _place_below_join(node: Join, lookup: _Lookup) -> Node | None:
-    """On the side of the join whose rows are looked up, if that side's rows decide on the answer's.
+    """Push the lookup to the side of the join whose columns it reads, if that side is preserved.
 
-    What a row meets in a non-retroactive relation depends on when they meet, so nothing is moved across such a join.
+    The matches of a row in a non-retroactive relation depend on when it arrives, so nothing moves across such a join.
     """
     border, size = len(node.left.schema), len(node.schema)
     if is_nonretroactive(node.left) or is_nonretroactive(node.right):
@@ -175,7 +196,7 @@ def _place_below_join(node: Join, lookup: _Lookup) -> Node | None:
 
 
 def _shifted(node: Join, lookup: _Lookup) -> Expression | None:
-    """The condition of a join whose left input has got the lookup's columns at its end."""
+    """The condition of a join after the lookup's columns are appended to its left input."""
     if node.condition is None:
         return None
     border = len(node.left.schema)
@@ -185,13 +206,13 @@ def _shifted(node: Join, lookup: _Lookup) -> Expression | None:
 
 
 def _rejoined(node: Join, border: int, size: int, added: int) -> Node:
-    """The join's columns as before, then those that its left input has got."""
+    """The join's columns as before, followed by those appended to its left input."""
     order = [*range(border), *range(border + added, size + added), *range(border, border + added)]
     return select(node, order)
 
 
 def _place_below_values(node: Distinct | Except | Intersect | Aggregate, lookup: _Lookup) -> Node | None:
-    """Semi and anti joins choose by value: all duplicates of a row, or a whole group, pass or none does."""
+    """Semi and anti joins select by value: all duplicates of a row, or a whole group, pass or none does."""
     if lookup.kind == "inner" or (lookup.condition is not None and not respects_equality(lookup.condition)):
         return None
     match node:
@@ -207,7 +228,7 @@ def _place_below_values(node: Distinct | Except | Intersect | Aggregate, lookup:
 
 
 def _is_reduced(node: Node, lookup: _Lookup) -> bool:
-    """Whether the rows of a leg have met the same relations on the same columns already."""
+    """Whether the node contains a join with the same relations on the same columns already."""
     wanted = frozenset(column for column, _ in lookup.keys)
     while True:
         match node:

@@ -1,8 +1,8 @@
-"""Negation goes above joins and DISTINCT where that costs less: fewer operators then hear of its retractions.
+"""Move negation above joins and DISTINCT where that costs less: fewer operators then process its retractions.
 
-Of paper 5's update-pattern simplification (5.4.2; its Figure 6 is Query 5). Negation here is what may take rows back
-at any time: EXCEPT, and semi and anti joins with a stream. As bags, (A - B) join C is (A join C) - (B join C); the
-paper's Figure 6 has (A join C) - B, which counts a value's copies wrongly where C has several.
+This is paper 5's update-pattern simplification (5.4.2; its Figure 6 is Query 5). Negation means the operators that may
+retract rows at any time: EXCEPT, and semi and anti joins with a stream. As bags, (A - B) join C is
+(A join C) - (B join C); the paper's Figure 6 has (A join C) - B, which miscounts a value's copies where C has several.
 """
 
 from __future__ import annotations
@@ -11,25 +11,52 @@ from collections.abc import Iterator
 
 from sash.optimizer.choice import somewhere
 from sash.optimizer.rewriting import columns, condition_columns, select
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, remap
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.keys import keys
 from sash.plan.nodes import Distinct, Except, Join, Node, Project, mirrored
 from sash.plan.patterns import is_nonretroactive, is_table
 
 
 def pull_up_negation(plan: Node) -> Iterator[Node]:
-    """Put one negation above the join or the DISTINCT that is right above it."""
+    """Propose plans with one negation above the join or the DISTINCT that is its parent.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     pull_up_negation,
+    ...     "SELECT q.k FROM (SELECT k FROM s [RANGE 1 HOUR] EXCEPT ALL SELECT k FROM r [RANGE 1 HOUR]) q "
+    ...     "JOIN slow [RANGE 1 HOUR] ON q.k = slow.k",
+    ... )
+    Project k#0
+      Join inner ON k#0 = k#1
+        Except all
+          Project k#1
+            Stream s [RANGE 1 HOUR]
+          Project k#1
+            Stream r [RANGE 1 HOUR]
+        Stream slow [RANGE 1 HOUR]
+    =>
+    Project k#0
+      Except all
+        Join inner ON k#0 = k#1
+          Project k#1
+            Stream s [RANGE 1 HOUR]
+          Stream slow [RANGE 1 HOUR]
+        Join inner ON k#0 = k#1
+          Project k#1
+            Stream r [RANGE 1 HOUR]
+          Stream slow [RANGE 1 HOUR]
+    """
     return somewhere(plan, _pulled)
 
 
 def is_negating_join(node: Node) -> bool:
-    """Whether the node is a semi or anti join whose matches come and go."""
+    """Whether the node is a semi or anti join whose matches may change."""
     return isinstance(node, Join) and node.kind in ("semi", "anti") and not is_looked_up(node.right)
 
 
 def is_looked_up(node: Node) -> bool:
-    """Whether rows only look things up in the node."""
+    """Whether rows are only looked up in the node, without state."""
     return is_table(node) or is_nonretroactive(node)
 
 
@@ -45,7 +72,7 @@ def _pulled(node: Node) -> Iterator[Node]:
 
 
 def _above_join(node: Join) -> Iterator[Node]:
-    """Over the join's left input, from which a projection of columns may stay away."""
+    """Pull the negation up from the join's left input, across a projection of columns."""
     if node.condition is not None and may_fail(node.condition):
         return
     negation, places = bare(node.left)
@@ -76,7 +103,7 @@ def _above_join(node: Join) -> Iterator[Node]:
 
 
 def bare(node: Node) -> tuple[Node, list[int]]:
-    """The node under a projection that only picks columns, and which it picks."""
+    """The node under a projection that only selects columns, and the columns it selects."""
     if isinstance(node, Project):
         picked = [made.index for made in node.expressions if isinstance(made, Column)]
         if len(picked) == len(node.expressions):
@@ -85,7 +112,7 @@ def bare(node: Node) -> tuple[Node, list[int]]:
 
 
 def _above_distinct(node: Distinct) -> Iterator[Node]:
-    """All copies of a row have a match or none has, if the columns that are compared are among those left."""
+    """Pull the negation above DISTINCT. All copies of a row match or none does if all compared columns are selected."""
     negation, places = bare(node.child)
     if not (isinstance(negation, Join) and is_negating_join(negation)):
         return

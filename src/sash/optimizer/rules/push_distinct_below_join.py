@@ -1,7 +1,7 @@
-"""DISTINCT over a join is taken on the join's inputs first, where that costs less (paper 5, 5.4.2).
+"""Apply the DISTINCT over a join to the join's inputs first, where that costs less (paper 5, 5.4.2).
 
-The set of joined rows depends only on the sets of rows that are joined. It does not pay where the inputs have few
-duplicates: their rows then go through two operators instead of one.
+The set of joined rows depends only on the sets of rows that are joined. If the inputs have few duplicates, the rewrite
+does not pay: rows then pass through two operators instead of one.
 """
 
 from __future__ import annotations
@@ -11,21 +11,40 @@ from dataclasses import dataclass
 
 from sash.optimizer.choice import somewhere
 from sash.optimizer.rewriting import columns, condition_columns, filtered, select
+from sash.plan.expression_safety import respects_equality
 from sash.plan.expressions import Expression, columns_of, conjuncts, remap
-from sash.plan.failures import respects_equality
 from sash.plan.keys import keys
 from sash.plan.nodes import Distinct, Filter, Join, Node, Project, Stream, mirrored, walk
 from sash.plan.patterns import is_table
 
 
 def push_distinct_below_join(plan: Node) -> Iterator[Node]:
-    """Put a DISTINCT of the columns that are read on each input, or on one, of a join of streams on equal keys."""
+    """Propose a DISTINCT of the columns that are read on both inputs, or on one, of a join of streams on equal keys.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(push_distinct_below_join, "SELECT DISTINCT s.k FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.k = r.k")
+    Distinct
+      Project k#1
+        Join inner ON k#1 = k#1
+          Stream s [RANGE 1 HOUR]
+          Stream r [RANGE 1 HOUR]
+    =>
+    Distinct
+      Project k#0
+        Join inner ON k#0 = k#0
+          Distinct
+            Project k#1
+              Stream s [RANGE 1 HOUR]
+          Distinct
+            Project k#1
+              Stream r [RANGE 1 HOUR]
+    """
     return somewhere(plan, lambda node: _reduced(node) if isinstance(node, Distinct) else iter(()))
 
 
 @dataclass(frozen=True)
 class JoinUnderDistinct:
-    """An inner join under a DISTINCT, perhaps with a filter of some parts and a projection in between.
+    """An inner join under a DISTINCT, perhaps with a filter and a projection in between.
 
     If one side of the join is a table, it is the right one. `read` are the join's columns that are read above it.
     """

@@ -1,6 +1,6 @@
-"""Negation goes below a join where that costs less: it then thins out what is joined (paper 5, 5.4.3).
+"""Move negation below a join where that costs less: fewer rows are then joined (paper 5, 5.4.3).
 
-The other direction of `pull_up_negation`, for joins that give many results.
+This is the inverse of `pull_up_negation`, for joins with many results.
 """
 
 from __future__ import annotations
@@ -12,14 +12,35 @@ from typing import TypeGuard
 from sash.optimizer.choice import somewhere
 from sash.optimizer.rewriting import condition_columns, select, unnamed
 from sash.optimizer.rules.pull_up_negation import bare, is_looked_up, is_negating_join
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import columns_of, remap
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.keys import keys
 from sash.plan.nodes import Except, Join, Node
 
 
 def push_down_negation(plan: Node) -> Iterator[Node]:
-    """Put one negation on the input of the inner join below it that it looks at."""
+    """Propose plans with one negation on the input whose columns it reads of the inner join below it.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     push_down_negation,
+    ...     "SELECT q.k FROM (SELECT s.k FROM s [RANGE 1 HOUR] JOIN fast [RANGE 1 HOUR] ON s.k = fast.k) q "
+    ...     "LEFT ANTI JOIN r [RANGE 1 HOUR] ON q.k = r.k",
+    ... )
+    Join anti ON k#0 = k#1
+      Project k#1
+        Join inner ON k#1 = k#1
+          Stream s [RANGE 1 HOUR]
+          Stream fast [RANGE 1 HOUR]
+      Stream r [RANGE 1 HOUR]
+    =>
+    Project k#1
+      Join inner ON k#1 = k#1
+        Join anti ON k#1 = k#1
+          Stream s [RANGE 1 HOUR]
+          Stream r [RANGE 1 HOUR]
+        Stream fast [RANGE 1 HOUR]
+    """
     return somewhere(plan, _pushed)
 
 
@@ -31,7 +52,7 @@ def _pushed(node: Node) -> Iterator[Node]:
 
 
 def _match_below(node: Join) -> Iterator[Node]:
-    """A semi or anti join that reads only one side of the inner join on its left."""
+    """Push a semi or anti join below an inner join of which it reads one side only."""
     join, places = bare(node.left)
     if not _is_plain(join) or (node.condition is not None and may_fail(node.condition)):
         return
@@ -53,9 +74,9 @@ def _match_below(node: Join) -> Iterator[Node]:
 
 
 def _difference_below(node: Except) -> Iterator[Node]:
-    """The difference of two joins with the same input, on the same columns, is a join of the difference.
+    """Turn the difference of two joins with the same input, on the same columns, into a join of the difference.
 
-    A projection may leave out what is equal to something that stays.
+    A projection in between may drop columns that are equal to a selected one.
     """
     (left, places), (right, others) = bare(node.left), bare(node.right)
     if not (_is_plain(left) and _is_plain(right)) or places != others or unnamed(left.right) != unnamed(right.right):
@@ -65,10 +86,10 @@ def _difference_below(node: Except) -> Iterator[Node]:
     if [field.dtype for field in left.left.schema] != [field.dtype for field in right.left.schema]:
         return
     border = len(left.left.schema)
-    told = set(places) | {one for one, other in left.keys if other + border in places}
-    told |= {other + border for one, other in left.keys if one in places}
+    known = set(places) | {one for one, other in left.keys if other + border in places}
+    known |= {other + border for one, other in left.keys if one in places}
     once = node.all or bool(keys(left.right))
-    if not once or told != set(range(len(left.schema))):
+    if not once or known != set(range(len(left.schema))):
         return
     difference = Except(left.left, right.left, node.all)
     yield select(Join(difference, left.right, "inner", left.keys, left.condition), places)

@@ -1,4 +1,4 @@
-"""Columns that nobody above reads go as early as they can, so that no operator carries or keeps them."""
+"""Drop columns that are not read above as early as possible, so that no operator processes or keeps them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,28 @@ from sash.plan.nodes import (
 from sash.plan.patterns import is_nonretroactive
 
 Places = dict[int, int]
-"""Where the columns of a node stand in what it was rewritten to."""
+"""Position of a column in a node -> its position in the rewritten node."""
 
 
 def push_down_projection(plan: Node) -> Node:
     """Give every join, aggregate and union only the columns that are read there or above.
 
     DISTINCT, the set operators, top-k and aggregates that break ties read all columns of their input. A GROUP BY of
-    which only the keys are read is a DISTINCT.
+    which only the keys are read becomes a DISTINCT.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(push_down_projection, "SELECT s.v FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.k = r.k")
+    Project v#2
+      Join inner ON k#1 = k#1
+        Stream s [RANGE 1 HOUR]
+        Stream r [RANGE 1 HOUR]
+    =>
+    Project v#1
+      Join inner ON k#0 = k#0
+        Project k#1, v#2
+          Stream s [RANGE 1 HOUR]
+        Project k#1
+          Stream r [RANGE 1 HOUR]
     """
     return _prune(plan, _all(plan))[0]
 
@@ -71,7 +85,7 @@ def _prune(node: Node, needed: frozenset[int]) -> tuple[Node, Places]:
 
 
 def _exactly(node: Node, needed: frozenset[int]) -> tuple[Node, Places]:
-    """The node with the needed columns and no other; with one column where none is needed, as rows need one."""
+    """The node with the needed columns only; with one column if none is needed, because rows need one."""
     pruned, at = _prune(node, needed)
     kept = [at[column] for column in sorted(needed)] or [*_narrowest(pruned)]
     return select(pruned, kept), _places(needed)
@@ -82,7 +96,7 @@ def _places(kept: Iterable[int]) -> Places:
 
 
 def _narrowest(node: Node) -> frozenset[int]:
-    """The column that costs least to carry."""
+    """The column with the smallest values."""
 
     def width(column: int) -> int:
         dtype = node.schema[column].dtype
@@ -92,14 +106,14 @@ def _narrowest(node: Node) -> frozenset[int]:
 
 
 def _prune_project(node: Project, needed: frozenset[int]) -> tuple[Node, Places]:
-    kept = sorted(needed) or [min(range(len(node.names)), key=lambda place: _effort(node.expressions[place]))]
+    kept = sorted(needed) or [min(range(len(node.names)), key=lambda place: _computing_cost(node.expressions[place]))]
     read: frozenset[int] = frozenset().union(*(columns_of(node.expressions[place]) for place in kept))
     child, at = _prune(node.child, read)
     expressions = tuple(remap(node.expressions[place], at) for place in kept)
     return Project(child, tuple(node.names[place] for place in kept), expressions), _places(kept)
 
 
-def _effort(expression: Expression) -> int:
+def _computing_cost(expression: Expression) -> int:
     return {Literal: 0, Column: 1}.get(type(expression), 2)
 
 
@@ -116,13 +130,12 @@ def _prune_join(node: Join, needed: frozenset[int]) -> tuple[Node, Places]:
         node.kind,
         tuple((left_at[one], right_at[other]) for one, other in node.keys),
         None if node.condition is None else remap(node.condition, at),
-        node.purge,
     )
     return join, left_at if node.kind in ("semi", "anti") else at
 
 
 def _side(node: Node, needed: frozenset[int]) -> tuple[Node, Places]:
-    """An input of a join; a non-retroactive relation stays as it is, since its updates are whole rows."""
+    """An input of a join; a non-retroactive relation keeps all columns, since its updates are whole rows."""
     return (node, _places(_all(node))) if is_nonretroactive(node) else _exactly(node, needed)
 
 

@@ -1,4 +1,4 @@
-"""Selections go as far down as they can: fewer rows to carry, to keep and to take back."""
+"""Push selections down as far as possible, so that fewer rows are processed, kept and retracted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from sash.optimizer.rewriting import filtered, unnamed
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import (
     Call,
     Column,
     Expression,
-    Native,
+    SparkFunction,
     columns_of,
     conjunction,
     conjuncts,
@@ -18,7 +19,6 @@ from sash.plan.expressions import (
     substitute,
     walk,
 )
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.nodes import (
     Aggregate,
     Distinct,
@@ -40,17 +40,35 @@ Test = Callable[[Expression], bool]
 
 
 def push_down_selection(plan: Node) -> Node:
-    """Move every conjunct of a filter or join condition down to where its columns come from.
+    """Move every conjunct of a filter or join condition down to the input that its columns come from.
 
-    Equalities between the inputs of a join become its keys, and what is said of a key on one side holds on the other.
-    What may fail on a value is never shown rows that it did not see before, so it passes projections and unions only.
+    Equalities between the inputs of a join become its keys, and a predicate on a key applies to both sides. A predicate
+    that may fail must not see more rows than before, so it passes only projections and unions.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     push_down_selection,
+    ...     "SELECT s.v FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.k = r.k WHERE s.k = 7 AND r.v > 3",
+    ... )
+    Project v#2
+      Filter k#1 = 7 AND v#5 > 3
+        Join inner ON k#1 = k#1
+          Stream s [RANGE 1 HOUR]
+          Stream r [RANGE 1 HOUR]
+    =>
+    Project v#2
+      Join inner ON k#1 = k#1
+        Filter k#1 = 7
+          Stream s [RANGE 1 HOUR]
+        Filter v#2 > 3 AND k#1 = 7
+          Stream r [RANGE 1 HOUR]
     """
     pushed = _push(plan, [])
     return plan if unnamed(pushed) == unnamed(plan) else pushed
 
 
 def _push(node: Node, parts: Parts) -> Node:
-    """The node, with the parts tested on its rows or further below."""
+    """The node with the parts tested on its rows or further down."""
     match node:
         case Stream() | Relation():
             return filtered(node, parts)
@@ -86,29 +104,29 @@ def _divided(parts: Iterable[Expression], test: Test) -> tuple[Parts, Parts]:
     return moving, staying
 
 
-def _is_native(part: Expression) -> bool:
-    return any(isinstance(below, Native) for below in walk(part))
+def _needs_spark(part: Expression) -> bool:
+    return any(isinstance(below, SparkFunction) for below in walk(part))
 
 
 def _is_movable(part: Expression) -> bool:
-    """Whether the part may be tested on rows that are otherwise dropped; only Spark's own expressions have to."""
-    return _is_native(part) or not may_fail(part)
+    """Whether the part may be tested on rows that are otherwise dropped; Spark expressions must be."""
+    return _needs_spark(part) or not may_fail(part)
 
 
 def _is_of_value(part: Expression) -> bool:
-    """Whether the part holds for all of a row's duplicates or for none."""
+    """Whether the part has the same value for all duplicates of a row."""
     return _is_movable(part) and respects_equality(part)
 
 
 def _is_of_group(part: Expression, node: Aggregate) -> bool:
-    """Whether the part decides on whole groups. A global aggregate has its row even if nothing passes."""
+    """Whether the part selects whole groups. A global aggregate has a row even if no input row passes."""
     return bool(node.keys) and columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
 
 
 def _push_below_project(node: Project, parts: Parts) -> Node:
-    """Through a projection, but not onto a column that Spark computes: it is straight above its source already."""
+    """Push through a projection, except predicates on columns that Spark computes directly above the source."""
     moving, staying = _divided(
-        parts, lambda part: not any(_is_native(node.expressions[column]) for column in columns_of(part))
+        parts, lambda part: not any(_needs_spark(node.expressions[column]) for column in columns_of(part))
     )
     if staying:
         moving, guarded = _divided(moving, _is_movable)
@@ -119,7 +137,7 @@ def _push_below_project(node: Project, parts: Parts) -> Node:
 
 @dataclass
 class _Sides:
-    """A join taken apart while conjuncts are dealt out to its inputs, its keys, its condition, or stay above."""
+    """The conjuncts of a join, sorted into those for its inputs, its keys, its condition, and those that stay above."""
 
     join: Join
     left: Parts = field(default_factory=list)
@@ -128,7 +146,7 @@ class _Sides:
     staying: Parts = field(default_factory=list)
 
     def to_side(self, part: Expression, left: bool, right: bool) -> bool:
-        """Deal the part to the one input it reads, if that is allowed."""
+        """Assign the part to the one input that it reads, if that is allowed."""
         border = len(self.join.left.schema)
         read = columns_of(part)
         if not _is_movable(part):
@@ -154,7 +172,7 @@ class _Sides:
         return False
 
     def transfer(self) -> None:
-        """What is said of a key on a side that decides holds for the matches on the other side too."""
+        """Copy predicates on a key of a preserved side to the other side, whose matches must satisfy them too."""
         kind = self.join.kind
         to_right, to_left = kind in ("inner", "left", "semi", "anti"), kind in ("inner", "right")
         left, right = list(self.left), list(self.right)
@@ -170,13 +188,13 @@ def _transferred(parts: Parts, keys: dict[int, int]) -> Parts:
         for part in parts
         if len(columns_of(part)) == 1
         and columns_of(part) <= keys.keys()
-        and not _is_native(part)
+        and not _needs_spark(part)
         and respects_equality(part)
     ]
 
 
 def _push_below_join(node: Join, parts: Parts) -> Node:
-    """A filter goes to the side whose rows it decides on, a join condition to the side whose rows it only matches."""
+    """Push filters to the preserved sides of the join, and its condition to the sides that are only matched."""
     sides = _Sides(node, keys=list(node.keys))
     for part in parts:
         if not (
@@ -202,6 +220,5 @@ def _push_below_join(node: Join, parts: Parts) -> Node:
         node.kind,
         tuple(sides.keys),
         conjunction(condition),
-        node.purge,
     )
     return filtered(join, sides.staying)

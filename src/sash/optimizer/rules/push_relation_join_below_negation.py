@@ -1,8 +1,8 @@
-"""A join with a relation that changes goes below the negation that would hand it rows to take back (paper 5, 5.4).
+"""Move a join with a relation that changes below the negation whose retractions it would receive (paper 5, 5.4).
 
-The rows that a negation keeps are chosen by value, or one by one: whether they meet the relation before or after makes
-no difference to the answer at any instant, since updates of the relation are retroactive. A non-retroactive relation
-stays where it is: what a row gets from it depends on when the row comes.
+A negation selects rows by value, or one by one, so joining them with the relation before or after gives the same answer
+at every instant: updates of the relation are retroactive. A join with a non-retroactive relation does not move, because
+its result depends on when the row arrives.
 """
 
 from __future__ import annotations
@@ -10,15 +10,42 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.optimizer.rewriting import bottom_up, columns, condition_columns, select
+from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, Expression, remap
-from sash.plan.failures import may_fail, respects_equality
 from sash.plan.keys import keys
 from sash.plan.nodes import Except, Intersect, Join, Node, Project, mirrored
 from sash.plan.relations import changing_relation, is_strict_for
 
 
 def push_relation_join_below_negation(plan: Node) -> Node:
-    """Move joins with changing relations below EXCEPT, INTERSECT, semi and anti joins, where their input is strict."""
+    """Move joins with changing relations below EXCEPT, INTERSECT, semi and anti joins, where their input is strict.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(
+    ...     push_relation_join_below_negation,
+    ...     "SELECT q.k, p.name FROM (SELECT k FROM s [RANGE 1 HOUR] EXCEPT SELECT k FROM r [RANGE 1 HOUR]) q "
+    ...     "JOIN prices p ON q.k = p.k",
+    ... )
+    Project k#0, name#2
+      Join inner ON k#0 = k#0
+        Except
+          Project k#1
+            Stream s [RANGE 1 HOUR]
+          Project k#1
+            Stream r [RANGE 1 HOUR]
+        Relation prices (changes by k)
+    =>
+    Project k#0, name#2
+      Except
+        Join inner ON k#0 = k#0
+          Project k#1
+            Stream s [RANGE 1 HOUR]
+          Relation prices (changes by k)
+        Join inner ON k#0 = k#0
+          Project k#1
+            Stream r [RANGE 1 HOUR]
+          Relation prices (changes by k)
+    """
     return bottom_up(plan, lambda node: _push(node) if isinstance(node, Join) else node)
 
 

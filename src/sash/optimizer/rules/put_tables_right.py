@@ -1,4 +1,4 @@
-"""An inner join is symmetric: with the table on its right, it can run straight above the stream on its left."""
+"""Put the table of an inner join on the right, so that the join can run directly above the stream on its left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from sash.plan.patterns import is_table
 
 
 def put_tables_right(plan: Node) -> Node:
-    """Exchange the sides of every inner join that has a table on its left only."""
+    """Swap the sides of every inner join that has a table on its left only.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(put_tables_right, "SELECT s.v, t.name FROM t JOIN s [RANGE 1 HOUR] ON t.k = s.k")
+    Project v#4, name#1
+      Join inner ON k#0 = k#1
+        Relation t
+        Stream s [RANGE 1 HOUR]
+    =>
+    Project v#2, name#4
+      Join inner ON k#1 = k#0
+        Stream s [RANGE 1 HOUR]
+        Relation t
+    """
     return bottom_up(plan, _exchange)
 
 

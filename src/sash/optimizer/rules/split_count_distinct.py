@@ -1,6 +1,6 @@
-"""Aggregates of distinct values become plain aggregates over a DISTINCT, which keeps far less than every row.
+"""Turn aggregates of distinct values into plain aggregates over a DISTINCT, which keeps far less than every row.
 
-DISTINCT's state is at most twice its output (paper 5, delta-star), and it may then go below joins.
+DISTINCT's state is at most twice its output (paper 5, delta-star), and other rules may then push it below joins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,20 @@ _SAME_WITHOUT_DUPLICATES = frozenset({"min", "max"})
 
 
 def split_count_distinct(plan: Node) -> Node:
-    """Split each GROUP BY whose aggregates are all over the distinct values of one same column."""
+    """Split each GROUP BY whose aggregates are all over the distinct values of one same column.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(split_count_distinct, "SELECT k, COUNT(DISTINCT v) AS n FROM s [RANGE 1 HOUR] GROUP BY k")
+    Project k#0, count(DISTINCT v)#1 AS n
+      Aggregate count(DISTINCT v#2) AS count(DISTINCT v) BY k#1
+        Stream s [RANGE 1 HOUR]
+    =>
+    Project k#0, count(DISTINCT v)#1 AS n
+      Aggregate count(v#1) AS count(DISTINCT v) BY k#0
+        Distinct
+          Project k#1, v#2
+            Stream s [RANGE 1 HOUR]
+    """
     return bottom_up(plan, _split)
 
 
@@ -43,7 +56,7 @@ def _split(node: Node) -> Node:
 
 
 def _is_of_values(call: AggregateCall) -> bool:
-    """Whether the aggregate depends only on which values there are."""
+    """Whether the aggregate depends only on the set of values."""
     if len(call.arguments) != 1 or call.function in ORDERED:
         return False
     return call.distinct or call.function in _SAME_WITHOUT_DUPLICATES

@@ -1,4 +1,4 @@
-"""Under DISTINCT, a join with a table of which nothing is read only asks whether there is a match."""
+"""Under DISTINCT, replace a join with a table by a semi-join if none of the table's columns is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,22 @@ from sash.plan.patterns import is_table
 
 
 def turn_lookup_into_semi_join(plan: Node) -> Node:
-    """Make a semi-join of every inner join with a table, under DISTINCT, that adds no column and may repeat rows."""
+    """Replace every inner join with a table, under DISTINCT, that adds no column by a semi-join, which repeats no rows.
+
+    >>> from sash.testing.rewrites import show
+    >>> show(turn_lookup_into_semi_join, "SELECT DISTINCT s.v FROM s [RANGE 1 HOUR] JOIN t ON s.k = t.k")
+    Distinct
+      Project v#2
+        Join inner ON k#1 = k#0
+          Stream s [RANGE 1 HOUR]
+          Relation t
+    =>
+    Distinct
+      Project v#2
+        Join semi ON k#1 = k#0
+          Stream s [RANGE 1 HOUR]
+          Relation t
+    """
     return bottom_up(plan, lambda node: _turned(node) if isinstance(node, Distinct) else node)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.operators.ends import COUNTED, Ends
+from sash.operators.expiration_choice import COUNTED_RETRACTION, ExpirationPlan
 from sash.physical.facts import passes_rows
 from sash.physical.nodes import (
     ExceptAll,
@@ -74,9 +74,9 @@ def _strict(node: Operation, partitions: int | None) -> Operation:
     match node:
         case SemiJoin():
             strict = replace(node, expiry="strict", horizon=node.inputs[0].horizon)
-            return replace(strict, ends=Ends(share, rows, partitions_of(strict, partitions)))
+            return replace(strict, ends=ExpirationPlan(share, rows, partitions_of(strict, partitions)))
         case SetOperation(mode="except_all"):
-            ends = Ends(share, rows, partitions_of(node, partitions), said=COUNTED)
+            ends = ExpirationPlan(share, rows, partitions_of(node, partitions), retraction=COUNTED_RETRACTION)
             return ExceptAll(
                 ends=ends,
                 inputs=node.inputs,

@@ -15,9 +15,6 @@ import numpy as np
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Memory
 
-NEVER = -(2**62)
-"""Before any time."""
-
 
 @dataclass(frozen=True)
 class TimeSettings:

@@ -7,9 +7,10 @@ than an answer may be delayed (`patience`), times are sent as messages, at once.
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import NEVER, Strategy, TimeSettings, TimeSource
+from sash.physical.strategies.base import Strategy, TimeSettings, TimeSource
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Memory
+from sash.time import BEGINNING
 
 _MODE, _GAP, _LAST, _PENDING, _SWITCHES = 2, 3, 4, 5, 6
 _MESSAGES, _ROWS = 0, 1
@@ -25,7 +26,7 @@ class PiggybackedTime(TimeSource):
         self._patience = patience = settings.patience
         if self._words[_GAP] == 0:
             self._words[_GAP] = 4 * patience
-            self._words[_LAST] = self._words[_PENDING] = NEVER
+            self._words[_LAST] = self._words[_PENDING] = BEGINNING
 
     @property
     def by_rows(self) -> bool:
@@ -43,8 +44,8 @@ class PiggybackedTime(TimeSource):
         if not len(ts):
             return
         if self.time > self._words[_PENDING]:
-            self._words[_PENDING] = NEVER
-        if self._words[_LAST] != NEVER:
+            self._words[_PENDING] = BEGINNING
+        if self._words[_LAST] != BEGINNING:
             gap = (int(ts[-1]) - int(self._words[_LAST])) // len(ts)
             for _ in range(min(len(ts), 4 * _WEIGHT)):
                 self._words[_GAP] += (gap - int(self._words[_GAP])) // _WEIGHT
@@ -64,11 +65,11 @@ class PiggybackedTime(TimeSource):
         if wake is not None and now >= wake:
             self._switch(_MESSAGES)
             self.advance(int(self._words[_PENDING]) + 1)
-            self._words[_PENDING] = NEVER
+            self._words[_PENDING] = BEGINNING
 
     @property
     def wake(self) -> int | None:
-        return None if self._words[_PENDING] == NEVER else int(self._words[_LAST]) + self._patience
+        return None if self._words[_PENDING] == BEGINNING else int(self._words[_LAST]) + self._patience
 
     def _switch(self, mode: int) -> None:
         if self._words[_MODE] != mode:

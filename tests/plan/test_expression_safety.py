@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native
-from sash.plan.failures import may_fail, respects_equality
+from sash.plan.expression_safety import may_fail, respects_equality
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 
 I, D, S = Column(0, "i", INT), Column(1, "d", DOUBLE), Column(2, "s", STRING)
@@ -29,7 +29,7 @@ def compare(left: Expression) -> Call:
         (Call("like", (S, Literal("a%", STRING)), BOOLEAN), False),
         (Call("like", (S, S), BOOLEAN), True),
         (Case(((compare(I), Cast(S, INT)),), None, INT), True),
-        (Native("sha({0})", (S,), STRING), True),
+        (SparkFunction("sha({0})", (S,), STRING), True),
         (Call("not_in_the_list", (I,), INT), True),
     ],
 )

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sash.errors import UnknownNameError, UnsupportedSqlError
-from sash.plan.catalog import NativeTyper
-from sash.plan.expressions import Expression, Native, substitute
+from sash.plan.catalog import SparkTyper
+from sash.plan.expressions import Expression, SparkFunction, substitute
 from sash.plan.nodes import Filter, Node, Project, Relation, Rows, Stream
 from sash.plan.types import is_supported
 from sash.sql.aggregates import AGGREGATES
 from sash.sql.dialect import UNITS
 from sash.sql.functions import ALIASES, FUNCTIONS, OPERATORS
 from sash.sql.render import quoted, to_spark_sql
-from sash.sql.source import Source, did_you_mean
+from sash.sql.source import SqlText, did_you_mean
 
 _VARYING = frozenset(
     {"current_catalog", "current_database", "current_date", "current_time", "current_timestamp", "current_user"}
@@ -27,11 +27,11 @@ _VARYING = frozenset(
 
 
 @dataclass(frozen=True)
-class Natives:
+class SparkFunctions:
     """Binds what only Spark can evaluate, over a FROM clause that is `below`, or None if that is a join."""
 
-    source: Source
-    typer: NativeTyper | None
+    source: SqlText
+    typer: SparkTyper | None
     below: Node | None
 
     def bind(self, node: exp.Expr, column: Callable[[exp.Column], Expression]) -> Expression:
@@ -68,7 +68,7 @@ class Natives:
             raise self.source.error(
                 UnsupportedSqlError, f"{name} gives {dtype}, which no column of Sash can hold: take a part of it", node
             )
-        return Native(sql, arguments, dtype)
+        return SparkFunction(sql, arguments, dtype)
 
     def _scan(self) -> tuple[Stream | Relation | None, tuple[Expression, ...] | None]:
         """The source that is straight below, and what the columns in between are made of."""

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from sash.errors import SqlSyntaxError, UnknownNameError, UnsupportedSqlError
-from sash.plan.expressions import Column, Native
+from sash.plan.expressions import Column, SparkFunction
 from sash.plan.nodes import Filter, Node, Project
 from sash.plan.types import INT, STRING
 from sash.sql import parse
@@ -29,13 +29,13 @@ class Typer:
 def bind(text: str) -> tuple[Node, Typer]:
     typer = Typer()
     names = catalog()
-    names.native_type = typer
+    names.spark_type = typer
     return parse(text, names), typer
 
 
 def test_an_unknown_function_over_a_stream_is_left_to_spark() -> None:
     plan, typer = bind("SELECT soundex(name) AS x FROM sales WHERE soundex(name) = 'A1'")
-    native = Native("soundex({0})", (Column(4, "name", STRING),), STRING)
+    native = SparkFunction("soundex({0})", (Column(4, "name", STRING),), STRING)
     assert isinstance(plan, Project)
     assert plan.expressions == (native,)
     assert isinstance(plan.child, Filter)
@@ -53,7 +53,7 @@ def test_the_whole_call_is_left_to_spark_and_may_stand_in_an_expression() -> Non
 def test_the_type_is_asked_over_the_columns_of_the_source() -> None:
     plan, typer = bind("SELECT soundex(n) AS x FROM (SELECT item, upper(name) AS n FROM sales WHERE qty > 1) s")
     assert isinstance(plan, Project)
-    assert plan.expressions == (Native("soundex({0})", (Column(1, "n", STRING),), STRING),)
+    assert plan.expressions == (SparkFunction("soundex({0})", (Column(1, "n", STRING),), STRING),)
     assert typer.asked == [("sales", "soundex(upper(`name`))")]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sash.testing
-from sash.operators import ends
-from sash.operators.ends import Ending, Ends
+from sash.operators import expiration_choice
+from sash.operators.expiration_choice import ExpirationChoice, ExpirationPlan
 from sash.operators.semi_join import SemiJoin
 from sash.planning import plan_query
-from sash.state.changes import FOREVER, ChangeBatch
+from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory
 from sash.testing import Result, replay
+from sash.time import FOREVER
 from tests.operators.reference import check, clocks, drive_strict, lives
 from tests.operators.test_semi_join import answer
 from tests.oracle.cases import BY_NAME
@@ -47,7 +48,7 @@ class Negation:
 
     operator: str
     sql: str
-    said: float
+    retraction: float
     few: float
     many: float
     border: float
@@ -61,7 +62,7 @@ NEGATIONS = (
     Negation(
         "0.0.SemiJoin",
         "SELECT a.k, a.v FROM s [RANGE 400 MILLISECONDS] AS a LEFT ANTI JOIN r [RANGE 3 MILLISECONDS] AS b ON a.k = b.k",
-        ends.SAID,
+        expiration_choice.RETRACTION,
         few=0.01,
         many=1.0,
         border=0.225,
@@ -69,7 +70,7 @@ NEGATIONS = (
     Negation(
         "0.0.ExceptAll",
         "SELECT k FROM s [RANGE 400 MILLISECONDS] EXCEPT ALL SELECT k FROM r [RANGE 3 MILLISECONDS]",
-        ends.COUNTED,
+        expiration_choice.COUNTED_RETRACTION,
         few=0.2,
         many=6.0,
         border=2.1,
@@ -81,7 +82,9 @@ of_both = pytest.mark.parametrize("negation", NEGATIONS, ids=["anti join", "EXCE
 @pytest.fixture(autouse=True)
 def negation_stays_below(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a join of few rows would be cheaper below the negation, it stays above all the same."""
-    monkeypatch.setattr(sash.testing, "plan_query", partial(plan_query, disable={"pull_up_negation"}))
+    monkeypatch.setattr(
+        import_module("sash.testing.replay"), "plan_query", partial(plan_query, disable={"pull_up_negation"})
+    )
 
 
 def streams(spans: list[tuple[int, float]], seed: int = 3) -> dict[str, list[dict[str, Any]]]:
@@ -108,8 +111,8 @@ def run(
     fixed: bool,
 ) -> Result:
     """A run that begins one way and, unless it is fixed, goes on as it sees fit; 100 rows stand in a partition or so."""
-    monkeypatch.setattr(Ends, "calendar", calendar)
-    monkeypatch.setattr(ends, "PATIENCE", 10**9 if fixed else 4000)
+    monkeypatch.setattr(ExpirationPlan, "calendar", calendar)
+    monkeypatch.setattr(expiration_choice, "PATIENCE", 10**9 if fixed else 4000)
     return replay(negation.query, rows, unit="ms", batch=500, shards=1, partitions=40)
 
 
@@ -145,7 +148,7 @@ def test_negative_tuples_pay_where_many_ends_are_premature(negation: Negation, m
     assert "(change 1):" in why
     spared = fixed.counts[JOIN].probes - adaptive.counts[JOIN].probes
     assert spared > 0.4 * fixed.counts[JOIN].probes
-    assert spared > negation.said * (adaptive.counts[JOIN].taken - fixed.counts[JOIN].taken)
+    assert spared > negation.retraction * (adaptive.counts[JOIN].taken - fixed.counts[JOIN].taken)
     assert adaptive.state_rows == fixed.state_rows == 0
 
 
@@ -162,13 +165,13 @@ def test_a_share_that_wavers_about_the_border_changes_nothing(
     counts = result.counts[negation.operator]
     assert counts.current_choice == {0: (f"ends by {way}", "as planned")}
     share = counts.premature / (counts.given - counts.given_negative)
-    assert share * (ends.SEARCHED + 100 / 2) == pytest.approx(negation.said, rel=0.35)
+    assert share * (expiration_choice.CALENDAR_REMOVAL + 100 / 2) == pytest.approx(negation.retraction, rel=0.35)
 
 
 @pytest.mark.parametrize("case", OVER_NEGATION)
 def test_oracle_while_it_changes_with_every_batch(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "PATIENCE", 1)
-    monkeypatch.setattr(ends, "WORTH", 0.0)
+    monkeypatch.setattr(expiration_choice, "PATIENCE", 1)
+    monkeypatch.setattr(expiration_choice, "WORTH", 0.0)
     for batch in (1, 2, 5):
         assert_oracle(BY_NAME[case], shards=1, batch=batch)
 
@@ -202,18 +205,18 @@ def handed_over(given: int, premature: int) -> ChangeBatch:
 def test_the_way_changes_past_the_border_only(planned: float, share: float, changes: int) -> None:
     """With 36 rows in a partition the border is at seven tenths, and searching for all of them costs too much."""
     memory, partitions = HeapMemory(), 100
-    known = Ends(planned, 36.0 * partitions, partitions)
-    kept = Ending(memory, known)
+    known = ExpirationPlan(planned, 36.0 * partitions, partitions)
+    kept = ExpirationChoice(memory, known)
     assert kept.calendar == (planned == 0.0)
-    batch, standing = handed_over(ends.PATIENCE, 0), 36 * partitions
-    kept.observe(batch, ends.PATIENCE - standing, int(share * ends.PATIENCE), 5)
+    batch, standing = handed_over(expiration_choice.PATIENCE, 0), 36 * partitions
+    kept.observe(batch, expiration_choice.PATIENCE - standing, int(share * expiration_choice.PATIENCE), 5)
     assert kept.changes == changes
-    assert Ending(memory, known).calendar == (kept.calendar if not changes else planned != 0.0)
+    assert ExpirationChoice(memory, known).calendar == (kept.calendar if not changes else planned != 0.0)
 
 
 def test_few_rows_are_not_believed() -> None:
-    kept = Ending(HeapMemory(), Ends(None, 0.0, 1))
-    kept.observe(handed_over(ends.PATIENCE - 1, 0), ends.PATIENCE - 1, 0, 5)
+    kept = ExpirationChoice(HeapMemory(), ExpirationPlan(None, 0.0, 1))
+    kept.observe(handed_over(expiration_choice.PATIENCE - 1, 0), expiration_choice.PATIENCE - 1, 0, 5)
     assert not kept.calendar
     kept.observe(handed_over(1, 0), 1, 0, 7)
     assert kept.calendar

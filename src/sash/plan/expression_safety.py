@@ -1,10 +1,10 @@
-"""What an expression may do beyond giving a value: fail on some rows, or tell apart values that count as equal."""
+"""Which expressions may fail on some rows, and which distinguish values that compare as equal."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, Native, walk
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, walk
 from sash.plan.types import DATE, DOUBLE, NULL, STRING, TIMESTAMP, is_integer
 
 _SAFE = frozenset(
@@ -16,20 +16,20 @@ _SAFE = frozenset(
     | {"datediff", "date_trunc", "unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "last_day"}
     | {"bit_and", "bit_or", "bit_xor"}
 )
-"""Functions that have a value for every argument. What is not listed is taken to fail on some."""
+"""Functions that never fail. Any other function is assumed to fail on some arguments."""
 
 _SAFE_ON_DOUBLES = frozenset({"add", "subtract", "multiply", "negate", "abs"})
 _SAFE_WITH_LITERAL_PATTERN = frozenset({"like", "ilike"})
 
-_BLIND = frozenset(
+_IGNORES_SIGN_OF_ZERO = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe", "and", "or", "not", "in", "is_null", "is_not_null", "is_nan"}
     | {"coalesce", "add", "subtract", "multiply", "negate", "abs"}
 )
-"""Functions that give equal values for 0.0 and -0.0."""
+"""Functions that return equal values for 0.0 and -0.0."""
 
 
 def may_fail(expression: Expression) -> bool:
-    """Whether the expression can raise an error on some row, so that it must not see rows that it did not see."""
+    """Whether the expression can raise an error on some row, so that no rewrite may show it more rows."""
     return any(_fails_itself(part) for part in walk(expression))
 
 
@@ -46,12 +46,12 @@ def _fails_itself(expression: Expression) -> bool:
             return name not in _SAFE
         case Cast():
             return not expression.lenient and not _widens(expression.argument.dtype, expression.dtype)
-        case Native():
+        case SparkFunction():
             return True
 
 
 def _widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether every value of the one type has a value in the other."""
+    """Whether every value of `source` can be cast to `target`."""
     if source in (target, NULL) or target == STRING or (source == DATE and target == TIMESTAMP):
         return True
     if is_integer(source):
@@ -65,23 +65,23 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def respects_equality(expression: Expression) -> bool:
-    """Whether rows that DISTINCT, GROUP BY and joins take as equal give equal values.
+    """Whether rows that are equal for DISTINCT, GROUP BY and joins give equal values.
 
-    They do unless 0.0 and -0.0, which are equal, are divided by or written out.
+    0.0 and -0.0 are equal, but dividing by them or converting them to text distinguishes them.
     """
     parts = list(walk(expression))
     if not any(isinstance(part, Column) and pa.types.is_floating(part.dtype) for part in parts):
         return True
-    return all(_is_blind(part) for part in parts)
+    return all(_ignores_sign_of_zero(part) for part in parts)
 
 
-def _is_blind(expression: Expression) -> bool:
+def _ignores_sign_of_zero(expression: Expression) -> bool:
     match expression:
         case Column() | Literal() | Case():
             return True
         case Call():
-            return expression.function in _BLIND
+            return expression.function in _IGNORES_SIGN_OF_ZERO
         case Cast():
             return bool(pa.types.is_floating(expression.dtype))
-        case Native():
+        case SparkFunction():
             return False
