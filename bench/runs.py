@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.data import SCHEMA
-from sash.cli.catalog import declared
+from sash.cli.catalog import declared_catalog
 from sash.engine import Engine
 from sash.planning import plan_query
 
@@ -108,7 +108,7 @@ def run_sash(
         engine.relation(name, frame)
     query = engine.sql(sql)
     if disable:
-        catalog = declared([f"{name}({SCHEMA})" for name in streams], [])
+        catalog = declared_catalog([f"{name}({SCHEMA})" for name in streams], [])
         query = replace(query, planned=plan_query(sql, catalog, disable, engine.shards))
     running = query.start("noop", mode="changes")
     try:

@@ -1,6 +1,6 @@
-"""Fraud: a payment, a login from another country and a new address of one account, close in time: three streams joined.
+"""Fraud detection: joins payments, logins from another country, and changes of address of one account, close in time.
 
-Joins of three and more streams run in one operator, which keeps no intermediate results; EXPLAIN shows its order.
+Joins of three or more streams run in one operator, which keeps no intermediate results; EXPLAIN shows its join order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RATES = {"payments": 50.0, "logins": 20.0, "moves": 0.1}
 
 
 def main() -> None:
-    """Print the plan of the join, then every alarm as it is raised and as it goes."""
+    """Print the plan of the join, then every alarm when it is raised and when it is over."""
     home = Path(tempfile.mkdtemp(prefix="sash-fraud-"))
     engine = sash.Engine()
     for name, (schema, rows) in STREAMS.items():

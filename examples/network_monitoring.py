@@ -1,7 +1,7 @@
-"""Network monitoring: the top talkers of a link, and sources that are on one link and not on the other.
+"""Network monitoring: the sources that send most on a link, and the sources that are on one link but not on the other.
 
-The second query shows what only exact expiry can: a source becomes news not when it sends a packet, but when its last
-packet on the other link is a minute old.
+The second query needs exact expiration: a source enters its answer not when it sends a packet, but when its last packet
+on the other link becomes a minute old.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SELECT source FROM link_b [RANGE 1 MINUTE]
 
 
 def packets(folder: Path, seed: int, sources: range, seconds: range) -> None:
-    """A file of packets of a link: a few sources send most of them."""
-    rnd = random.Random(seed)  # noqa: S311  (made-up packets)
+    """Write a file of random packets of a link; a few sources send most of them."""
+    rnd = random.Random(seed)  # noqa: S311  (random packets)
     folder.mkdir()
     weights = [1 / (n + 1) for n in range(len(sources))]
     lines = [
@@ -39,21 +39,21 @@ def packets(folder: Path, seed: int, sources: range, seconds: range) -> None:
 
 
 class Answer:
-    """The answer of a query, folded from its changes."""
+    """The answer of a query, maintained from its changes; a function sink."""
 
     def __init__(self) -> None:
         self.rows: Counter[tuple[Any, ...]] = Counter()
         self.history: list[tuple[str, Any, tuple[Any, ...]]] = []
 
     def __call__(self, changes: Any, batch: int) -> None:
-        """Take in a batch, in the order of time."""
+        """Apply a batch of changes in the order of time."""
         for op, ts, *row in changes.sort("_ts").collect():
             self.rows[tuple(row)] += 1 if op == "+" else -1
             self.history.append((op, ts, tuple(row)))
 
 
 def main() -> None:
-    """Run both queries over two minutes of packets; link b falls silent half-way."""
+    """Run both queries over two and a half minutes of packets; link b is silent after the first minute."""
     home = Path(tempfile.mkdtemp(prefix="sash-network-"))
     engine = sash.Engine()
     for number, (name, sources, seconds) in enumerate(
@@ -63,7 +63,7 @@ def main() -> None:
         schema = "ts TIMESTAMP, source STRING, bytes INT"
         engine.stream(name, engine.spark.readStream.schema(schema).csv(str(home / name)))
     with (home / "link_b" / "packets.csv").open("a") as file:
-        file.write("2026-01-01 12:02:29,10.0.0.99,40\n")  # the clock of a query is that of its slowest stream
+        file.write("2026-01-01 12:02:29,10.0.0.99,40\n")  # a query's clock is that of its slowest stream
     talkers, alone = Answer(), Answer()
     running = [engine.sql(TALKERS).start(talkers, trigger="available_now")]
     running += [engine.sql(ONLY_HERE).start(alone, trigger="available_now")]
@@ -72,8 +72,8 @@ def main() -> None:
     print("top talkers of link a:")
     for source, sent in sorted(+talkers.rows, key=lambda row: -row[1]):
         print(f"  {source:10} {sent:7,} bytes")
-    news = [(ts, row[0]) for op, ts, row in alone.history if op == "+"]
-    quiet = [entry for entry in news if f"{entry[0]:%H:%M:%S}" > "12:01:00"]
+    appeared = [(ts, row[0]) for op, ts, row in alone.history if op == "+"]
+    quiet = [entry for entry in appeared if f"{entry[0]:%H:%M:%S}" > "12:01:00"]
     print(f"sources only on link a: {len(+alone.rows)} now; {len(quiet)} became so after link b fell silent, such as")
     for ts, source in quiet[:3]:
         print(f"  {source} at {ts:%H:%M:%S}")

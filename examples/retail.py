@@ -1,4 +1,4 @@
-"""Retail: takings by favourite item over the last minute, kept in a dict, the way a cache or a dashboard would."""
+"""Retail: revenue by favourite item over the last minute, in a dict that every batch updates, as a cache would be."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import sash
 
 SQL = """
-SELECT i.name, COUNT(*) AS sales, SUM(s.price * s.quantity) AS takings
+SELECT i.name, COUNT(*) AS sales, SUM(s.price * s.quantity) AS revenue
 FROM sales [RANGE 1 MINUTE] AS s JOIN favourites AS i ON s.item_id = i.item_id
 GROUP BY i.name
 """
 
 
 def sell(folder: Path, minutes: range) -> None:
-    """One file of sales per minute; in the last one only item 0 sells."""
-    rnd = random.Random(1)  # noqa: S311  (made-up sales)
+    """Write one file of random sales per minute; in the last one only item 0 sells."""
+    rnd = random.Random(1)  # noqa: S311  (random sales)
     for minute in minutes:
         items = [0] if minute == minutes[-1] else range(10)
         lines = [
@@ -28,11 +28,11 @@ def sell(folder: Path, minutes: range) -> None:
         ]
         file = folder / f"{minute:02d}.csv"
         file.write_text("\n".join(lines) + "\n")
-        os.utime(file, (10**9 + minute, 10**9 + minute))  # Spark takes files in the order of their times
+        os.utime(file, (10**9 + minute, 10**9 + minute))  # Spark reads files in the order of their modification times
 
 
 def main() -> None:
-    """Keep the dict current through three batches, a minute of sales each."""
+    """Update the dict through three batches of one minute of sales each."""
     folder = Path(tempfile.mkdtemp(prefix="sash-retail-"))
     sell(folder, range(3))
     engine = sash.Engine()
@@ -42,22 +42,22 @@ def main() -> None:
     names = [(0, "apples"), (3, "dates"), (7, "honey")]
     engine.relation("favourites", engine.spark.createDataFrame(names, "item_id INT, name STRING"), key=["item_id"])
 
-    takings: dict[str, float] = {}
+    revenue: dict[str, float] = {}
 
-    def keep(batch: Any, number: int) -> None:
-        """In mode upsert a batch has one row per key: its latest, or that it is gone."""
+    def apply(batch: Any, number: int) -> None:
+        """Apply a batch: in mode upsert it has one change per key, the new row (`+`) or its deletion (`-`)."""
         for row in batch.collect():
             if row["_op"] == "+":
-                takings[row["name"]] = row["takings"]
+                revenue[row["name"]] = row["revenue"]
             else:
-                del takings[row["name"]]
-        shown = ", ".join(f"{name} {money:.2f}" for name, money in sorted(takings.items()))
+                del revenue[row["name"]]
+        shown = ", ".join(f"{name} {money:.2f}" for name, money in sorted(revenue.items()))
         print(f"after batch {number}: {shown}")
 
-    running = engine.sql(SQL).start(keep, mode="upsert", trigger="available_now")
+    running = engine.sql(SQL).start(apply, mode="upsert", trigger="available_now")
     running.await_termination()
-    delay = running.progress()
-    print(f"{delay['total_rows_in']} sales read, {delay['total_late']} of them too late")
+    progress = running.progress()
+    print(f"{progress['total_rows_in']} sales read, {progress['total_late']} of them too late")
     engine.close()
 
 

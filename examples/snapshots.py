@@ -1,4 +1,4 @@
-"""Snapshot queries beside a stream: a window is kept, and asked anything, once or again and again, while it moves on."""
+"""Snapshot and periodic queries: a window of a stream is kept, and answers any query while it moves on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sash
 
 
 def write(folder: Path, minute: int) -> None:
-    """A file with a minute of requests; the later, the slower."""
+    """Write a file with a minute of requests; later requests are slower."""
     lines = [f"12:{minute:02d}:{second:02d},/page{second % 3},{10 * minute + second}" for second in range(60)]
     (folder / f"{minute:02d}.csv").write_text("\n".join(lines) + "\n")
 
@@ -22,17 +22,17 @@ def main() -> None:
     schema = "ts TIMESTAMP, page STRING, millis INT"
     frame = engine.spark.readStream.schema(schema).csv(str(folder), timestampFormat="HH:mm:ss")
     engine.stream("requests", frame)
-    keeping = engine.keep("requests", window="120 seconds", every="10 seconds")
-    keeping.process_all()
+    kept = engine.keep("requests", window="120 seconds", every="10 seconds")
+    kept.process_all()
 
     slow = "SELECT page, MEDIAN(millis) AS median, MAX(millis) AS worst FROM requests [RANGE 30 SECONDS] GROUP BY page"
-    with engine.periodic(slow, every=1) as periodic:  # answered now, and after every move of the window
+    with engine.periodic(slow, every=1) as periodic:  # answers now, and after every update of the window
         for minute in (1, 2):
             print(f"a periodic answer, of {len(next(periodic)[0].to_pylist())} pages")
             write(folder, minute)
-            keeping.process_all()
+            kept.process_all()
 
-    short, long = engine.snapshots(  # lengths that differ are answered in one pass
+    short, long = engine.snapshots(  # one pass answers queries that differ only in the length of their windows
         [
             "SELECT COUNT(*) AS n FROM requests [RANGE 10 SECONDS]",
             "SELECT COUNT(*) AS n FROM requests [RANGE 2 MINUTES]",

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from sash.cli.job import check
 from sash.cli.main import app
-from sash.script.backend import How
-from sash.script.dry_run import OnPaper
+from sash.script.backend import QueryOptions
+from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import Session
 from sash.script.statements import CreateStream, Select
@@ -73,7 +73,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
-        self.session = Session(OnPaper(unstarted))
+        self.session = Session(DryRunBackend(unstarted))
         for statement in read_script(DECLARED):
             self.session.execute(statement)
 
@@ -85,13 +85,13 @@ class Reader:
     def sql(self, block: Block) -> None:
         if title := TITLE.search(block.info):
             Path(title[1]).write_text(block.text)
-            assert check(block.text, OnPaper(unstarted)) == []
+            assert check(block.text, DryRunBackend(unstarted)) == []
             return
         for statement in read_script(block.text):
             if isinstance(statement, CreateStream):
-                self.session.ground.catalog.streams.pop(statement.input.name.lower(), None)
+                self.session.backend.catalog.streams.pop(statement.declaration.name.lower(), None)
             if isinstance(statement, Select):
-                assert self.session.ground.plan(statement.query.sql, How()).explain()
+                assert self.session.backend.plan(statement.query.sql, QueryOptions()).explain()
             else:
                 self.session.execute(statement)
 

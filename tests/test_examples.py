@@ -1,4 +1,4 @@
-"""The programs in examples/: each runs to its end and says what it should."""
+"""The programs in examples/: each runs to its end and prints what is expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
-SAYS = {
+EXPECTED = {
     "quickstart": ["|  +|", "|  -|", "pen"],
     "network_monitoring": [
         "top talkers of link a:\n  10.0.0.1 ",
@@ -30,16 +30,16 @@ SAYS = {
 
 
 def test_every_example_is_run() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAYS, "own_tests"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*EXPECTED, "own_tests"}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_an_example_runs(name: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    said = capsys.readouterr().out
-    for words in SAYS[name]:
-        assert words in said
+    output = capsys.readouterr().out
+    for words in EXPECTED[name]:
+        assert words in output
 
 
 def test_own_tests_pass() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from sash.metrics import CONTENT, MetricsServer, exposition
+from sash.metrics import CONTENT_TYPE, MetricsServer, exposition
 from sash.spark.counts import EDGES, percentile
 
 
 class Query:
-    """A query as the metrics see it."""
+    """The part of a running query that the metrics use."""
 
     def __init__(self, active: bool = True) -> None:
         self.active = active
@@ -44,17 +44,17 @@ def text(**queries: Query) -> list[str]:
     return exposition(queries).splitlines()  # type: ignore[arg-type]
 
 
-def test_queries_and_operators_are_told_apart() -> None:
+def test_metrics_are_labelled_by_query_and_operator() -> None:
     lines = text(q=Query(), other=Query(active=False))
     assert 'sash_up{query="q"} 1' in lines
     assert 'sash_up{query="other"} 0' in lines
     assert 'sash_rows_in_total{query="q"} 40' in lines
     assert 'sash_late_total{query="q"} 2' in lines
     assert 'sash_watermark{query="q"} 17' in lines
-    assert 'sash_operator_expired_total{query="q",stage="0",place="1",operator="Aggregate"} 5' in lines
-    assert 'sash_operator_state_rows{query="q",stage="0",place="1",operator="Aggregate"} 6' in lines
-    assert 'sash_operator_state_bytes{query="q",stage="0",place="1",operator="Aggregate"} 7' in lines
-    assert 'sash_operator_rows_per_second{query="q",stage="0",place="1",operator="Aggregate"} 12.5' in lines
+    assert 'sash_operator_expired_total{query="q",stage="0",position="1",operator="Aggregate"} 5' in lines
+    assert 'sash_operator_state_rows{query="q",stage="0",position="1",operator="Aggregate"} 6' in lines
+    assert 'sash_operator_state_bytes{query="q",stage="0",position="1",operator="Aggregate"} 7' in lines
+    assert 'sash_operator_rows_per_second{query="q",stage="0",position="1",operator="Aggregate"} 12.5' in lines
     assert 'sash_batch_delay_seconds{query="q",quantile="0.5"} 0.5' in lines
     assert 'sash_batch_delay_seconds{query="q",quantile="1"} 0.7' in lines
     assert not any('quantile="0.95"' in line for line in lines), "longer than the last edge"
@@ -98,7 +98,7 @@ def test_a_real_server_answers() -> None:
     server = MetricsServer(lambda: "sash_up 1\n", 0, "127.0.0.1")
     try:
         with urllib.request.urlopen(server.url) as answer:
-            assert answer.headers["Content-Type"] == CONTENT
+            assert answer.headers["Content-Type"] == CONTENT_TYPE
             assert answer.read() == b"sash_up 1\n"
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(server.url + "/other")

@@ -18,7 +18,7 @@ from bench.paper4.experiments import BUCKETS, PAPER, form_and_tau
 from bench.paper4.operator import plans
 from bench.paper4.streams import TABLE_5
 from bench.runs import scratch, timing
-from sash.cli.catalog import declared
+from sash.cli.catalog import declared_catalog
 from sash.engine import Engine
 from sash.physical.nodes import MultiJoin, Operation, Physical, PhysicalPlan
 from sash.physical.passes.base import rebuild
@@ -48,7 +48,7 @@ def planned(name: str, which: str, shards: int) -> Planned:
     order = plans(TABLE_5, tau)[0 if which == "best" else 1]
     options = Options(join=form, tau=None if tau is None else round(tau * TABLE_5.unit))
     made = plan_query(
-        query(), declared([f"{stream}({SCHEMA})" for stream in _NAMES], []), shards=shards, options=options
+        query(), declared_catalog([f"{stream}({SCHEMA})" for stream in _NAMES], []), shards=shards, options=options
     )
     return replace(made, physical=_pinned(made.physical, tuple(number - 1 for number in order)))
 

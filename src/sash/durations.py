@@ -1,10 +1,10 @@
-"""Lengths of time as people write them: "500 milliseconds", "1 minute", "2 hours"."""
+"""Parses lengths of time such as "500 milliseconds", "1 minute" and "2 hours"."""
 
 from __future__ import annotations
 
 import re
 
-from sash.errors import CatalogError
+from sash.errors import OptionError
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
 _UNITS = {
@@ -27,5 +27,5 @@ def microseconds(text: str, what: str) -> int:
     unit = "" if found is None else found[2]
     scale = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
     if found is None or scale is None:
-        raise CatalogError(f'{what} must be a length of time such as "500 milliseconds" or "1 minute", not {text!r}')
+        raise OptionError(f'{what} must be a length of time such as "500 milliseconds" or "1 minute", not {text!r}')
     return round(float(found[1]) * scale)

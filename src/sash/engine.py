@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError, UnknownNameError
-from sash.plan.catalog import Catalog, stream_entry
+from sash.plan.catalog import Catalog
 from sash.plan.options import BadRows, JoinForm, Options, Strategy
-from sash.plan.statistics import UNKNOWN, Statistics, declared
-from sash.plan.types import Schema
+from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
 from sash.window_store.options import SnapshotOptions
@@ -112,21 +111,18 @@ class Engine:
         from sash.spark.sources.relations import drops_bad_rows
         from sash.spark.types import read_schema
 
-        self._claim(name)
+        self._catalog.check_name(name)
         if not df.isStreaming:
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
         dropping = drops_bad_rows(bad_rows)
         schema, refused = read_schema(df)
-        columns = tuple(field.name for field in schema)
-        known = declared(name, columns, rate=rate, distinct=distinct, statistics=statistics)
-        entry = replace(stream_entry(name, schema, time), statistics=known)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = StreamSource(df, microseconds(slack, "slack"), beat, dropping)
+        self._catalog.add_stream(name, schema, time, rate=rate, distinct=distinct, statistics=statistics)
         self._refused[name.lower()] = refused
         self._streams[name.lower()] = source
-        self._catalog.streams[name.lower()] = entry
 
     def relation(
         self,
@@ -167,12 +163,20 @@ class Engine:
         from sash.spark.sources.refresh import RefreshedTable
         from sash.spark.sources.relations import read_relation
 
-        def known(schema: Schema) -> Statistics:
-            columns = tuple(field.name for field in schema)
-            return declared(name, columns, rows=rows, distinct=distinct, statistics=statistics)
-
-        self._claim(name)
-        found = read_relation(name, df, key, retroactive, changes, time, heartbeat, refresh, bad_rows, known)
+        self._catalog.check_name(name)
+        found = read_relation(name, df, key, changes, time, heartbeat, refresh, bad_rows)
+        self._catalog.add_relation(
+            name,
+            found.schema,
+            key=key,
+            retroactive=retroactive,
+            changes=changes,
+            waits=not changes or heartbeat is not None,
+            timed=refresh is None,
+            rows=rows,
+            distinct=distinct,
+            statistics=statistics,
+        )
         self._refused[name.lower()] = found.refused
         match found.source:
             case StreamSource():
@@ -181,23 +185,12 @@ class Engine:
                 self._tables[name.lower()] = found.source
             case frame:
                 self._relations[name.lower()] = frame
-        self._catalog.relations[name.lower()] = found.entry
 
     def drop(self, name: str) -> None:
         """Remove a stream or relation; running queries over it continue."""
-        known = name.lower()
-        if known not in self._catalog.streams and known not in self._catalog.relations:
-            raise CatalogError(f"there is no stream or relation {name}")
-        for registered in (
-            self._streams,
-            self._relations,
-            self._updates,
-            self._tables,
-            self._refused,
-            self._catalog.streams,
-            self._catalog.relations,
-        ):
-            registered.pop(known, None)
+        self._catalog.drop(name)
+        for registered in (self._streams, self._relations, self._updates, self._tables, self._refused):
+            registered.pop(name.lower(), None)
 
     @property
     def catalog(self) -> Catalog:
@@ -427,12 +420,6 @@ class Engine:
         found = WindowQueries(self.shards, to_spark=spark.createDataFrame, streams=self._catalog.streams)
         found.scans["spark"] = lambda priority: spark_scan(spark, priority)
         return found
-
-    def _claim(self, name: str) -> None:
-        if not re.fullmatch(r"[A-Za-z_]\w*", name):
-            raise CatalogError(f"{name!r} cannot be written in SQL: use letters, digits and _ in a name")
-        if name.lower() in (*self._catalog.streams, *self._catalog.relations):
-            raise CatalogError(f"{name} is already registered")
 
     def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
         from sash.spark.types import expression_type

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: the queries of an engine as text, and a small server that gives it to who asks."""
+"""Metrics for Prometheus: the progress of an engine's queries in its text format, and a small server for it."""
 
 from __future__ import annotations
 
@@ -10,67 +10,67 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sash.running import RunningQuery
 
-CONTENT = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _TOTALS = {
     "rows_in": "Rows read from the streams.",
     "rows_out": "Changes written to the sink.",
-    "late": "Rows that came too late and were dropped.",
-    "bad": "Rows without a time that were dropped.",
-    "rebuilt": "Shards whose working state was built again from the log.",
+    "late": "Rows that were too late and were dropped.",
+    "bad": "Rows without a time, which were dropped.",
+    "rebuilt": "Shards whose working state was rebuilt from the log.",
 }
 _GAUGES = {
-    "batch": "The number of the last batch.",
-    "batch_ms": "How long the last batch took, in milliseconds.",
+    "batch": "Number of the last batch.",
+    "batch_ms": "Duration of the last batch, in milliseconds.",
     "watermark": "The instant up to which the answer is final, in microseconds.",
     "rows_per_second": "Rows read per second in the last batch.",
     "state_rows": "Rows in state.",
     "state_bytes": "Bytes of working state.",
 }
 _OPERATOR_TOTALS = {
-    "rows_in": "Rows that the operator took in.",
-    "rows_in_negative": "Negative rows among them.",
-    "rows_out": "Rows that the operator put out.",
-    "rows_out_negative": "Negative rows among them.",
+    "rows_in": "Changes received by the operator.",
+    "rows_in_negative": "Retractions received by the operator.",
+    "rows_out": "Changes emitted by the operator.",
+    "rows_out_negative": "Retractions emitted by the operator.",
     "expired": "Rows that expired in the operator's buffers.",
 }
 _OPERATOR_GAUGES = {"state_rows": "Rows in the operator's state.", "state_bytes": "Bytes of the operator's state."}
 _QUANTILES = {"p50": "0.5", "p95": "0.95", "p99": "0.99", "max": "1"}
 
 
-def batch_metrics(told: Any) -> dict[str, Any] | None:
-    """What a batch did, as `RunningQuery.progress` has it, from what Spark tells its listeners: the `progress` of an event.
+def batch_metrics(progress: Any) -> dict[str, Any] | None:
+    """The metrics of one batch, as in the query's `progress()`, from the `progress` of an event of Spark's listeners.
 
-    None if it was no batch of Sash's.
+    None if the batch does not belong to a query of Sash.
     """
     from sash.spark.progress import Progress
 
-    fresh = Progress(()).add([told])
+    fresh = Progress(()).add([progress])
     return fresh[0] if fresh else None
 
 
 def exposition(running: Mapping[str, RunningQuery]) -> str:
-    """The metrics of the queries, in Prometheus' text format."""
+    """The metrics of the queries in the text format of Prometheus."""
     progress = {name: query.progress() for name, query in running.items()}
     operators = {name: query.operators() for name, query in running.items()}
     lines: list[str] = []
     lines += _family(
-        "up", "gauge", "Whether the query runs.", [({"query": n}, int(q.active)) for n, q in running.items()]
+        "up", "gauge", "Whether the query is running.", [({"query": n}, int(q.active)) for n, q in running.items()]
     )
-    for part, told in _TOTALS.items():
+    for part, text in _TOTALS.items():
         values = [({"query": name}, seen.get(f"total_{part}", 0)) for name, seen in progress.items()]
-        lines += _family(f"{part}_total", "counter", told, values)
-    for part, told in _GAUGES.items():
+        lines += _family(f"{part}_total", "counter", text, values)
+    for part, text in _GAUGES.items():
         known = [({"query": name}, seen[part]) for name, seen in progress.items() if seen.get(part) is not None]
-        lines += _family(part, "gauge", told, known)
-    for part, told in _OPERATOR_TOTALS.items():
-        lines += _family(f"operator_{part}_total", "counter", told, list(_per_operator(operators, part)))
-    for part, told in _OPERATOR_GAUGES.items():
-        lines += _family(f"operator_{part}", "gauge", told, list(_per_operator(operators, part)))
+        lines += _family(part, "gauge", text, known)
+    for part, text in _OPERATOR_TOTALS.items():
+        lines += _family(f"operator_{part}_total", "counter", text, list(_per_operator(operators, part)))
+    for part, text in _OPERATOR_GAUGES.items():
+        lines += _family(f"operator_{part}", "gauge", text, list(_per_operator(operators, part)))
     rates = {name: seen.get("operators", {}) for name, seen in progress.items()}
-    told = "Rows per second that the operator took in, in the last batch."
+    text = "Changes per second received by the operator in the last batch."
     known = [entry for entry in _per_operator(rates, "rows_per_second") if entry[1] is not None]
-    lines += _family("operator_rows_per_second", "gauge", told, known)
+    lines += _family("operator_rows_per_second", "gauge", text, known)
     lines += _percentiles(progress)
     lines += _delays(running)
     return "\n".join(lines) + "\n"
@@ -79,36 +79,36 @@ def exposition(running: Mapping[str, RunningQuery]) -> str:
 Labelled = tuple[dict[str, str], Any]
 
 
-def _family(name: str, kind: str, told: str, values: list[Labelled]) -> list[str]:
+def _family(name: str, kind: str, text: str, values: list[Labelled]) -> list[str]:
     if not values:
         return []
-    head = [f"# HELP sash_{name} {told}", f"# TYPE sash_{name} {kind}"]
+    head = [f"# HELP sash_{name} {text}", f"# TYPE sash_{name} {kind}"]
     return [*head, *(f"sash_{name}{_labels(labels)} {value}" for labels, value in values)]
 
 
 def _per_operator(operators: Mapping[str, Mapping[str, Mapping[str, Any]]], part: str) -> Iterator[Labelled]:
     for query, counts in operators.items():
         for operator, seen in counts.items():
-            stage, place, kind = operator.split(".", 2)
-            yield {"query": query, "stage": stage, "place": place, "operator": kind}, seen[part]
+            stage, position, kind = operator.split(".", 2)
+            yield {"query": query, "stage": stage, "position": position, "operator": kind}, seen[part]
 
 
 def _percentiles(progress: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Of the last batch, ready to be looked at; over longer times the histogram gives them."""
+    """Quantiles of the last batch; the histogram gives those of longer times."""
     values: list[Labelled] = []
     for query, seen in progress.items():
         for name, value in seen.get("delay_seconds", {}).items():
             if name in _QUANTILES and value is not None:
                 values.append(({"query": query, "quantile": _QUANTILES[name]}, value))
-    told = "The delay that this share of the last batch's changes did not exceed."
-    return _family("batch_delay_seconds", "gauge", told, values)
+    text = "Quantiles of the output delay of the last batch."
+    return _family("batch_delay_seconds", "gauge", text, values)
 
 
 def _delays(running: Mapping[str, RunningQuery]) -> list[str]:
     from sash.spark.counts import EDGES
 
     name = "sash_output_delay_seconds"
-    lines = [f"# HELP {name} From a change's instant until it left the last stage.", f"# TYPE {name} histogram"]
+    lines = [f"# HELP {name} Time from a change's timestamp until it left the last stage.", f"# TYPE {name} histogram"]
     for query, handle in running.items():
         reached = 0
         for edge, count in zip([*map(str, EDGES), "+Inf"], handle.delays(), strict=True):
@@ -125,7 +125,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 class MetricsServer:
-    """Answers GET /metrics on a port (0: any that is free) until it is closed."""
+    """Serves GET /metrics on a port (0: any free port) until it is closed."""
 
     def __init__(self, text: Callable[[], str], port: int, host: str) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -135,13 +135,13 @@ class MetricsServer:
                     return
                 body = text().encode()
                 self.send_response(200)
-                self.send_header("Content-Type", CONTENT)
+                self.send_header("Content-Type", CONTENT_TYPE)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
 
             def log_message(self, *arguments: Any) -> None:
-                """Say nothing: a scrape every few seconds is no news."""
+                """Log nothing: a scrape comes every few seconds."""
 
         self._server = ThreadingHTTPServer((host, port), Handler)
         self._server.daemon_threads = True
@@ -149,11 +149,11 @@ class MetricsServer:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The address of the metrics."""
         host, port = self._server.server_address[:2]
         return f"http://{host!s}:{port}/metrics"
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()

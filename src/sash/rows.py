@@ -1,4 +1,4 @@
-"""Python rows to Arrow and back: how `replay` reads lists of dicts, and what is wrong with them if it cannot."""
+"""Conversion of Python rows (lists of dicts) to Arrow and back, and of schemas written as in DDL."""
 
 from __future__ import annotations
 
@@ -32,25 +32,24 @@ from sash.plan.types import (
 
 Row = Mapping[str, Any]
 
-_NAMES: dict[str, pa.DataType] = {
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": TINYINT,
-    "BYTE": TINYINT,
-    "SMALLINT": SMALLINT,
-    "SHORT": SMALLINT,
-    "INT": INT,
-    "INTEGER": INT,
-    "BIGINT": BIGINT,
-    "LONG": BIGINT,
-    "FLOAT": FLOAT,
-    "REAL": FLOAT,
-    "DOUBLE": DOUBLE,
-    "STRING": STRING,
-    "BINARY": BINARY,
-    "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+_TYPES = {
+    type_name(dtype): dtype
+    for dtype in (
+        BOOLEAN,
+        TINYINT,
+        SMALLINT,
+        INT,
+        BIGINT,
+        FLOAT,
+        DOUBLE,
+        STRING,
+        BINARY,
+        DATE,
+        TIMESTAMP,
+        TIMESTAMP_NTZ,
+    )
 }
+_TYPES |= {"BYTE": TINYINT, "SHORT": SMALLINT, "INTEGER": INT, "LONG": BIGINT, "REAL": FLOAT}
 
 
 def parse_schema(text: str) -> Schema:
@@ -66,11 +65,11 @@ def parse_schema(text: str) -> Schema:
         if wanted.startswith("DECIMAL("):
             precision, scale = (int(number) for number in wanted[8:-1].split(","))
             fields.append(Field(name, pa.decimal128(precision, scale)))
-        elif wanted in _NAMES:
-            fields.append(Field(name, _NAMES[wanted]))
+        elif wanted in _TYPES:
+            fields.append(Field(name, _TYPES[wanted]))
         else:
             raise CatalogError(
-                f"column {name!r} has the unknown type {written.strip()!r}; known are {', '.join(_NAMES)}"
+                f"column {name!r} has the unknown type {written.strip()!r}; use one of {', '.join(_TYPES)}"
             )
     return tuple(fields)
 
@@ -87,7 +86,7 @@ def _split(text: str) -> list[str]:
 
 
 def infer_schema(name: str, rows: Sequence[Row]) -> Schema:
-    """The columns of a list of dicts and the types of their values."""
+    """The schema of a list of dicts: its keys, and the common type of the values of each."""
     columns: dict[str, pa.DataType] = {}
     for row in rows:
         for column, value in row.items():
@@ -114,7 +113,7 @@ def _type_of(name: str, column: str, value: Any) -> pa.DataType:
         case decimal.Decimal():
             _, digits, exponent = value.as_tuple()
             if not isinstance(exponent, int):
-                raise BadRowError(f"{name}.{column}: {value} is not a number that DECIMAL can hold")
+                raise BadRowError(f"{name}.{column}: {value} cannot be stored as DECIMAL")
             scale = max(0, -exponent)
             return pa.decimal128(max(len(digits) + max(0, exponent), scale, 1), scale)
         case datetime.datetime():
@@ -137,12 +136,12 @@ def _common(name: str, column: str, known: pa.DataType, found: pa.DataType) -> p
         whole = max(known.precision - known.scale, found.precision - found.scale)
         return pa.decimal128(min(38, whole + scale), scale)
     raise BadRowError(
-        f"{name}.{column} has values of different types, {type_name(known)} and {type_name(found)}: make them one"
+        f"{name}.{column} has values of different types, {type_name(known)} and {type_name(found)}: convert them to one"
     )
 
 
 def to_arrow(name: str, rows: Sequence[Row], schema: Schema) -> list[pa.Array]:
-    """The columns of the rows; a key that is missing is NULL."""
+    """The rows as Arrow columns; a missing key is NULL."""
     known = {field.name for field in schema}
     for row in rows:
         unknown = row.keys() - known
@@ -155,38 +154,25 @@ def to_arrow(name: str, rows: Sequence[Row], schema: Schema) -> list[pa.Array]:
             arrays.append(pa.array(values, field.dtype))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
             raise BadRowError(
-                f"{name}.{field.name} is {type_name(field.dtype)}, and a value does not fit: {problem}"
+                f"{name}.{field.name} is {type_name(field.dtype)}, and has a value that cannot be converted to it: {problem}"
             ) from None
     return arrays
 
 
-def key_columns(name: str, schema: Schema, names: str | Sequence[str] | None) -> tuple[int, ...] | None:
-    """The positions of a relation's key columns, by name, in any case of letters."""
-    if names is None:
-        return None
-    known = [field.name.lower() for field in schema]
-    wanted = [names] if isinstance(names, str) else list(names)
-    missing = next((column for column in wanted if column.lower() not in known), None)
-    if missing is not None or not wanted:
-        what = "an empty key" if missing is None else f"no column {missing!r} to be its key"
-        raise CatalogError(f"relation {name} has {what}; its columns are {', '.join(known)}")
-    return tuple(dict.fromkeys(known.index(column.lower()) for column in wanted))
-
-
 def refuse_duplicates(name: str, table: pa.Table, key: Sequence[int]) -> None:
-    """Raise BadRowError if two rows of a relation that never changes have the same key; NULLs are equal."""
+    """Raise BadRowError if two rows of a static relation have the same key; NULLs are equal."""
     columns = [table.column_names[position] for position in key]
     counted = table.select(columns).group_by(columns).aggregate([([], "count_all")])
     twice = counted.filter(pc.greater(counted.column("count_all"), 1))
     if twice.num_rows:
         first = {column: twice.column(column)[0].as_py() for column in columns}
         raise BadRowError(
-            f"relation {name} has {twice.column('count_all')[0]} rows of key {first}: make them one, or name another key"
+            f"relation {name} has {twice.column('count_all')[0]} rows of key {first}: remove the duplicates, or name another key"
         )
 
 
 def to_dicts(schema: Schema, columns: Sequence[pa.Array]) -> list[dict[str, Any]]:
-    """Rows as dicts."""
+    """Arrow columns as a list of dicts."""
     names = [field.name for field in schema]
     lists = [column.to_pylist() for column in columns]
     return [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]

@@ -10,7 +10,7 @@ from bench import growth, throughput
 from bench.data import SCHEMA
 from bench.queries import QUERIES, WorkloadQuery
 from bench.runs import Timing
-from sash.cli.catalog import declared
+from sash.cli.catalog import declared_catalog
 from sash.errors import SashError
 from sash.planning import Planned, plan_query
 from tests.cli.command import python
@@ -20,7 +20,9 @@ KEYS = {"query", "events_per_s", "limit_events_per_s", "ratio", "batch_rows", "p
 
 def planned(query: WorkloadQuery) -> Planned:
     favourites = ["favorite_items(item_id INT)", "favorite_stores(store_id INT)"]
-    return plan_query(query.sql, declared([f"{name}({SCHEMA})" for name in query.streams], favourites), query.disable)
+    return plan_query(
+        query.sql, declared_catalog([f"{name}({SCHEMA})" for name in query.streams], favourites), query.disable
+    )
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sash.cli.demo import Board
-from sash.cli.shop import SCHEMA as SALES
-from sash.cli.shop import Shop
-from sash.cli.stories import RELATIONS, STORIES
+from sash.cli.demo import DemoBoard
+from sash.cli.demo_queries import DEMO_QUERIES, RELATIONS
+from sash.cli.sales import SCHEMA as SALES
+from sash.cli.sales import SalesGenerator
 from sash.plan.types import BIGINT, DOUBLE, STRING, Field
 from sash.testing import replay
 from tests.cli.command import sash
@@ -17,8 +17,8 @@ AT = [datetime(2026, 1, 1, second=second, tzinfo=UTC) for second in range(10)]
 SCHEMA = (Field("name", STRING), Field("sales", BIGINT), Field("total", DOUBLE))
 
 
-def test_board_folds_changes_and_follows_what_is_plotted() -> None:
-    board = Board(STORIES["q4"], SCHEMA)
+def test_board_applies_changes_and_records_the_plotted_value() -> None:
+    board = DemoBoard(DEMO_QUERIES["q4"], SCHEMA)
     board.apply([("+", AT[1], ("eggs", 1, 2.0))])
     board.apply([("+", AT[2], ("eggs", 2, 5.0)), ("-", AT[2], ("eggs", 1, 2.0)), ("+", AT[2], ("figs", 1, 9.0))])
     assert board.answer() == [("eggs", 2, 5.0), ("figs", 1, 9.0)]
@@ -28,20 +28,20 @@ def test_board_folds_changes_and_follows_what_is_plotted() -> None:
     assert (board.changes, board.batches, board.as_of) == (7, 3, AT[5])
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_every_story_can_be_planned_and_runs_empty(name: str) -> None:
-    story = STORIES[name]
+@pytest.mark.parametrize("name", DEMO_QUERIES)
+def test_every_demo_query_can_be_planned_and_runs_empty(name: str) -> None:
+    demo = DEMO_QUERIES[name]
     columns = SALES.replace("TIMESTAMP", "BIGINT")
     tables = {
         table: [dict(zip(_names(RELATIONS[table][0]), row, strict=True)) for row in RELATIONS[table][1]]
-        for table in story.relations
+        for table in demo.relations
     }
     sale = {"ts": 0, "store_id": 2, "item_id": 4, "price": 16.0, "quantity": 1}
-    others = {stream: [] if stream == "sales_b" and name == "q5" else [sale] for stream, _ in story.streams}
+    others = {stream: [] if stream == "sales_b" and name == "q5" else [sale] for stream, _ in demo.streams}
     schemas = dict.fromkeys(others, columns) | {table: RELATIONS[table][0] for table in tables}
-    result = replay(story.sql, others, tables, unit="s", schemas=schemas)
+    result = replay(demo.sql, others, tables, unit="s", schemas=schemas)
     names = [field.name for field in result.schema]
-    held = [sum(story.weight(names, tuple(row.values())) for row in result.at(at)) for at in (5, 10)]
+    held = [sum(demo.weight(names, tuple(row.values())) for row in result.at(at)) for at in (5, 10)]
     assert held[0] > 0
     assert held[1] == 0
 
@@ -50,8 +50,8 @@ def _names(columns: str) -> list[str]:
     return [column.split()[0] for column in columns.split(", ")]
 
 
-def test_shop_sells_in_order_of_time(tmp_path: Path) -> None:
-    sales = Shop(tmp_path, rate=200, items=8)._sales()
+def test_sales_are_in_order_of_time(tmp_path: Path) -> None:
+    sales = SalesGenerator(tmp_path, rate=200, items=8)._sales()
     times = sales.column("ts").cast("int64").to_numpy()
     assert (times[1:] >= times[:-1]).all()
     assert sales.num_rows == 100
@@ -67,5 +67,5 @@ def test_demo_ends_by_itself_and_pauses_half_way() -> None:
     assert any("-> " in line and "Aggregate" in line for line in lines), "the plan with its update patterns"
     assert any("rows only expire" in line for line in lines)
     assert any("output delay" in line for line in lines)
-    assert "sales came" in lines[-1]
+    assert "sales arrived" in lines[-1]
     assert "Traceback" not in done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sash.cli.job import Log
+from sash.cli.job import JobLog
 from sash.cli.main import app
 from tests.cli.command import python
 
@@ -25,17 +25,17 @@ def validated(job: Path, text: str, *options: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_a_job_that_is_right(job: Path) -> None:
-    assert validated(job, GOOD) == (0, f"{job} is right: 2 statements, 1 of them queries\n")
+def test_a_valid_job(job: Path) -> None:
+    assert validated(job, GOOD) == (0, f"{job}: OK (2 statements, 1 of them queries)\n")
 
 
-def test_all_that_is_wrong_is_told_at_its_place(job: Path) -> None:
+def test_all_errors_are_printed_with_their_positions(job: Path) -> None:
     text = SALES + "CREATE QUERY q AS\n  SELECT prize FROM sales [NOW]\nINTO noop;\nSELECT item FROM sales [NOW];\n"
     code, output = validated(job, text)
     assert code == 1
     assert f"{job}:3:10: there is no column prize; did you mean price?" in output
     assert "  3 |   SELECT prize FROM sales [NOW]\n    |          ^" in output
-    assert f"{job}:5:1: a job's answers go somewhere" in output
+    assert f"{job}:5:1: a job needs a sink for every answer" in output
 
 
 def test_problems_as_json(job: Path) -> None:
@@ -44,7 +44,7 @@ def test_problems_as_json(job: Path) -> None:
     assert (code, problem["line"], problem["column"]) == (1, 1, 6)
 
 
-def test_a_job_without_a_query_has_nothing_to_do(job: Path) -> None:
+def test_a_job_without_a_query_is_refused(job: Path) -> None:
     code, output = validated(job, SALES)
     assert code == 1
     assert "starts no query" in output
@@ -65,11 +65,11 @@ def test_checking_starts_no_java(job: Path) -> None:
     ("arguments", "code"),
     [(["validate", "nowhere.sql"], 2), (["run"], 2), (["run", "nowhere.sql"], 2), (["sql", "--conf", "x"], 2)],
 )
-def test_a_wrong_command_line_is_not_a_wrong_job(arguments: list[str], code: int) -> None:
+def test_exit_code_of_a_wrong_command_line(arguments: list[str], code: int) -> None:
     assert CliRunner().invoke(app, arguments).exit_code == code
 
 
-def test_a_wrong_job_ends_before_spark_starts(job: Path) -> None:
+def test_an_invalid_job_ends_before_spark_starts(job: Path) -> None:
     job.write_text("CREATE STREAM sales;")
     result = CliRunner().invoke(app, ["run", str(job), "--json"])
     assert result.exit_code == 1
@@ -77,11 +77,11 @@ def test_a_wrong_job_ends_before_spark_starts(job: Path) -> None:
     assert (line["event"], line["level"], line["line"], line["column"]) == ("error", "error", 1, 20)
 
 
-def test_people_are_told_of_the_latest_batch_and_of_the_last(capsys: pytest.CaptureFixture[str]) -> None:
-    log = Log(as_json=False)
+def test_text_logs_have_the_latest_batch_and_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+    log = JobLog(as_json=False)
     for batch in range(3):
-        log.progress("q", {"batch": batch})
-        log.tell("q")
-    log.tell("q", at_once=True)
-    log.tell("q", at_once=True)
+        log.add_batch("q", {"batch": batch})
+        log.write_batch("q")
+    log.write_batch("q", at_once=True)
+    log.write_batch("q", at_once=True)
     assert [line.split("batch=")[1] for line in capsys.readouterr().out.splitlines()] == ["0", "2"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sash.cli.catalog import declared
+from sash.cli.catalog import declared_catalog
 from sash.cli.main import app, run
 from sash.errors import CatalogError, UnknownNameError
 from tests.cli.command import python
@@ -35,7 +35,7 @@ def test_explain_takes_relations() -> None:
     assert "Relation items" in result.output
 
 
-def test_explain_all_shows_what_was_considered() -> None:
+def test_explain_all_shows_rejected_plans() -> None:
     sql = (
         "SELECT DISTINCT a.price FROM sales [RANGE 1 MINUTE] a JOIN sales [RANGE 2 MINUTES] b ON a.item_id = b.item_id"
     )
@@ -74,13 +74,13 @@ def test_the_command_starts_without_pyspark() -> None:
 
 class TestDeclarations:
     def test_time_is_the_column_called_ts(self) -> None:
-        assert declared(["s(at TIMESTAMP, ts BIGINT)"], []).streams["s"].time == "ts"
+        assert declared_catalog(["s(at TIMESTAMP, ts BIGINT)"], []).streams["s"].time == "ts"
 
     def test_or_the_only_timestamp(self) -> None:
-        assert declared(["s(a INT, at TIMESTAMP)"], []).streams["s"].time == "at"
+        assert declared_catalog(["s(a INT, at TIMESTAMP)"], []).streams["s"].time == "at"
 
     def test_decimals_keep_their_comma(self) -> None:
-        (field,) = declared([], ["r(price DECIMAL(10, 2))"]).relations["r"].schema
+        (field,) = declared_catalog([], ["r(price DECIMAL(10, 2))"]).relations["r"].schema
         assert str(field) == "price DECIMAL(10,2)"
 
     @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ class TestDeclarations:
             ("sales(ts TIMESTAMP, a MONEY)", "unknown type 'MONEY'"),
         ],
     )
-    def test_what_is_wrong_is_said(self, text: str, reason: str) -> None:
+    def test_errors_name_the_problem(self, text: str, reason: str) -> None:
         with pytest.raises(CatalogError, match=reason):
-            declared([text], [])
+            declared_catalog([text], [])

@@ -9,11 +9,11 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 import sash.cli.prompt
-from sash.cli.prompt import Words, is_finished, prompt_session
+from sash.cli.prompt import NameCompleter, is_finished, prompt_session
 
 
 def completions(text: str, names: list[str]) -> list[str]:
-    return [found.text for found in Words(lambda: names).get_completions(Document(text), CompleteEvent())]
+    return [found.text for found in NameCompleter(lambda: names).get_completions(Document(text), CompleteEvent())]
 
 
 def test_names_come_before_keywords() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import sash.cli.__main__ as command
 from sash.testing import replay
-from tests.cli.command import QUICK, SOURCE
+from tests.cli.command import QUICK, ROOT
 from tests.postgres import server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -60,12 +60,12 @@ def job(home: Path, into: str, query: str = QUERY) -> Path:
 
 
 def started(*arguments: str, prefix: tuple[str, ...] = (sys.executable, "-m", "sash.cli")) -> subprocess.Popen[str]:
-    environment = {**os.environ, **QUICK, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": sys.executable}
     return subprocess.Popen([*prefix, *arguments], stdout=subprocess.PIPE, stderr=None, text=True, env=environment)
 
 
 def events(process: subprocess.Popen[str], until: str, batch: int = -1) -> list[dict[str, Any]]:
-    """What a job logs, up to an event."""
+    """The log of a job up to an event."""
     found: list[dict[str, Any]] = []
     assert process.stdout is not None
     for line in process.stdout:
@@ -87,7 +87,7 @@ def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres
     file = job(tmp_path, f"postgres (url '{url}', table 'totals')")
 
     killed = started("run", str(file), "--json", "--shards", "2", "--master", "local[1]")
-    there = events(killed, "Spark is there")[-1]
+    there = events(killed, "Spark started")[-1]
     assert there["master"] == "local[1]"
     events(killed, "batch", 1)
     killed.kill()
@@ -95,12 +95,12 @@ def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres
 
     write(tmp_path / "sales", rows, 3, 6)
     stopped = started("run", str(file), "--json", "--shards", "2", "--conf", "spark.app.name=my-own")
-    assert events(stopped, "Spark is there")[-1]["application"] == "my-own"
+    assert events(stopped, "Spark started")[-1]["application"] == "my-own"
     seen = events(stopped, "batch", 5)
     assert seen[-1]["total_late"] == 0
     stopped.send_signal(signal.SIGTERM)
     assert [entry["event"] for entry in events(stopped, "stopped")][-2:] == [
-        "stopping after the batch that runs",
+        "stopping after the current batch",
         "stopped",
     ]
     assert stopped.wait(120) == 0

@@ -98,7 +98,7 @@ def test_statements_that_are_piped_into_the_shell(runner: CliRunner, home: Path)
     text = f"{SALES.format(home)}SET trigger = 'available_now';\n{QUERY};\nSHOW STREAMS;\nSELECT nothing\nFROM sales [NOW];"
     done = runner.invoke(app, ["sql"], input=text)
     assert done.exit_code == 1
-    assert "stream sales is there" in done.stdout
+    assert "Created stream sales" in done.stdout
     assert "+ 3000000  item=1, n=1" in done.stdout
     assert "ts BIGINT, item INT, price BIGINT" in done.stdout
     assert "  5 | SELECT nothing\n    |        ^" in done.stderr
@@ -106,7 +106,7 @@ def test_statements_that_are_piped_into_the_shell(runner: CliRunner, home: Path)
 
 def test_ctrl_c_ends_a_select_that_has_shown_rows_and_the_shell_goes_on(spark: SparkSession, home: Path) -> None:
     class Terminal(io.StringIO):
-        """Where somebody presses Ctrl-C as soon as the first row is seen."""
+        """A terminal whose user presses Ctrl-C when the first row is shown."""
 
         def write(self, text: str) -> int:
             if "item=1, n=1" in text:
@@ -130,7 +130,8 @@ def test_a_command_answers_as_json(runner: CliRunner, home: Path) -> None:
         "SNAPSHOT SELECT item, SUM(price) AS total FROM sales [RANGE 2 SECONDS] GROUP BY item; DESCRIBE nothing;"
     )
     done = runner.invoke(app, ["sql", "--json", "--command", text])
-    said = logged(done)
-    assert said[2:-1] == [{"item": 1, "total": 6}], "of the last complete two seconds, which are over at 4"
-    assert "there is no stream, relation or query nothing" in said[-1]["error"]
+    replies = logged(done)
+    assert replies[0] == {"message": "Created stream sales"}
+    assert replies[2:-1] == [{"item": 1, "total": 6}], "of the last complete two seconds, which are over at 4"
+    assert "there is no stream, relation or query nothing" in replies[-1]["error"]
     assert done.exit_code == 1

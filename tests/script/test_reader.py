@@ -15,11 +15,11 @@ from sash.script.statements import (
     Drop,
     Explain,
     Keep,
-    Place,
+    Position,
     Select,
     SetOption,
     Show,
-    Snapshot,
+    SnapshotStatement,
 )
 
 JOB = """
@@ -38,13 +38,13 @@ MODE upsert KEY (item) TRIGGER '1 second' STRATEGY update-pattern-aware JOIN laz
 def test_a_job_is_read() -> None:
     stream, query = read_script(JOB)
     assert isinstance(stream, CreateStream)
-    assert stream.place == Place(3, 1)
-    assert [str(field) for field in stream.input.columns or ()] == [
+    assert stream.position == Position(3, 1)
+    assert [str(field) for field in stream.declaration.columns or ()] == [
         "ts TIMESTAMP",
         "item id INT",
         "price DECIMAL(10,2)",
     ]
-    assert dict(stream.input.options) == {
+    assert dict(stream.declaration.options) == {
         "path": "/data/it's; here/",
         "header": True,
         "maxFilesPerTrigger": 5,
@@ -55,7 +55,7 @@ def test_a_job_is_read() -> None:
     assert (stream.rate, stream.distinct) == (200, {"item id": 50, "price": 1000})
     assert isinstance(query, CreateQuery)
     assert query.query.sql == ("SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item")
-    assert query.query.place == Place(8, 3)
+    assert query.query.position == Position(8, 3)
     assert (query.sink, dict(query.options)) == (
         "postgres",
         {"url": "postgresql://localhost/db", "table": "totals"},
@@ -79,7 +79,7 @@ def test_the_smaller_statements_are_read() -> None:
     assert settings == [("spark.a.b", "c"), ("strategy", "negative-tuple")]
     assert [s.form for s in found if isinstance(s, Explain)] == ["plan", "all", "analyze", "snapshot"]
     assert [s.query.sql for s in found if isinstance(s, Select)] == ["SELECT 1 FROM s"]
-    assert [s.query.sql for s in found if isinstance(s, Snapshot)] == ["SELECT 1"]
+    assert [s.query.sql for s in found if isinstance(s, SnapshotStatement)] == ["SELECT 1"]
     assert [s.name for s in found if isinstance(s, Analyze)] == ["q"]
     assert [(s.name, s.path) for s in found if isinstance(s, Attach)] == [("w", "kept")]
 
@@ -88,11 +88,11 @@ def test_windows_are_kept_by_time_or_by_rows() -> None:
     by_time, by_rows = read_script(
         "KEEP s WINDOW '1 minute' EVERY '1 second'; KEEP s WINDOW 10 EVERY 2 PATH 'p' RETAIN 3"
     )
-    assert by_time == Keep(Place(1, 1), "s", "1 minute", "1 second")
-    assert by_rows == Keep(Place(1, 44), "s", 10, 2, "p", 3)
+    assert by_time == Keep(Position(1, 1), "s", "1 minute", "1 second")
+    assert by_rows == Keep(Position(1, 44), "s", 10, 2, "p", 3)
 
 
-def test_relations_say_how_they_change() -> None:
+def test_clauses_of_relations() -> None:
     (plain, changing, again) = read_script(
         "CREATE RELATION items (id INT) USING csv OPTIONS (path 'x') KEY (id) ROWS 50 DISTINCT (id 50);"
         "CREATE RELATION prices (id INT) USING csv OPTIONS (path 'x') NON RETROACTIVE CHANGES TIME at HEARTBEAT '1 s' "
@@ -114,13 +114,13 @@ def test_relations_say_how_they_change() -> None:
         ("CREAT STREAM x", "did you mean create?", 1, 1),
         ("SHOW STREAMS;\n CREATE TABLE x", "expected STREAM or RELATION or QUERY; found TABLE", 2, 9),
         ("CREATE STREAM s (a MONEY) USING csv", "no type MONEY", 1, 20),
-        ("CREATE STREAM s (a INT, A INT) USING csv", "two columns are called A", 1, 25),
+        ("CREATE STREAM s (a INT, A INT) USING csv", "column A is declared twice", 1, 25),
         ("CREATE STREAM s USING csv OPTIONS (path 'x'", "expected ); the text ends", 1, 44),
         ("CREATE STREAM s USING csv OPTIONS (a 1, A 2)", "option A is given twice", 1, 41),
         ("CREATE STREAM s USING rate TIMES ts", "did you mean time?", 1, 28),
         ("CREATE STREAM s USING rate SLACK 5", "a time such as '5 seconds'; found 5", 1, 34),
         ("CREATE STREAM s USING rate TIME a TIME b", "TIME is given twice", 1, 35),
-        ("SELECT a,\n  'open FROM s", "this string has no end", 2, 3),
+        ("SELECT a,\n  'open FROM s", "this string is not closed", 2, 3),
         ("CREATE QUERY q AS SELECT 1 FROM s;", "INTO and a sink", 1, 34),
         ("CREATE QUERY q AS SELECT 1 INTO console MODE all", "CHANGES or NET or UPSERT", 1, 46),
         ("KEEP s WINDOW 1.5 EVERY 1", "or a number of rows", 1, 15),
@@ -132,24 +132,24 @@ def test_relations_say_how_they_change() -> None:
         ("ATTACH w 'kept'", "expected PATH; found 'kept'", 1, 10),
     ],
 )
-def test_mistakes_have_a_place(text: str, message: str, line: int, column: int) -> None:
+def test_errors_have_a_position(text: str, message: str, line: int, column: int) -> None:
     with pytest.raises(SqlSyntaxError) as caught:
         read_script(text)
     assert message in str(caught.value)
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
-def test_places_in_a_query_become_places_in_the_script() -> None:
-    place = Place(3, 7)
-    with pytest.raises(UnknownNameError) as first, place.of_errors():
+def test_positions_in_a_query_become_positions_in_the_script() -> None:
+    position = Position(3, 7)
+    with pytest.raises(UnknownNameError) as first, position.relocate_errors():
         raise UnknownNameError("no x", 1, 2)
-    with pytest.raises(UnknownNameError) as second, place.of_errors():
+    with pytest.raises(UnknownNameError) as second, position.relocate_errors():
         raise UnknownNameError("no x", 2, 2)
     assert (first.value.line, first.value.column) == (3, 8)
     assert str(second.value) == "no x (line 4, column 2)"
 
 
-def test_the_place_is_marked_in_the_text() -> None:
+def test_the_position_is_marked_in_the_text() -> None:
     text = "SELECT a,\n\tb FROM s"
     assert UnknownNameError("no b", 2, 2).marked(text) == "no b\n  2 | \tb FROM s\n    | \t^"
     assert UnknownNameError("no b").marked(text) == "no b"

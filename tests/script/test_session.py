@@ -7,9 +7,9 @@ import pytest
 
 from sash.engine import Engine
 from sash.errors import CatalogError, OptionError, SashError, StrategyError, UnknownNameError
-from sash.script.dry_run import OnPaper
+from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
-from sash.script.session import Listed, Said, Session
+from sash.script.session import MessageReply, Session, TableReply
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ def unstarted() -> Any:
 
 
 def session(text: str = "") -> Session:
-    made = Session(OnPaper(unstarted))
+    made = Session(DryRunBackend(unstarted))
     for statement in read_script(text):
         made.execute(statement)
     return made
@@ -35,15 +35,15 @@ def reply(to: Session, text: str) -> Any:
     return to.execute(statement)
 
 
-def test_what_was_declared_is_shown() -> None:
+def test_show_and_describe_declared_inputs() -> None:
     on = session(SALES + ITEMS)
     assert reply(on, "SHOW STREAMS").rows == [("sales", "ts", "ts TIMESTAMP, item INT, price DOUBLE")]
     assert reply(on, "SHOW RELATIONS").rows == [("items", "item INT, name STRING")]
-    assert reply(on, "DESCRIBE Items") == Listed(("column", "type"), [("item", "INT"), ("name", "STRING")])
+    assert reply(on, "DESCRIBE Items") == TableReply(("column", "type"), [("item", "INT"), ("name", "STRING")])
     assert reply(on, "SHOW QUERIES").rows == []
 
 
-def test_a_relation_that_changes_has_no_column_of_what_its_updates_do() -> None:
+def test_a_changing_relation_lacks_the_columns_of_its_updates() -> None:
     declared = "(ts TIMESTAMP, _op STRING, item INT, list DOUBLE) USING json OPTIONS (path 'x') NON RETROACTIVE CHANGES"
     on = session(f"{SALES} CREATE RELATION prices {declared};")
     assert reply(on, "SHOW RELATIONS").rows == [("prices", "item INT, list DOUBLE")]
@@ -56,29 +56,29 @@ def test_a_relation_that_changes_has_no_column_of_what_its_updates_do() -> None:
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
-        ("KEY (item) CHANGES REFRESH '1 second'", "CHANGES is for a source of updates, REFRESH for a table"),
-        ("REFRESH '1 second'", "what differs is found by key: say KEY"),
+        ("KEY (item) CHANGES REFRESH '1 second'", "CHANGES is for a stream of updates, REFRESH for a table"),
+        ("REFRESH '1 second'", "compares rows by key: add KEY"),
         ("KEY (item) REFRESH 'often'", "refresh must be a length of time"),
-        ("KEY (item) HEARTBEAT '1 second'", "HEARTBEAT is of updates: it goes with CHANGES"),
-        ("TIME item", "TIME is of updates"),
-        ("BAD ROWS DROP", "BAD ROWS is of updates"),
+        ("KEY (item) HEARTBEAT '1 second'", "HEARTBEAT applies to updates: add CHANGES"),
+        ("TIME item", "TIME applies to updates"),
+        ("BAD ROWS DROP", "BAD ROWS applies to updates"),
         ("KEY (item) CHANGES TIME at", "has no column 'at'"),
         ("ROWS -1", "rows must be a number of at least 0"),
     ],
 )
-def test_what_is_said_of_a_relation_goes_together(clauses: str, message: str) -> None:
+def test_clauses_of_a_relation_that_exclude_each_other(clauses: str, message: str) -> None:
     declared = "(ts TIMESTAMP, item INT, name STRING) USING csv OPTIONS (path 'x')"
     with pytest.raises(SashError, match=message):
         reply(session(), f"CREATE RELATION items {declared} {clauses}")
 
 
-def test_a_relation_may_be_read_again_or_have_updates_that_are_waited_for() -> None:
+def test_a_relation_may_be_refreshed_or_have_updates_with_a_heartbeat() -> None:
     declared = "(ts TIMESTAMP, item INT, name STRING) USING csv OPTIONS (path 'x') KEY (item)"
     on = session(
         f"CREATE RELATION again {declared} REFRESH '10 seconds' ROWS 50 DISTINCT (item 50);"
         f"CREATE RELATION waited {declared} CHANGES HEARTBEAT '1 second';"
     )
-    again, waited = (on.ground.catalog.relations[name] for name in ("again", "waited"))
+    again, waited = (on.backend.catalog.relations[name] for name in ("again", "waited"))
     assert (again.changes, again.waits, again.timed, len(again.schema)) == (True, False, False, 3)
     assert (again.statistics.rows, again.statistics.of_column("item")) == (50, 50)
     assert (waited.changes, waited.waits, waited.timed, len(waited.schema)) == (True, True, True, 2)
@@ -95,7 +95,7 @@ def test_statistics_choose_plans() -> None:
 
 
 @pytest.mark.spark
-def test_what_a_statement_says_reaches_the_engine(spark: SparkSession, tmp_path: Path) -> None:
+def test_clauses_reach_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "items").mkdir()
     (tmp_path / "items" / "a.csv").write_text("1,pen\n2,ink\n")
     (tmp_path / "sales").mkdir()
@@ -126,20 +126,20 @@ def test_what_a_statement_says_reaches_the_engine(spark: SparkSession, tmp_path:
     (tmp_path / "items" / "b.csv").write_text("3,cap\n")
     assert running.refresh() == 1, "the folder is listed anew"
     assert "actual: " in reply(on, "EXPLAIN ANALYZE named").text
-    assert reply(on, "SHOW QUERIES").rows[0][:3] == ("named", "memory", "runs")
+    assert reply(on, "SHOW QUERIES").rows[0][:3] == ("named", "memory", "running")
     engine.close()
 
 
 def test_queries_are_kept_by_name_until_they_are_dropped() -> None:
     on = session(f"{SALES} CREATE QUERY q AS {TOTALS} INTO console;")
-    assert [row[:3] for row in reply(on, "SHOW QUERIES").rows] == [("q", "console", "has ended")]
+    assert [row[:3] for row in reply(on, "SHOW QUERIES").rows] == [("q", "console", "ended")]
     assert ("query", TOTALS) in reply(on, "DESCRIBE q").rows
-    with pytest.raises(CatalogError, match="query Q is already there"):
+    with pytest.raises(CatalogError, match="already a query Q"):
         reply(on, f"CREATE QUERY Q AS {TOTALS} INTO console")
-    assert reply(on, "DROP QUERY q") == Said("query q is gone")
+    assert reply(on, "DROP QUERY q") == MessageReply("Dropped query q")
     with pytest.raises(CatalogError, match="there is no query q"):
         reply(on, "DROP QUERY q")
-    assert reply(on, "DROP QUERY IF EXISTS q") == Said("there was no query q")
+    assert reply(on, "DROP QUERY IF EXISTS q") == MessageReply("There is no query q to drop")
 
 
 def test_a_name_means_one_thing_until_it_is_dropped() -> None:
@@ -157,7 +157,7 @@ def test_explain_needs_no_spark() -> None:
     assert "Aggregate sum(price) BY item [fifo]" in text
 
 
-def test_explain_all_shows_what_was_rejected() -> None:
+def test_explain_all_shows_rejected_plans() -> None:
     on = session(SALES + SALES.replace("sales", "returned"))
     query = (
         "SELECT DISTINCT s.item FROM sales [RANGE 1 MINUTE] AS s, returned [RANGE 1 MINUTE] AS r WHERE s.item = r.item"
@@ -168,19 +168,19 @@ def test_explain_all_shows_what_was_rejected() -> None:
 
 def test_a_window_is_kept_until_it_is_dropped() -> None:
     on = session(SALES)
-    assert reply(on, "KEEP Sales WINDOW '60 seconds' EVERY '1 second'").text.startswith("the window of Sales is kept")
+    assert reply(on, "KEEP Sales WINDOW '60 seconds' EVERY '1 second'").text.startswith("Keeping the window of Sales")
     assert reply(on, "SHOW WINDOWS").rows == [("Sales", "60 seconds", "1 second", None, None, None, None)]
-    with pytest.raises(CatalogError, match="already kept: DROP WINDOW sales"):
+    with pytest.raises(CatalogError, match="already a window sales: DROP WINDOW sales"):
         reply(on, "KEEP sales WINDOW 100 EVERY 10")
-    assert reply(on, "DROP WINDOW sales") == Said("window sales is gone")
+    assert reply(on, "DROP WINDOW sales") == MessageReply("Dropped window sales")
     reply(on, "KEEP sales WINDOW 100 EVERY 10 RETAIN 2 PATH 'kept'")
 
 
-def test_snapshots_are_checked_without_a_window_to_ask() -> None:
+def test_a_dry_run_checks_snapshots() -> None:
     on = session(f"{SALES} KEEP sales WINDOW '60 seconds' EVERY '1 second';")
-    asked = "SELECT item, SUM(price) AS total FROM sales [RANGE 60 SECONDS] GROUP BY item"
-    assert reply(on, f"SNAPSHOT {asked}") == Said("the snapshot can be asked")
-    reply(on, f"EXPLAIN SNAPSHOT {asked}")
+    query = "SELECT item, SUM(price) AS total FROM sales [RANGE 60 SECONDS] GROUP BY item"
+    assert reply(on, f"SNAPSHOT {query}") == MessageReply("Snapshot query: OK")
+    reply(on, f"EXPLAIN SNAPSHOT {query}")
     with pytest.raises(UnknownNameError, match="no column prize") as caught:
         reply(on, "SNAPSHOT SELECT prize FROM sales [RANGE 60 SECONDS]")
     assert (caught.value.line, caught.value.column) == (1, 17)
@@ -188,7 +188,7 @@ def test_snapshots_are_checked_without_a_window_to_ask() -> None:
         reply(on, "SNAPSHOT SELECT COUNT(*) FROM sales [RANGE 1 HOUR]")
     reply(on, "DROP WINDOW sales")
     with pytest.raises(SashError, match="sales is not kept"):
-        reply(on, f"SNAPSHOT {asked}")
+        reply(on, f"SNAPSHOT {query}")
 
 
 @pytest.mark.spark
@@ -202,7 +202,7 @@ def test_a_kept_window_answers_snapshots(spark: SparkSession, tmp_path: Path) ->
     _, keeping = on.windows["sales"]
     assert keeping is not None
     query = "SELECT item, SUM(price) AS total FROM sales [RANGE 4 SECONDS] GROUP BY item"
-    answer = reply(on, f"SNAPSHOT {query}")  # waits until there is something to ask
+    answer = reply(on, f"SNAPSHOT {query}")  # waits for the first update of the window
     assert sorted(answer.rows) == [(1, 6.0), (2, 9.0)]
     assert "access path" in reply(on, f"EXPLAIN SNAPSHOT {query}").text
     other = Session.on(Engine(spark))
@@ -217,7 +217,7 @@ def test_a_kept_window_answers_snapshots(spark: SparkSession, tmp_path: Path) ->
     assert not keeping.active
 
 
-def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
+def test_errors_in_a_query_have_positions_in_the_script() -> None:
     on = session(SALES)
     with pytest.raises(UnknownNameError) as caught:
         reply(on, "CREATE QUERY q AS\n  SELECT prize\n  FROM sales [NOW] INTO console")
@@ -232,8 +232,8 @@ def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
         ("CREATE STREAM s (a INT) USING csv OPTIONS (path 'x')", "needs a time column"),
         ("CREATE STREAM s (a INT, ts TIMESTAMP) USING csv OPTIONS (path 'x') TIME b", "has no column 'b'"),
         ("CREATE STREAM s (ts STRING) USING csv OPTIONS (path 'x')", "is STRING: make it TIMESTAMP"),
-        ("CREATE STREAM s (ts TIMESTAMP) USING rate", "has columns of its own: timestamp TIMESTAMP, value BIGINT"),
-        ("CREATE STREAM s (ts TIMESTAMP) USING socket OPTIONS (host 'h', port 1)", "say how its columns are written"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING rate", "has fixed columns: timestamp TIMESTAMP, value BIGINT"),
+        ("CREATE STREAM s (ts TIMESTAMP) USING socket OPTIONS (host 'h', port 1)", "its columns are parsed from text"),
         ("CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'x') SLACK 'long'", "slack must be a length of time"),
         ("CREATE RELATION r (a INT) USING csv OPTIONS (path 'x') KEY (b)", "no column 'b' to be its key"),
         ("KEEP sale WINDOW '1 minute' EVERY '1 second'", "did you mean sales"),
@@ -245,7 +245,7 @@ def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
         ("SET isolation = high", "there is no isolation level 'high'"),
         ("SET join = lazy-hash", "needs the interval of its re-executions"),
         ("CREATE STREAM s USING rate RATE -1", "rate must be a number of at least 0"),
-        ("CREATE STREAM s USING rate DISTINCT (item 5)", "s has no column 'item' to count"),
+        ("CREATE STREAM s USING rate DISTINCT (item 5)", "s has no column 'item'"),
         ("DESCRIBE sale", "did you mean sales"),
         ("SET strategie = auto", "did you mean strategy"),
         (f"CREATE QUERY q AS {TOTALS} INTO postgres (url 'x')", "needs the option table"),
@@ -257,7 +257,7 @@ def test_mistakes_in_a_query_have_their_place_in_the_script() -> None:
         ("CREATE QUERY q AS SELECT item FROM beating [NOW] INTO console TRIGGER 'once'", "has a heartbeat"),
     ],
 )
-def test_what_cannot_be_is_told(text: str, message: str) -> None:
+def test_errors_name_the_problem(text: str, message: str) -> None:
     beating = "CREATE STREAM beating (ts TIMESTAMP, item INT) USING csv OPTIONS (path 'x') HEARTBEAT '1 second';"
     with pytest.raises(SashError, match=message):
         reply(session(SALES + beating), text)
@@ -265,7 +265,7 @@ def test_what_cannot_be_is_told(text: str, message: str) -> None:
 
 def test_settings_hold_for_what_follows() -> None:
     on = session(SALES)
-    assert reply(on, "SET trigger = '1 second'") == Said("trigger is 1 second")
+    assert reply(on, "SET trigger = '1 second'") == MessageReply("Set trigger to 1 second")
     assert on.settings.trigger == "1 second"
     reply(on, "SET trigger = none")
     assert on.settings.trigger is None
@@ -277,7 +277,7 @@ def test_settings_hold_for_what_follows() -> None:
         reply(on, "CREATE QUERY q AS SELECT COUNT(*) FROM sales [NOW] INTO noop STRATEGY clock-triggered")
     reply(on, "SET tau = '5 seconds'")
     reply(on, "SET join = lazy-hash")
-    assert on.settings.how.options.tau == 5_000_000
+    assert on.settings.options.options.tau == 5_000_000
     with pytest.raises(StrategyError, match="needs the interval"):
         reply(on, "SET tau = none")
     reply(on, "SET isolation = serial")
@@ -293,6 +293,6 @@ def test_settings_hold_for_what_follows() -> None:
         ("socket OPTIONS (host 'h', port 1)", "ts TIMESTAMP, value STRING"),
     ],
 )
-def test_sources_have_columns_of_their_own(source: str, columns: str) -> None:
+def test_sources_with_fixed_columns(source: str, columns: str) -> None:
     on = session(f"CREATE STREAM s USING {source}")
     assert reply(on, "SHOW STREAMS").rows[0][2] == columns

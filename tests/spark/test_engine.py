@@ -44,7 +44,7 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
         engine.stream("s", rate(spark))
     with pytest.raises(CatalogError, match="is STRING"):
         engine.stream("s", rate(spark).selectExpr("'x' AS ts"))
-    with pytest.raises(CatalogError, match="length of time"):
+    with pytest.raises(OptionError, match="length of time"):
         engine.stream("s", rate(spark), time="timestamp", slack="a while")
     with pytest.raises(CatalogError, match="cannot be written in SQL"):
         engine.stream("my stream", rate(spark), time="timestamp")

@@ -89,7 +89,7 @@ def test_progress_reaches_callbacks_listeners_and_prometheus(spark: SparkSession
         assert running.drain_progress() == []
         text = urllib.request.urlopen(url).read().decode()
         assert f'sash_rows_in_total{{query="totals"}} {len(rows)}' in text
-        assert f'sash_operator_rows_in_total{{query="totals",stage="0",place="{aggregate.split(".")[1]}"' in text
+        assert f'sash_operator_rows_in_total{{query="totals",stage="0",position="{aggregate.split(".")[1]}"' in text
         held = running.operators()[aggregate]["state_bytes"]
         assert f'operator="Aggregate"}} {held}' in text
         assert progress["state_bytes"] >= held == progress["operators"][aggregate]["state_bytes"] > 0

@@ -1,4 +1,4 @@
-"""`python -m sash.cli` is the command `sash`; so is this file, for spark-submit."""
+"""Runs the command `sash`: as `python -m sash.cli`, or, by its path, from spark-submit."""
 
 from sash.cli.main import run
 

@@ -1,4 +1,4 @@
-"""An answer on the screen: folded from its changes, shown in place while it changes, or line by line."""
+"""The answer of a query on the screen: as a table that is updated in place, or as a line per change."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _REFRESH = 0.25
 _MARGIN = 8
-"""Lines of the screen that are not rows of the answer."""
+"""Lines of the screen that do not show rows of the answer."""
 
 Row = tuple[Any, ...]
 
 
 class AnswerBoard:
-    """The answer of a query, folded batch by batch."""
+    """The current answer of a query: it applies each batch of changes to a multiset of rows."""
 
     def __init__(self, schema: Schema, order: Sequence[SortKey] = ()) -> None:
         self.schema = schema
@@ -45,13 +45,13 @@ class AnswerBoard:
         self.lock = threading.Lock()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Take in a batch of changes that are netted."""
+        """Apply a batch of netted changes; a function sink."""
         changes = [(row[0], row[1], tuple(row[2:])) for row in batch.collect()]
         with self.lock:
             self.apply(changes)
 
     def apply(self, changes: list[tuple[str, Any, Row]]) -> None:
-        """Fold changes into the answer."""
+        """Apply changes to the answer."""
         ordered = sorted(changes, key=lambda change: (change[1], change[0] == "+"))
         for op, _, row in ordered:
             self.rows[row] += 1 if op == "+" else -1
@@ -64,7 +64,7 @@ class AnswerBoard:
             self.as_of = ordered[-1][1]
 
     def answer(self) -> list[Row]:
-        """The rows, duplicates as often as they are there, as the query orders them, else by column (NULLs last)."""
+        """The rows with their duplicates, in the order of the query, and otherwise by column with NULLs last."""
         listed = sorted(self.rows.elements(), key=lambda row: [_comparable(value, nulls_first=False) for value in row])
         for key in reversed(self.order):
             first = key.nulls_first != key.descending
@@ -77,20 +77,20 @@ def _comparable(value: Any, *, nulls_first: bool) -> tuple[bool, Any]:
 
 
 def order_of(node: Node) -> tuple[SortKey, ...]:
-    """The order that a query asks for at its top, where the answer's columns tell it."""
+    """The ORDER BY at the top of a query, if all its keys are columns of the answer; else nothing."""
     if isinstance(node, TopK):
         return node.order
     if not isinstance(node, Project):
         return ()
-    places = {e.index: place for place, e in reversed(list(enumerate(node.expressions))) if isinstance(e, Column)}
+    positions = {e.index: at for at, e in reversed(list(enumerate(node.expressions))) if isinstance(e, Column)}
     below = order_of(node.child)
-    if any(key.column not in places for key in below):
+    if any(key.column not in positions for key in below):
         return ()
-    return tuple(replace(key, column=places[key.column]) for key in below)
+    return tuple(replace(key, column=positions[key.column]) for key in below)
 
 
 def watch(query: Query, console: Console, stop: threading.Event, trigger: str | None, *, form: str) -> None:
-    """Run a query and show its answer until it ends or `stop` is set; form: `live`, `plain` or `json`."""
+    """Run a query and show its answer until it ends or `stop` is set. The form is `live`, `plain` or `json`."""
     board = AnswerBoard(query.schema, order_of(query.planned.written))
     running = query.start(board, mode="net", trigger=trigger)
     try:
@@ -99,7 +99,7 @@ def watch(query: Query, console: Console, stop: threading.Event, trigger: str | 
         else:
             _watch_lines(board, running, console, stop, _json_line if form == "json" else _plain_line)
         if not running.active and not stop.is_set():
-            running.await_termination()  # raises what ended it
+            running.await_termination()  # raises the error that ended it
         late = running.progress()["total_late"]
     finally:
         running.stop()
@@ -107,15 +107,15 @@ def watch(query: Query, console: Console, stop: threading.Event, trigger: str | 
         with board.lock:
             if form == "plain":
                 console.print(answer_table(board, len(board.rows)))
-                console.print(_so_far(board), style="dim")
+                console.print(_counts(board), style="dim")
             if late:
-                console.print(f"{late:,} rows came too late", style="dim")
+                console.print(f"{late:,} rows were too late", style="dim")
 
 
 def _watch_live(board: AnswerBoard, running: RunningQuery, console: Console, stop: threading.Event) -> None:
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while running.active and not stop.wait(_REFRESH):
-            live.update(_picture(board, console, "; Ctrl-C ends it"), refresh=True)
+            live.update(_picture(board, console, "; press Ctrl-C to stop"), refresh=True)
         live.update(_picture(board, console, ""), refresh=True)
 
 
@@ -152,22 +152,22 @@ def _picture(board: AnswerBoard, console: Console, hint: str) -> Group:
         table = answer_table(board, room)
         hidden = sum(board.rows.values()) - room
         board.fresh.clear()
-        more = f"and {hidden:,} more rows; " if hidden > 0 else ""
+        more = f"{hidden:,} more rows not shown; " if hidden > 0 else ""
         if board.changes:
-            state = f"{more}last change at {board.as_of}; {_so_far(board)}"
+            state = f"{more}last change at {board.as_of}; {_counts(board)}"
         else:
             state = (
-                f"waiting for the first change; {_so_far(board)}" if board.batches else "waiting for the first batch"
+                f"waiting for the first change; {_counts(board)}" if board.batches else "waiting for the first batch"
             )
     return Group(table, Text(f"{state}{hint}", style="dim"))
 
 
-def _so_far(board: AnswerBoard) -> str:
+def _counts(board: AnswerBoard) -> str:
     return f"{board.changes:,} changes in {board.batches:,} {'batch' if board.batches == 1 else 'batches'}"
 
 
 def answer_table(board: AnswerBoard, most: int) -> Table:
-    """The answer as a table, so many rows of it."""
+    """The first `most` rows of the answer as a table."""
     table = Table()
     for field in board.schema:
         table.add_column(field.name, justify="right" if is_numeric(field.dtype) else "left", overflow="fold")
@@ -177,7 +177,7 @@ def answer_table(board: AnswerBoard, most: int) -> Table:
 
 
 def cell(value: Any) -> Text:
-    """A value as it is shown; NULL is not the word "NULL"."""
+    """A value as text; the style of NULL differs from that of a string "NULL"."""
     if value is None:
         return Text("NULL", style="dim")
     if isinstance(value, float):

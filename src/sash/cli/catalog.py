@@ -1,4 +1,4 @@
-"""Streams and relations as they are written on the command line: `sales(ts TIMESTAMP, item_id INT)`."""
+"""Streams and relations declared on the command line, such as `sales(ts TIMESTAMP, item_id INT)`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import re
 from collections.abc import Iterable
 
 from sash.errors import CatalogError
-from sash.plan.catalog import Catalog, RelationEntry, StreamEntry, time_column
+from sash.plan.catalog import Catalog
 from sash.plan.types import Schema
 from sash.rows import parse_schema
 
 _DECLARATION = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 
 
-def declared(streams: Iterable[str], relations: Iterable[str]) -> Catalog:
-    """The catalog that the declarations make.
+def declared_catalog(streams: Iterable[str], relations: Iterable[str]) -> Catalog:
+    """A catalog of the declared streams and relations.
 
-    >>> catalog = declared(["Sales(ts TIMESTAMP, price DOUBLE)"], [])
-    >>> catalog.streams["sales"].time
+    >>> declared_catalog(["Sales(ts TIMESTAMP, price DOUBLE)"], []).streams["sales"].time
     'ts'
     """
     catalog = Catalog()
     for text in streams:
-        name, schema = _declaration(text)
-        catalog.streams[name.lower()] = StreamEntry(name, schema, time_column(name, schema))
+        catalog.add_stream(*_declaration(text))
     for text in relations:
-        name, schema = _declaration(text)
-        catalog.relations[name.lower()] = RelationEntry(name, schema)
+        catalog.add_relation(*_declaration(text))
     return catalog
 
 

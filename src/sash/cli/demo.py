@@ -1,4 +1,4 @@
-"""The demonstration: a continuous query over made-up sales, with a pause in which rows only expire."""
+"""`sash demo`: a continuous query over generated sales, with a pause during which rows only expire."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rich.live import Live
 from rich.text import Text
 
 from sash.cli.answer import AnswerBoard, Row, answer_table
+from sash.cli.demo_queries import DEMO_QUERIES, ITEMS, RELATIONS, DemoQuery
 from sash.cli.plot import plot
+from sash.cli.sales import SCHEMA, SalesGenerator
 from sash.cli.session import quiet_engine
-from sash.cli.shop import SCHEMA, Shop
-from sash.cli.stories import ITEMS, RELATIONS, STORIES, Story
 from sash.plan.options import Strategy
 from sash.plan.types import Schema
 from sash.testing import replay
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from sash.running import RunningQuery
 
 _PAUSE = (0.4, 0.75)
-"""The part of the time in which nothing is sold: longer than the window, so that it runs empty."""
+"""Start and end of the pause, as parts of the run: longer than the window, so that the window empties."""
 _REFRESH = 0.25
 _HEIGHT, _WIDTH = 6, 72
 _ROWS = 8
-"""Rows of the answer that are shown: no story has many more."""
+"""Rows of the answer that are shown: no query has many more."""
 
 
-class Board(AnswerBoard):
-    """The answer, and how what is plotted of it has changed with time."""
+class DemoBoard(AnswerBoard):
+    """The answer, and the plotted value over time."""
 
-    def __init__(self, story: Story, schema: Schema) -> None:
+    def __init__(self, demo: DemoQuery, schema: Schema) -> None:
         super().__init__(schema)
-        self._story = story
+        self._demo = demo
         self._columns = [field.name for field in schema]
         self.value = 0.0
         self.steps: list[tuple[float, float]] = []
@@ -50,42 +50,47 @@ class Board(AnswerBoard):
         super().apply(changes)
         self.fresh.clear()
         for op, ts, row in sorted(changes, key=lambda change: change[1]):
-            self.value += self._story.weight(self._columns, row) * (1 if op == "+" else -1)
+            self.value += self._demo.weight(self._columns, row) * (1 if op == "+" else -1)
             at = ts.timestamp()
             if self.steps and self.steps[-1][0] == at:
                 self.steps.pop()
             self.steps.append((at, round(self.value, 6)))
 
 
-class Show:
-    """The timetable: it begins with the first answer; the shops pause in the middle. And what is known of the query."""
+class DemoRun:
+    """Times the run and counts what the query did. The run begins with the first answer; sales pause in the middle."""
 
     def __init__(
-        self, story: Story, board: Board, shops: Sequence[Shop], running: RunningQuery, seconds: float
+        self,
+        demo: DemoQuery,
+        board: DemoBoard,
+        generators: Sequence[SalesGenerator],
+        running: RunningQuery,
+        seconds: float,
     ) -> None:
-        self.story = story
+        self.demo = demo
         self.board = board
         self.seconds = seconds
         self.expired = 0
         self.progress: dict[str, Any] = {}
-        self._shops = shops
+        self._generators = generators
         self._running = running
         self._begun: float | None = None
 
-    def goes_on(self) -> bool:
-        """Wait a little, open or close the shops, and say whether there is more to come."""
+    def step(self) -> bool:
+        """Wait a little, pause or resume the sales, and return whether the run goes on."""
         time.sleep(_REFRESH)
         if self._begun is None and self.board.changes:
             self._begun = time.monotonic()
         if self._begun is not None:
             part = (time.monotonic() - self._begun) / self.seconds
-            for shop in self._shops:
-                shop.open = not _PAUSE[0] <= part < _PAUSE[1]
+            for generator in self._generators:
+                generator.paused = _PAUSE[0] <= part < _PAUSE[1]
         self.count()
         return self._running.active and self.left > 0
 
     def count(self) -> None:
-        """Take in the batches that ended."""
+        """Add the progress of the batches that have ended since the last call."""
         for progress in self._running.drain_progress():
             self.progress = progress
             self.expired += progress.get("expired", 0)
@@ -96,15 +101,15 @@ class Show:
         return self.seconds if self._begun is None else self.seconds - (time.monotonic() - self._begun)
 
     @property
-    def mood(self) -> str:
-        """What is going on."""
+    def phase(self) -> str:
+        """The phase of the run, as text for the screen."""
         if self._begun is None:
             return "waiting for the first answer"
-        return "sales are coming in" if self._shops[0].open else "nothing is sold now: rows only expire"
+        return "sales paused: rows only expire" if self._generators[0].paused else "sales are arriving"
 
     @property
     def numbers(self) -> str:
-        """Rows that came and rows that ended, the answer's changes, and how late they were."""
+        """Counts of rows and changes so far, and the output delay of the last batch."""
         delay = (self.progress.get("delay_seconds") or {}).get("average")
         late = "" if delay is None else f"   output delay {delay:.2f} s"
         return (
@@ -114,66 +119,68 @@ class Show:
 
 
 def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: bool) -> None:
-    """Tell a story for so many seconds."""
-    console, story = Console(), STORIES[name]
-    console.print(Text(story.title, style="bold"))
-    console.print(Text(story.sql, style="cyan"), soft_wrap=True)
+    """Run a demo query for so many seconds."""
+    console, demo = Console(), DEMO_QUERIES[name]
+    console.print(Text(demo.title, style="bold"))
+    console.print(Text(demo.sql, style="cyan"), soft_wrap=True)
     with ExitStack() as stack:
-        with console.status("starting Spark"):
+        with console.status("Starting Spark"):
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sash-demo-")))
             engine = stack.enter_context(quiet_engine())
-            _compile(story, strategy)
-            shops = [
-                stack.enter_context(Shop(home / stream, round(rate * share), len(ITEMS), whole=story.whole_prices))
-                for stream, share in story.streams
+            _compile(demo, strategy)
+            generators = [
+                stack.enter_context(
+                    SalesGenerator(home / stream, round(rate * factor), len(ITEMS), whole=demo.whole_prices)
+                )
+                for stream, factor in demo.streams
             ]
-            query = _query(engine, story, strategy, home)
+            query = _query(engine, demo, strategy, home)
         console.print(Text(physical_plan(query.explain()), style="dim"), soft_wrap=True)
-        board = Board(story, query.schema)
+        board = DemoBoard(demo, query.schema)
         running = query.start(board)
         stack.callback(running.stop)
-        show = Show(story, board, shops, running, seconds)
-        (_show_lines if plain else _show_table)(console, show)
+        run = DemoRun(demo, board, generators, running, seconds)
+        (_show_lines if plain else _show_table)(console, run)
         if not running.active:
-            running.await_termination()  # raises what stopped it
-        show.count()
+            running.await_termination()  # raises the error that stopped it
+        run.count()
         late = running.progress()["total_late"]
     console.print(
-        f"{show.progress.get('total_rows_in', 0):,} sales came and {show.expired:,} rows expired; the answer changed "
-        f"{board.changes:,} times in {board.batches} batches; {late:,} rows came too late.",
+        f"{run.progress.get('total_rows_in', 0):,} sales arrived and {run.expired:,} rows expired; the answer changed "
+        f"{board.changes:,} times in {board.batches} batches; {late:,} rows were too late.",
         soft_wrap=True,
     )
 
 
-def _query(engine: Engine, story: Story, strategy: Strategy, home: Path) -> Query:
-    for stream, _ in story.streams:
+def _query(engine: Engine, demo: DemoQuery, strategy: Strategy, home: Path) -> Query:
+    for stream, _ in demo.streams:
         frame = engine.spark.readStream.schema(SCHEMA).parquet(str(home / stream))
         engine.stream(stream, frame, slack="1 second", heartbeat="1 second")
-    for name in story.relations:
+    for name in demo.relations:
         columns, rows = RELATIONS[name]
         engine.relation(name, engine.spark.createDataFrame(rows, columns))
-    return engine.sql(story.sql, strategy=strategy)
+    return engine.sql(demo.sql, strategy=strategy)
 
 
 def physical_plan(explained: str) -> str:
-    """Of EXPLAIN, how the query is run: operators, buffers, and on every edge the update pattern."""
+    """The part of EXPLAIN that shows operators, buffers, and the update pattern of every edge."""
     parts = explained.split("\n\n")
     return next(part for part in parts if part.startswith("Physical plan")).rstrip()
 
 
-def _compile(story: Story, strategy: Strategy) -> None:
-    """Compile the query's loops before the clock runs: the first run on a machine has to, later ones find them."""
+def _compile(demo: DemoQuery, strategy: Strategy) -> None:
+    """Compile the query's numba kernels before the run; later runs on this machine find them in the cache."""
     columns = SCHEMA.replace("TIMESTAMP", "BIGINT")
-    schemas = {stream: columns for stream, _ in story.streams} | {name: RELATIONS[name][0] for name in story.relations}
+    schemas = {stream: columns for stream, _ in demo.streams} | {name: RELATIONS[name][0] for name in demo.relations}
     sale = {"ts": 0, "store_id": 0, "item_id": 4, "price": 16.0, "quantity": 1}
     relations = {
         name: [dict(zip((c.split()[0] for c in RELATIONS[name][0].split(", ")), row, strict=True))]
-        for name in story.relations
+        for name in demo.relations
         for row in RELATIONS[name][1][:1]
     }
     replay(
-        story.sql,
-        {stream: [sale] for stream, _ in story.streams},
+        demo.sql,
+        {stream: [sale] for stream, _ in demo.streams},
         relations,
         strategy=strategy,
         until=1,
@@ -181,37 +188,37 @@ def _compile(story: Story, strategy: Strategy) -> None:
     )
 
 
-def _show_table(console: Console, show: Show) -> None:
-    with Live(_picture(show), console=console, auto_refresh=False) as live:
-        while show.goes_on():
-            live.update(_picture(show), refresh=True)
+def _show_table(console: Console, run: DemoRun) -> None:
+    with Live(_picture(run), console=console, auto_refresh=False) as live:
+        while run.step():
+            live.update(_picture(run), refresh=True)
 
 
-def _picture(show: Show) -> Group:
-    board = show.board
+def _picture(run: DemoRun) -> Group:
+    board = run.board
     with board.lock:
         table = answer_table(board, _ROWS)
         for _ in range(_ROWS - table.row_count if len(board.schema) > 1 else 0):
-            table.add_row()  # so that the picture keeps its height
-        drawn = _plot(show)
+            table.add_row()  # keeps the height of the picture
+        drawn = _plot(run)
         as_of = f"last change at {board.as_of:%H:%M:%S.%f}; " if isinstance(board.as_of, datetime) else ""
-    return Group(table, *drawn, Text(show.numbers), Text(f"{as_of}{show.mood}; {show.left:.0f} s to go", style="dim"))
+    return Group(table, *drawn, Text(run.numbers), Text(f"{as_of}{run.phase}; {run.left:.0f} s to go", style="dim"))
 
 
-def _plot(show: Show) -> list[Text]:
-    """What is plotted, from the first change to the last; it fills the width as the story goes on."""
-    board = show.board
+def _plot(run: DemoRun) -> list[Text]:
+    """The plotted value from the first change to the last; the plot grows to the full width during the run."""
+    board = run.board
     start, now = (board.steps[0][0], board.steps[-1][0]) if board.steps else (0.0, 0.0)
-    width = max(1, min(_WIDTH, round(_WIDTH * (now - start) / show.seconds)))
+    width = max(1, min(_WIDTH, round(_WIDTH * (now - start) / run.seconds)))
     lines = plot(board.steps, start, max(now, start + 1e-6), width=width, height=_HEIGHT)
-    what = f"{show.story.plotted or 'rows'} of the answer, over {now - start:.0f} s"
+    what = f"{run.demo.plotted or 'rows'} of the answer, over {now - start:.0f} s"
     label = f"{what}; now {board.value:,.2f}".replace(".00", "")
     return [Text(label, style="bold"), *(Text(f"▕{line}", style="green") for line in lines)]
 
 
-def _show_lines(console: Console, show: Show) -> None:
-    board, shown = show.board, 0
-    while show.goes_on():
+def _show_lines(console: Console, run: DemoRun) -> None:
+    board, shown = run.board, 0
+    while run.step():
         with board.lock:
             if board.changes == shown:
                 continue
@@ -219,7 +226,7 @@ def _show_lines(console: Console, show: Show) -> None:
             names = [field.name for field in board.schema]
             rows = ["/".join(map(_word, row)) for row in board.answer()[:4]]
             listed = f"{','.join(names)}: {' '.join(rows)}" if rows else "the answer is empty"
-        console.print(f"{show.numbers}   {listed}   ({show.mood})", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"{run.numbers}   {listed}   ({run.phase})", highlight=False, soft_wrap=True, markup=False)
 
 
 def _word(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The command `sash`: one function per subcommand; what a subcommand does stands in a file of its own."""
+"""The command `sash`: one function per subcommand, each implemented in a file of its own."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 
 @app.command()
 def demo(
-    query: Annotated[Literal["q1", "q2", "q3", "q4", "q5"], typer.Option(help="Which of paper 1's queries.")] = "q4",
+    query: Annotated[Literal["q1", "q2", "q3", "q4", "q5"], typer.Option(help="The query of paper 1 to run.")] = "q4",
     strategy: Annotated[
-        str, typer.Option(help=f"How operators learn of expiry: {', '.join(ENGINE_STRATEGIES)}.")
+        str, typer.Option(help=f"How operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}.")
     ] = "auto",
-    seconds: Annotated[int, typer.Option(min=15, help="How long to show it.")] = 45,
+    seconds: Annotated[int, typer.Option(min=15, help="How long to run.")] = 45,
     rate: Annotated[int, typer.Option(min=1, max=20_000, help="Sales per second.")] = 200,
     plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a live table.")] = False,
 ) -> None:
-    """Run a continuous query over a stream of made-up sales and show its answer changing."""
+    """Run a continuous query over a stream of generated sales and show its changing answer."""
     from sash.cli.demo import run_demo
 
     run_demo(query, check_strategy(strategy), seconds, rate, plain=plain or not sys.stdout.isatty())
@@ -40,7 +40,7 @@ def demo(
 
 @app.command()
 def explain(
-    query: Annotated[str, typer.Argument(help="A file with a query, or the query itself.")],
+    query: Annotated[str, typer.Argument(help="The query, or a file that contains it.")],
     stream: Annotated[
         list[str], typer.Option(help="A stream, as 'sales(ts TIMESTAMP, item_id INT, price DOUBLE)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
@@ -48,46 +48,48 @@ def explain(
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
     strategy: Annotated[
-        str, typer.Option(help=f"How operators learn of expiry: {', '.join(ENGINE_STRATEGIES)}.")
+        str, typer.Option(help=f"How operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}.")
     ] = "auto",
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="Partitions of calendar buffers; default: as the planner sets them.")
+        int | None, typer.Option(min=1, help="Partitions of calendar buffers; by default the planner chooses.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Show the plans that were considered, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also show the rejected plans.")] = False,
 ) -> None:
-    """Show how a query would be run: update patterns, estimates, stages, partition keys, buffers, the clock's path."""
-    from sash.cli.catalog import declared
+    """Show the plan of a query: update patterns, estimates, stages, partition keys, buffers and time messages."""
+    from sash.cli.catalog import declared_catalog
     from sash.planning import plan_query
 
     options = Options(check_strategy(strategy), partitions=partitions)
-    planned = plan_query(_text(query), declared(stream, relation), options=options)
+    planned = plan_query(_text(query), declared_catalog(stream, relation), options=options)
     typer.echo(planned.explain(all=every), nl=False)
 
 
 Master = Annotated[
-    str | None, typer.Option(help="Where Spark runs, such as local[4] or spark://host:7077; default: all cores here.")
+    str | None,
+    typer.Option(help="The Spark master, such as local[4] or spark://host:7077; by default all local cores."),
 ]
-Conf = Annotated[list[str], typer.Option(help="One of Spark's settings, as name=value. May be repeated.")]
+Conf = Annotated[list[str], typer.Option(help="A Spark setting, as name=value. May be repeated.")]
 Checkpoint = Annotated[
-    str | None, typer.Option(help="The folder in which every query keeps its state, on any file system of Spark's.")
+    str | None,
+    typer.Option(help="The folder for the checkpoints of all queries, on any file system that Spark supports."),
 ]
 
 
 @app.command()
 def sql(
     command: Annotated[
-        str | None, typer.Option("--command", "-c", help="Statements to execute, instead of asking.")
+        str | None, typer.Option("--command", "-c", help="Statements to execute instead of a prompt.")
     ] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Print changes as lines instead of a table in place.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print a line per change instead of a live table.")] = False,
     seconds: Annotated[
-        float | None, typer.Option(min=0, help="End a SELECT after so long; default: at Ctrl-C.")
+        float | None, typer.Option(min=0, help="Stop a SELECT after this time; by default at Ctrl-C.")
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     checkpoint: Checkpoint = None,
     as_json: AsJson = False,
 ) -> None:
-    """A shell: declare streams, ask standing queries and watch their answers; or execute what is piped in."""
+    """Start a shell to declare streams, run continuous queries and watch their answers; or execute piped statements."""
     from sash.cli.shell import run_shell
 
     form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
@@ -103,17 +105,19 @@ def run_file(
     checkpoint: Checkpoint = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
-    shards: Annotated[int | None, typer.Option(min=1, help="Parallel parts of a query; default: one per core.")] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve metrics for Prometheus here.")
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="Parallel shards of a query; by default one per core.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Log in JSON, a line for every event and batch.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Log JSON, one line per event and batch.")] = False,
 ) -> None:
-    """Run a file of statements as a job, until its queries end or it is told to stop (SIGTERM, Ctrl-C).
+    """Run a file of statements as a job, until its queries end or it is stopped (SIGTERM, Ctrl-C).
 
-    Without --checkpoint the state is beside the file, in a folder of its name that ends in .checkpoint; run it again, and
-    it goes on where it was. Exit codes: 0 it ended or was stopped, 1 the job is wrong, 2 the command line is, 3 a query
-    failed.
+    Without --checkpoint, the checkpoints are beside the file, in a folder of its name that ends in .checkpoint. When you
+    run the job again, it resumes from them. Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the
+    command line has errors, 3 a query failed.
     """
     from sash.cli.job import run_job
 
@@ -150,7 +154,7 @@ def _settings(conf: list[str]) -> dict[str, str]:
 
 
 def _text(query: str) -> str:
-    """The contents of the file of that name, or, where there is none, the argument itself."""
+    """The contents of the file of that name, or the argument itself if there is no such file."""
     try:
         path = Path(query)
         return path.read_text(encoding="utf-8") if path.is_file() else query
@@ -159,7 +163,7 @@ def _text(query: str) -> str:
 
 
 def run() -> None:
-    """The entry point: errors that a user can put right are told in one line."""
+    """The entry point: prints errors of Sash in one line."""
     try:
         app()
     except SashError as problem:

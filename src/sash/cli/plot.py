@@ -12,9 +12,9 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def plot(steps: Sequence[tuple[float, float]], start: float, end: float, *, width: int, height: int) -> list[str]:
-    """Lines from top to bottom. `steps` are (time, value), in order of time: a value holds until the next.
+    """The lines of the plot, from top to bottom. `steps` are (time, value) in order of time; a value holds until the next.
 
-    A column shows the value at its end; the highest of all fills the height.
+    A column shows the value at its end; the highest value fills the height.
     """
     values = sampled(steps, start, end, width)
     most = max([*values, 0.0])
@@ -23,16 +23,16 @@ def plot(steps: Sequence[tuple[float, float]], start: float, end: float, *, widt
 
 
 def sampled(steps: Sequence[tuple[float, float]], start: float, end: float, count: int) -> list[float]:
-    """The value at the end of each of so many parts of a time.
+    """The values at the ends of `count` equal parts of the time from start to end.
 
     >>> sampled([(1, 5.0), (3, 7.0)], 0, 4, 4)
     [5.0, 5.0, 7.0, 7.0]
     """
-    values, current, place = [], 0.0, 0
+    values, current, position = [], 0.0, 0
     for part in range(1, count + 1):
         until = start + (end - start) * part / count
-        while place < len(steps) and steps[place][0] <= until:
-            current = steps[place][1]
-            place += 1
+        while position < len(steps) and steps[position][0] <= until:
+            current = steps[position][1]
+            position += 1
         values.append(current)
     return values

@@ -1,4 +1,4 @@
-"""The prompt of the shell: history, completion of keywords and names, and as many lines as a statement needs."""
+"""The prompt of the shell: history, completion of keywords and names, and multi-line statements."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WHERE WINDOW WINDOWS WITH
 KEYWORDS = _WORDS.split()
 
 
-class Words(Completer):
-    """Completes the word before the cursor to a name that is known now, or to a keyword in the case that was begun."""
+class NameCompleter(Completer):
+    """Completes the word before the cursor to a known name, or to a keyword in the case in which it was begun."""
 
     def __init__(self, names: Callable[[], list[str]]) -> None:
         self._names = names
 
     def get_completions(self, document: Any, complete_event: Any) -> Iterator[Completion]:
-        """The candidates."""
+        """The names and keywords that start with the word."""
         word = document.get_word_before_cursor(WORD=False)
         if not word.strip():
             return
@@ -45,12 +45,12 @@ class Words(Completer):
 
 
 def is_finished(text: str) -> bool:
-    """Whether Enter ends what is typed: a whole statement, a command, or nothing at all."""
+    """Whether Enter submits the text: a whole statement, a backslash command, or an empty line."""
     return not text.strip() or text.lstrip().startswith("\\") or is_complete(text)
 
 
 def prompt_session(names: Callable[[], list[str]], **terminal: Any) -> PromptSession[str]:
-    """A prompt that completes these names too."""
+    """A prompt that completes the given names and the keywords."""
     keys = KeyBindings()
 
     @keys.add("enter", filter=Condition(lambda: is_finished(prompt.default_buffer.text)))
@@ -59,7 +59,7 @@ def prompt_session(names: Callable[[], list[str]], **terminal: Any) -> PromptSes
 
     prompt: PromptSession[str] = PromptSession(
         history=FileHistory(str(HISTORY.expanduser())),
-        completer=Words(names),
+        completer=NameCompleter(names),
         complete_while_typing=False,
         multiline=True,
         key_bindings=keys,

@@ -1,4 +1,4 @@
-"""A Spark session for a command: what the JVM and its workers say on standard error goes to a file, not the screen."""
+"""An engine for one command, with Spark's standard error in a log file, and the handling of signals."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ def quiet_engine(
     checkpoint: str | None = None,
     shards: int | None = None,
 ) -> Iterator[Engine]:
-    """An engine on a session that is stopped afterwards; if something unforeseen fails, where Spark's words are is told."""
+    """An engine on a Spark session that is stopped afterwards. On an unexpected error, it prints the path of Spark's log."""
     from sash.spark.session import embedded_session
 
     log = Path(tempfile.mkdtemp(prefix="sash-log-")) / "spark.log"
-    with _standard_error_to(log), _interrupt_kept():
+    with _standard_error_to(log), _keep_interrupt_handler():
         engine = Engine(embedded_session(master=master, extra=conf), checkpoint, shards)
     try:
         yield engine
     except BaseException as problem:
         if not isinstance(problem, SashError):
-            print(f"sash: what Spark said is in {log}", file=sys.stderr)
+            print(f"sash: the log of Spark is {log}", file=sys.stderr)
         raise
     else:
         log.unlink()
         log.parent.rmdir()
     finally:
-        with suppress(Exception):  # a JVM that is gone has nothing left to stop
+        with suppress(Exception):  # the JVM may have ended already
             engine.close()
             engine.spark.stop()
 
 
 @contextmanager
-def _interrupt_kept() -> Iterator[None]:
-    """Spark would answer Ctrl-C by cancelling the jobs of every query; it is ours to answer."""
+def _keep_interrupt_handler() -> Iterator[None]:
+    """Restore the handler of Ctrl-C that Spark replaces by one that cancels the jobs of every query."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -58,7 +58,7 @@ def _interrupt_kept() -> Iterator[None]:
 
 @contextmanager
 def stopped_by(*signals: signal.Signals) -> Iterator[threading.Event]:
-    """An event that the signals set; a second one ends the process as it would have without us."""
+    """An event that the signals set; a second signal has its usual effect."""
     event = threading.Event()
     kept = {number: signal.getsignal(number) for number in signals}
 
@@ -79,7 +79,7 @@ def stopped_by(*signals: signal.Signals) -> Iterator[threading.Event]:
 
 @contextmanager
 def _standard_error_to(path: Path) -> Iterator[None]:
-    """Processes that are started meanwhile write their standard error to the file, for as long as they live."""
+    """Redirect standard error to the file for the processes that are started meanwhile, as long as they live."""
     sys.stderr.flush()
     kept = os.dup(2)
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,22 +1,28 @@
-"""What the names in a query mean: the registered streams and relations, by schema only."""
+"""The catalog: registered streams and relations by name. Every backend registers them here, so all apply the same checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from sash.errors import CatalogError
-from sash.plan.statistics import UNKNOWN, Statistics
+from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
 
 SparkTyper = Callable[[str, str], pa.DataType | None]
 """(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it."""
 
+Key = str | Sequence[str] | None
+"""A relation's key as the user gives it: one column name, several, or none."""
 
 OP = "_op"
-"""The column in which an update of a relation says whether it adds ('+') or takes away ('-')."""
+"""The column of an update of a relation: '+' inserts the row, '-' deletes it."""
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_TIME_TYPES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class StreamEntry:
 
 @dataclass(frozen=True)
 class RelationEntry:
-    """A registered relation; what it says is as in the plan's node."""
+    """A registered relation; `key` holds column positions, and the flags mean the same as in `plan.nodes.Relation`."""
 
     name: str
     schema: Schema
@@ -43,48 +49,130 @@ class RelationEntry:
     statistics: Statistics = UNKNOWN
 
 
-_TIMES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
+@dataclass
+class Catalog:
+    """Streams and relations by lower-case name. `spark_type`, where Spark is available, types any Spark function."""
+
+    streams: dict[str, StreamEntry] = field(default_factory=dict)
+    relations: dict[str, RelationEntry] = field(default_factory=dict)
+    spark_type: SparkTyper | None = None
+
+    def find(self, name: str) -> StreamEntry | RelationEntry | None:
+        """The stream or relation of that name, in any case."""
+        return self.streams.get(name.lower()) or self.relations.get(name.lower())
+
+    def check_name(self, name: str) -> None:
+        """Raise CatalogError if the name cannot be written in SQL, or is taken."""
+        if not _NAME.fullmatch(name):
+            raise CatalogError(f"{name!r} cannot be written in SQL: use letters, digits and _ in a name")
+        if self.find(name) is not None:
+            raise CatalogError(f"{name} is already registered: drop it first, or choose another name")
+
+    def add_stream(
+        self,
+        name: str,
+        schema: Schema,
+        time: str | None = None,
+        *,
+        check_time: bool = True,
+        rate: float | None = None,
+        distinct: Mapping[str, float] | None = None,
+        statistics: Statistics = UNKNOWN,
+    ) -> StreamEntry:
+        """Register a stream. Without `time`, its time column is `ts`, or its only timestamp.
+
+        `check_time=False` takes `time` as it is: a replay has the times of rows apart from the column of that name.
+
+        >>> from sash.rows import parse_schema
+        >>> Catalog().add_stream("Sales", parse_schema("sold_at TIMESTAMP, price DOUBLE"), rate=5).time
+        'sold_at'
+        """
+        self.check_name(name)
+        found = time if time is not None and not check_time else time_column(f"stream {name}", schema, time)
+        known = declared(name, _names(schema), rate=rate, distinct=distinct, statistics=statistics)
+        self.streams[name.lower()] = entry = StreamEntry(name, schema, found, known)
+        return entry
+
+    def add_relation(
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        key: Key = None,
+        retroactive: bool = True,
+        changes: bool = False,
+        waits: bool = True,
+        timed: bool = True,
+        rows: float | None = None,
+        distinct: Mapping[str, float] | None = None,
+        statistics: Statistics = UNKNOWN,
+    ) -> RelationEntry:
+        """Register a relation. `schema` has its own columns only; `update_columns` takes them from those of updates."""
+        self.check_name(name)
+        known = declared(name, _names(schema), rows=rows, distinct=distinct, statistics=statistics)
+        positions = key_columns(name, schema, key)
+        self.relations[name.lower()] = entry = RelationEntry(
+            name, schema, retroactive, changes, positions, waits, timed, known
+        )
+        return entry
+
+    def drop(self, name: str) -> None:
+        """Remove a stream or relation."""
+        if self.find(name) is None:
+            raise CatalogError(f"there is no stream or relation {name}")
+        self.streams.pop(name.lower(), None)
+        self.relations.pop(name.lower(), None)
 
 
-def stream_entry(name: str, schema: Schema, time: str) -> StreamEntry:
-    """The entry of a stream whose time is in the column of that name, in any case."""
-    return StreamEntry(name, schema, time_field(f"stream {name}", schema, time))
+def time_column(owner: str, schema: Schema, name: str | None = None) -> str:
+    """The time column of that name, in any case, as the schema spells it; the column to use by default if there is none.
 
-
-def time_field(owner: str, schema: Schema, time: str) -> str:
-    """The time column of that name, in any case, as it is written in the schema."""
-    found = next((field for field in schema if field.name.lower() == time.lower()), None)
+    >>> from sash.rows import parse_schema
+    >>> time_column("stream s", parse_schema("k INT, TS BIGINT"), "ts")
+    'TS'
+    """
+    if name is None:
+        called = [field.name for field in schema if field.name.lower() == "ts"]
+        times = [field.name for field in schema if field.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
+        if not called and len(times) != 1:
+            raise CatalogError(f"{owner} needs a time column: call it ts, or declare exactly one TIMESTAMP column")
+        name = (called or times)[0]
+    found = next((field for field in schema if field.name.lower() == name.lower()), None)
     if found is None:
-        raise CatalogError(f"{owner} has no column {time!r} to take its time from; say which with time=...")
-    if found.dtype not in _TIMES:
         raise CatalogError(
-            f"the time column {time!r} of {owner} is {type_name(found.dtype)}: make it TIMESTAMP, TIMESTAMP_NTZ, DATE, "
+            f"{owner} has no column {name!r} to take its time from: name its time column with time=... (TIME in a script)"
+        )
+    if found.dtype not in _TIME_TYPES:
+        raise CatalogError(
+            f"the time column {name!r} of {owner} is {type_name(found.dtype)}: make it TIMESTAMP, TIMESTAMP_NTZ, DATE, "
             "or BIGINT microseconds"
         )
     return found.name
 
 
-def missing_op(name: str) -> str:
-    """What to tell who registers updates that do not say what they do."""
-    return (
-        f"the updates of relation {name} have no column {OP} to say '+' or '-': add it, or name a key, by which each update "
-        "replaces"
-    )
+def update_columns(name: str, schema: Schema, time: str | None, key: Key) -> tuple[str, Schema]:
+    """The time column of a relation's updates, and the relation's own columns: all others but `_op`."""
+    found = time_column(f"relation {name}", schema, time)
+    if key is None and OP not in _names(schema):
+        raise CatalogError(
+            f"the updates of relation {name} have no column {OP} with '+' or '-': add it, or name a key, so that every "
+            "update replaces the row of its key"
+        )
+    return found, tuple(field for field in schema if field.name not in (found, OP))
 
 
-def time_column(name: str, schema: Schema, kind: str = "stream") -> str:
-    """The column that a stream takes its time from where nobody says: the one called `ts`, or the only timestamp."""
-    called = [field.name for field in schema if field.name.lower() == "ts"]
-    times = [field.name for field in schema if field.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
-    if called or len(times) == 1:
-        return (called or times)[0]
-    raise CatalogError(f"{kind} {name} needs a time column: call it ts, or give the {kind} exactly one TIMESTAMP")
+def key_columns(name: str, schema: Schema, key: Key) -> tuple[int, ...] | None:
+    """The positions of a relation's key columns, which are named in any case."""
+    if key is None:
+        return None
+    known = [field.name.lower() for field in schema]
+    wanted = [key] if isinstance(key, str) else list(key)
+    missing = next((column for column in wanted if column.lower() not in known), None)
+    if missing is not None or not wanted:
+        problem = "an empty key" if missing is None else f"no column {missing!r} to be its key"
+        raise CatalogError(f"relation {name} has {problem}; its columns are {', '.join(known)}")
+    return tuple(dict.fromkeys(known.index(column.lower()) for column in wanted))
 
 
-@dataclass
-class Catalog:
-    """Streams and relations by lower-case name. `spark_type`, where Spark is at hand, types any Spark function."""
-
-    streams: dict[str, StreamEntry] = field(default_factory=dict)
-    relations: dict[str, RelationEntry] = field(default_factory=dict)
-    spark_type: SparkTyper | None = None
+def _names(schema: Schema) -> tuple[str, ...]:
+    return tuple(field.name for field in schema)

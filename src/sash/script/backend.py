@@ -1,4 +1,4 @@
-"""What a session stands on: an engine, where things are real, or paper, where a script is only checked."""
+"""The interface between a session and what executes its statements: an engine (`live.py`), or checks only (`dry_run.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from sash.durations import microseconds
-from sash.errors import CatalogError
+from sash.errors import OptionError
 from sash.plan.catalog import Catalog
 from sash.plan.options import JoinForm, Options, Strategy
 from sash.planning import Planned
@@ -16,35 +16,33 @@ if TYPE_CHECKING:
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.spark.handle import StreamingHandle
-    from sash.window_store.snapshot import Snapshot as Answer
-
-_POLL = 0.1
+    from sash.window_store.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
-class How:
-    """How a query is to be executed, as it is written."""
+class QueryOptions:
+    """How a query is executed, as a script writes it: `tau` is text such as '5 seconds'."""
 
     strategy: Strategy = "auto"
     join: JoinForm = "auto"
     tau: str | None = None
 
     def __post_init__(self) -> None:
-        self.options  # noqa: B018  (what cannot be is refused here)
+        self.options  # noqa: B018  (raises if they are invalid)
 
     @property
     def options(self) -> Options:
-        """As the planner takes it."""
+        """The same options in the planner's units."""
         tau = None if self.tau is None else microseconds(self.tau, "tau")
         return Options(self.strategy, self.join, tau).for_engine()
 
 
-class Ground(Protocol):
-    """What differs between doing and checking."""
+class Backend(Protocol):
+    """Executes or checks statements. Methods that return an optional result return None if they only check."""
 
     @property
     def catalog(self) -> Catalog:
-        """The streams and relations that there are."""
+        """The registered streams and relations."""
 
     def add_stream(self, statement: CreateStream) -> None:
         """Register a stream."""
@@ -53,59 +51,62 @@ class Ground(Protocol):
         """Register a relation."""
 
     def drop(self, name: str) -> None:
-        """Forget a stream or relation."""
+        """Remove a stream or relation."""
 
-    def plan(self, sql: str, how: How) -> Planned:
+    def plan(self, sql: str, options: QueryOptions) -> Planned:
         """Plan a query."""
 
-    def query(self, sql: str, how: How) -> Query:
-        """A query that can be started or asked."""
+    def query(self, sql: str, options: QueryOptions) -> Query:
+        """Make a query that can be started."""
 
-    def analyze(self, sql: str, how: How) -> str:
-        """The plan of a query with what it does over what is in its sources now."""
+    def analyze(self, sql: str, options: QueryOptions) -> str:
+        """Run a query over the present contents of its sources, and return its plan with what each operator did."""
 
-    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> RunningQuery | None:
-        """Start a standing query."""
+    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
+        """Start a continuous query."""
 
     def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
-        """Keep the window of a stream."""
+        """Start to keep the window of a stream."""
 
     def attach(self, statement: Attach) -> None:
-        """Ask a window that another process keeps."""
+        """Open a window that another process keeps."""
 
     def detach(self, name: str) -> None:
-        """Ask it no more."""
+        """Close a window that was attached."""
 
     def explain_snapshot(self, sql: str, isolation: str) -> str:
-        """How a kept window would be read."""
+        """Return how a snapshot query would read its kept window."""
 
-    def snapshot(self, sql: str, isolation: str) -> Answer | None:
-        """Ask a kept window."""
+    def snapshot(self, sql: str, isolation: str) -> Snapshot | None:
+        """Answer a snapshot query."""
 
     def configure(self, name: str, value: str) -> None:
-        """Set one of Spark's settings."""
+        """Change a Spark setting."""
 
 
-def check_options(statement: CreateQuery) -> dict[str, Value]:
-    """A sink's options; what has a clause of its own is none."""
+def check_sink_options(statement: CreateQuery) -> dict[str, Value]:
+    """The options of a sink; options that are written as clauses of their own are refused."""
     for name in statement.options:
         if name.lower() in ("mode", "key", "trigger", "strategy", "join", "tau", "name", "sink"):
-            raise CatalogError(f"{name} is not an option of a sink: write {name.upper()} after the options")
+            raise OptionError(f"{name} is not an option of a sink: write {name.upper()} after the options")
     return dict(statement.options)
 
 
 def check_relation(statement: CreateRelation) -> None:
-    """Whether what is said of a relation goes together."""
-    name = statement.input.name
+    """Raise OptionError if clauses of CREATE RELATION exclude each other, or one lacks another that it needs."""
+    name = statement.declaration.name
     if statement.changes and statement.refresh is not None:
-        raise CatalogError(
-            f"relation {name}: CHANGES is for a source of updates, REFRESH for a table that is read again: leave one out"
+        raise OptionError(
+            f"relation {name}: CHANGES is for a stream of updates, REFRESH for a table that is read periodically: "
+            "leave one out"
         )
     if statement.refresh is not None and statement.key is None:
-        raise CatalogError(f"relation {name} is read again, and what differs is found by key: say KEY (columns)")
-    of_updates = {"TIME": statement.time, "HEARTBEAT": statement.heartbeat}
-    for clause, value in of_updates.items() if not statement.changes else ():
-        if value is not None:
-            raise CatalogError(f"relation {name}: {clause} is of updates: it goes with CHANGES")
-    if statement.bad_rows == "drop" and not statement.changes:
-        raise CatalogError(f"relation {name}: BAD ROWS is of updates: it goes with CHANGES")
+        raise OptionError(f"relation {name}: REFRESH compares rows by key: add KEY (columns)")
+    for_updates = {
+        "TIME": statement.time is not None,
+        "HEARTBEAT": statement.heartbeat is not None,
+        "BAD ROWS": statement.bad_rows == "drop",
+    }
+    for clause, given in for_updates.items() if not statement.changes else ():
+        if given:
+            raise OptionError(f"relation {name}: {clause} applies to updates: add CHANGES, or leave {clause} out")

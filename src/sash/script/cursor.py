@@ -1,21 +1,21 @@
-"""A place in the words of a script, and what can be read from there: names, values, options, keywords."""
+"""A cursor over the tokens of a script, which reads names, values, options and keywords."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 from sash.errors import SqlSyntaxError
-from sash.script.lexer import Token, tokens_of
-from sash.script.statements import Place, Value
+from sash.script.lexer import Token, tokenize
+from sash.script.statements import Position, Value
 from sash.sql.source import SqlText, did_you_mean
 
 
 class Cursor:
-    """Reads a script from left to right; what is not as expected is told with its place."""
+    """Reads a script from left to right; its errors give the position of the first unexpected token."""
 
     def __init__(self, source: SqlText) -> None:
         self._source = source
-        self._tokens = tokens_of(source)
+        self._tokens = tokenize(source)
         self._at = 0
 
     @property
@@ -23,7 +23,7 @@ class Cursor:
         return self._tokens[self._at]
 
     def _skip(self, marks: tuple[str, ...], words: tuple[str, ...] = ()) -> int:
-        """Go to the next such mark or word that is not in parentheses; the offset at which what is before it ends."""
+        """Advance to the next such mark or word outside parentheses; return the offset at which the token before it ends."""
         depth, end = 0, self._next.start
         while self._next.kind != "end":
             token = self._next
@@ -35,7 +35,7 @@ class Cursor:
         return end
 
     def _options(self) -> dict[str, Value]:
-        """(name value, name = value, ...): the options by name."""
+        """(name value, name = value, ...)."""
         self._need("(")
         found: dict[str, Value] = {}
         while not self._next.is_mark(")"):
@@ -56,7 +56,7 @@ class Cursor:
         return name, self._value()
 
     def _dotted(self, what: str) -> str:
-        """A name of words with dots, or a quoted one."""
+        """A name of words joined by dots, or a quoted string."""
         if self._next.kind == "string":
             return self._string(what)
         name = self._name(what)
@@ -88,7 +88,7 @@ class Cursor:
         return value
 
     def _numbers(self) -> dict[str, float]:
-        """(column number, ...): a number for each."""
+        """(column number, ...)."""
         at = self._next
         given = self._options()
         found = {name: value for name, value in given.items() if not isinstance(value, bool | str)}
@@ -97,7 +97,7 @@ class Cursor:
         return found
 
     def _columns(self) -> tuple[str, ...]:
-        """(column, ...), perhaps none: the key of an answer of one row."""
+        """(column, ...); it may be empty, as the key of an answer of one row is."""
         self._need("(")
         names: list[str] = []
         while not self._next.is_mark(")"):
@@ -107,7 +107,7 @@ class Cursor:
         self._need(")")
         return tuple(names)
 
-    def _clause(self, seen: dict[str, Any], *words: str) -> str:
+    def _clause(self, seen: Collection[str], *words: str) -> str:
         token = self._next
         word = self._word(*words)
         if word and word in seen:
@@ -133,7 +133,7 @@ class Cursor:
         return self._tokens[self._at - 1].text
 
     def _word(self, *words: str) -> str:
-        """The keyword, if the next token is one of them; else nothing."""
+        """The keyword in capitals if the next token is one of them, else an empty string."""
         if not self._next.is_word(*words):
             return ""
         self._at += 1
@@ -155,11 +155,11 @@ class Cursor:
         if not self._mark(mark):
             raise self._expected(mark)
 
-    def _place(self, token: Token) -> Place:
+    def _position(self, token: Token) -> Position:
         line, column = self._source.position(token.start)
         assert line is not None
         assert column is not None
-        return Place(line, column)
+        return Position(line, column)
 
     def _expected(self, what: str, words: tuple[str, ...] = ()) -> SqlSyntaxError:
         token = self._next

@@ -1,46 +1,45 @@
-"""The ground on which a script is only checked: nothing is started, and columns are what is declared."""
+"""The backend of `sash validate`: checks statements against the declared columns, and starts nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sash.durations import microseconds
-from sash.errors import CatalogError
-from sash.plan.catalog import OP, Catalog, RelationEntry, missing_op, stream_entry, time_column, time_field
+from sash.plan.catalog import Catalog, update_columns
 from sash.plan.options import Trigger
-from sash.plan.statistics import declared
 from sash.plan.types import Schema
 from sash.planning import Planned, plan_query
-from sash.rows import key_columns
-from sash.script.backend import How, check_options, check_relation
+from sash.script.backend import QueryOptions, check_relation, check_sink_options
 from sash.script.sources import relation_columns, stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.spark.handle import StreamingHandle
-    from sash.window_store.snapshot import Snapshot as Answer
+    from sash.window_store.snapshot import Snapshot
 
 
-class OnPaper:
-    """The statements are checked against declared columns. Spark is started only for what nobody but Spark can tell:
-    functions that Sash has not, and relations whose columns are not declared."""
+class DryRunBackend:
+    """Checks statements without executing them.
+
+    It starts Spark only for types that Spark alone knows: those of functions that Sash does not implement, and of
+    relations without declared columns.
+    """
 
     def __init__(self, start: Callable[[], SparkSession] | None = None) -> None:
         self._catalog = Catalog(spark_type=self._spark_type)
         self._start = start
         self._spark: SparkSession | None = None
-        self._beating: set[str] = set()
+        self._with_heartbeat: set[str] = set()
         self._layouts: dict[str, StoreLayout] = {}
 
     @property
@@ -49,7 +48,7 @@ class OnPaper:
 
     @property
     def spark(self) -> SparkSession:
-        """A session, when there is no way round it."""
+        """The Spark session, started on first use."""
         from sash.spark.session import embedded_session
 
         if self._spark is None:
@@ -58,85 +57,74 @@ class OnPaper:
 
     @property
     def started(self) -> bool:
-        """Whether Spark was needed."""
+        """Whether a check needed Spark."""
         return self._spark is not None
 
     def add_stream(self, statement: CreateStream) -> None:
-        given = statement.input
-        columns = stream_columns(given)
-        entry = stream_entry(given.name, columns, statement.time or time_column(given.name, columns))
-        known = declared(given.name, _names(columns), rate=statement.rate, distinct=statement.distinct)
+        declaration = statement.declaration
+        columns = stream_columns(declaration)
         microseconds(statement.slack, "slack")
-        self._claim(given.name)
-        self._beat(given.name, statement.heartbeat)
-        self._catalog.streams[given.name.lower()] = replace(entry, statistics=known)
+        self._check_heartbeat(statement)
+        self._catalog.add_stream(
+            declaration.name, columns, statement.time, rate=statement.rate, distinct=statement.distinct
+        )
 
     def add_relation(self, statement: CreateRelation) -> None:
         check_relation(statement)
-        given = statement.input
-        self._claim(given.name)
-        columns = self._updated_columns(statement) if statement.changes else relation_columns(given)
+        name = statement.declaration.name
+        if statement.refresh is not None:
+            microseconds(statement.refresh, "refresh")
+        self._check_heartbeat(statement)
+        changes = statement.changes or statement.refresh is not None
+        self._catalog.add_relation(
+            name,
+            self._relation_columns(statement),
+            key=statement.key,
+            retroactive=statement.retroactive,
+            changes=changes,
+            waits=not changes or statement.heartbeat is not None,
+            timed=statement.refresh is None,
+            rows=statement.rows,
+            distinct=statement.distinct,
+        )
+
+    def _relation_columns(self, statement: CreateRelation) -> Schema:
+        declaration = statement.declaration
+        if statement.changes:
+            return update_columns(declaration.name, stream_columns(declaration), statement.time, statement.key)[1]
+        columns = relation_columns(declaration)
         if columns is None:
             from sash.spark.sources import static_frame
             from sash.spark.types import read_schema
 
-            columns, _ = read_schema(static_frame(self.spark, given))
-        if statement.refresh is not None:
-            microseconds(statement.refresh, "refresh")
-        self._beat(given.name, statement.heartbeat)
-        changes = statement.changes or statement.refresh is not None
-        self._catalog.relations[given.name.lower()] = RelationEntry(
-            given.name,
-            columns,
-            statement.retroactive,
-            changes,
-            key_columns(given.name, columns, statement.key),
-            waits=not changes or statement.heartbeat is not None,
-            timed=statement.refresh is None,
-            statistics=declared(given.name, _names(columns), rows=statement.rows, distinct=statement.distinct),
-        )
-
-    @staticmethod
-    def _updated_columns(statement: CreateRelation) -> Schema:
-        """The columns of a relation whose updates come with their time and with what each does."""
-        given = statement.input
-        columns = stream_columns(given)
-        time = time_field(
-            f"relation {given.name}", columns, statement.time or time_column(given.name, columns, "relation")
-        )
-        if statement.key is None and OP not in {field.name for field in columns}:
-            raise CatalogError(missing_op(given.name))
-        return tuple(field for field in columns if field.name not in (time, OP))
+            columns, _ = read_schema(static_frame(self.spark, declaration))
+        return columns
 
     def drop(self, name: str) -> None:
-        if name.lower() not in self._catalog.streams and name.lower() not in self._catalog.relations:
-            raise CatalogError(f"there is no stream or relation {name}")
-        self._catalog.streams.pop(name.lower(), None)
-        self._catalog.relations.pop(name.lower(), None)
+        self._catalog.drop(name)
 
-    def plan(self, sql: str, how: How) -> Planned:
-        return plan_query(sql, self._catalog, options=how.options)
+    def plan(self, sql: str, options: QueryOptions) -> Planned:
+        return plan_query(sql, self._catalog, options=options.options)
 
-    def query(self, sql: str, how: How) -> Query:
-        raise AssertionError("on paper no query is run")
+    def query(self, sql: str, options: QueryOptions) -> Query:
+        raise AssertionError("a dry run makes no query that could be started")
 
-    def analyze(self, sql: str, how: How) -> str:
-        return self.plan(sql, how).explain()
+    def analyze(self, sql: str, options: QueryOptions) -> str:
+        return self.plan(sql, options).explain()
 
-    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> RunningQuery | None:
+    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
         from sash.spark.sinks import SINKS
 
-        planned = self.plan(statement.query.sql, how)
-        check_options(statement)
+        planned = self.plan(statement.query.sql, options)
+        check_sink_options(statement)
         key = planned.key(statement.key, needed=statement.key is not None)
         mode: Any = statement.mode
         if statement.sink in SINKS:
             mode = SINKS[statement.sink](statement.options).mode(mode, keyed=key is not None)
         if mode == "upsert":
             planned.key(statement.key, needed=True)
-        Trigger.parse(trigger).check_heartbeats(
-            [name for name in (*planned.streams, *planned.changing) if name.lower() in self._beating]
-        )
+        inputs = (*planned.streams, *planned.changing)
+        Trigger.parse(trigger).check_heartbeats([name for name in inputs if name.lower() in self._with_heartbeat])
         return None
 
     def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
@@ -146,7 +134,7 @@ class OnPaper:
         every: Any = statement.every
         layout = layout_of(entry.name, entry.schema, entry.time, window, every, statement.retain)
         self._layouts[entry.name.lower()] = layout
-        Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._beating else [])
+        Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
         return None
 
     def attach(self, statement: Attach) -> None:
@@ -159,34 +147,22 @@ class OnPaper:
         parse_queries([sql], self._layouts, self._catalog.streams)
         return sql
 
-    def snapshot(self, sql: str, isolation: str) -> Answer | None:
+    def snapshot(self, sql: str, isolation: str) -> Snapshot | None:
         parse_queries([sql], self._layouts, self._catalog.streams)
         return None
 
     def configure(self, name: str, value: str) -> None:
-        """Nothing to do: only Spark knows its settings."""
+        """Do nothing: only Spark can check its settings."""
 
-    def _beat(self, name: str, heartbeat: str | None) -> None:
-        if heartbeat is not None:
-            microseconds(heartbeat, "heartbeat")
-            self._beating.add(name.lower())
-
-    def _claim(self, name: str) -> None:
-        if name.lower() in self._catalog.streams or name.lower() in self._catalog.relations:
-            raise CatalogError(f"{name} is already registered")
+    def _check_heartbeat(self, statement: CreateStream | CreateRelation) -> None:
+        if statement.heartbeat is not None:
+            microseconds(statement.heartbeat, "heartbeat")
+            self._with_heartbeat.add(statement.declaration.name.lower())
 
     def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
+        from sash.spark.sources import struct
         from sash.spark.types import expression_type
 
-        return expression_type(self._empty(name), sql)
-
-    def _empty(self, name: str) -> DataFrame:
-        from sash.spark.sources import struct
-
-        entry = self._catalog.streams.get(name.lower()) or self._catalog.relations[name.lower()]
-        schema: Schema = entry.schema
-        return self.spark.createDataFrame([], struct(schema))
-
-
-def _names(schema: Schema) -> tuple[str, ...]:
-    return tuple(field.name for field in schema)
+        entry = self._catalog.find(name)
+        assert entry is not None
+        return expression_type(self.spark.createDataFrame([], struct(entry.schema)), sql)

@@ -1,4 +1,4 @@
-"""The words of a script: enough to tell statements, names, values and queries apart; a query's own text is read by others.
+"""The tokens of a script: enough to separate statements, names, values and queries. `sash.sql` parses the queries.
 
 Strings are in '...' or "..." (a doubled quote or a backslash escapes), names may be in `...`, comments are -- and /* */.
 """
@@ -12,7 +12,7 @@ from typing import Literal
 from sash.errors import SqlSyntaxError
 from sash.sql.source import SqlText
 
-Kind = Literal["word", "name", "string", "number", "mark", "end"]
+TokenKind = Literal["word", "name", "string", "number", "mark", "end"]
 
 _PATTERN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
@@ -30,29 +30,29 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 @dataclass(frozen=True)
 class Token:
-    """A word, `name`, 'string', number or mark; `text` is without quotes, `start` and `end` are offsets."""
+    """A word, `name`, 'string', number or punctuation mark; `text` is unquoted, `start` and `end` are offsets."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
 
     def is_word(self, *words: str) -> bool:
-        """Whether it is one of these keywords, in any case."""
+        """Whether the token is one of these keywords, in any case."""
         return self.kind == "word" and self.text.upper() in words
 
     def is_mark(self, mark: str) -> bool:
-        """Whether it is this mark."""
+        """Whether the token is this punctuation mark."""
         return self.kind == "mark" and self.text == mark
 
 
-def tokens_of(source: SqlText) -> list[Token]:
-    """The tokens of a text, an end token last."""
+def tokenize(source: SqlText) -> list[Token]:
+    """The tokens of a text; the last one is of kind `end`."""
     found: list[Token] = []
     for match in _PATTERN.finditer(source.text):
         kind, text = match.lastgroup, match.group()
         if kind == "open":
-            raise source.error(SqlSyntaxError, f"{_OPEN[text]} has no end", match.start())
+            raise source.error(SqlSyntaxError, f"{_OPEN[text]} is not closed", match.start())
         if kind == "string":
             found.append(Token("string", _unquoted(text), match.start(), match.end()))
         elif kind == "name":
@@ -63,7 +63,7 @@ def tokens_of(source: SqlText) -> list[Token]:
 
 
 def _unquoted(text: str) -> str:
-    """What the string stands for.
+    """The string without its quotes and escapes.
 
     >>> _unquoted("'it''s'")
     "it's"
@@ -73,13 +73,13 @@ def _unquoted(text: str) -> str:
 
 
 def is_complete(text: str) -> bool:
-    """Whether the text ends with a semicolon that ends a statement, not one within a string or a comment.
+    """Whether the text ends with a semicolon that ends a statement, outside strings and comments.
 
     >>> is_complete("SELECT ';"), is_complete("SHOW STREAMS; -- all")
     (False, True)
     """
     try:
-        tokens = tokens_of(SqlText(text))
+        tokens = tokenize(SqlText(text))
     except SqlSyntaxError:
         return False
     return len(tokens) > 1 and tokens[-2].is_mark(";")

@@ -1,30 +1,37 @@
-"""The ground on which statements have effect: an engine."""
+"""The backend that executes statements on an engine."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
-from sash.script.backend import How, check_options, check_relation
+from sash.script.backend import QueryOptions, check_relation, check_sink_options
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
 from sash.window_store.options import SnapshotOptions
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from sash.engine import Engine
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.spark.handle import StreamingHandle
     from sash.spark.kept_window import KeptWindow
-    from sash.window_store.snapshot import Snapshot as Answer
+    from sash.window_store.snapshot import Snapshot
 
 _POLL = 0.1
 
 
-class OnEngine:
-    """The statements have effect. A snapshot waits so many seconds for the first update of a window that is kept here."""
+class LiveBackend:
+    """Executes statements on an engine.
+
+    A snapshot of a window that has just been started waits up to `patience` seconds for the window's first update.
+    """
 
     def __init__(self, engine: Engine, patience: float = 30.0) -> None:
         self.engine = engine
@@ -38,11 +45,11 @@ class OnEngine:
     def add_stream(self, statement: CreateStream) -> None:
         from sash.spark.sources import stream_frame
 
-        given = statement.input
+        declaration = statement.declaration
         self.engine.stream(
-            given.name,
-            stream_frame(self.engine.spark, given),
-            time=statement.time or time_column(given.name, stream_columns(given)),
+            declaration.name,
+            stream_frame(self.engine.spark, declaration),
+            time=time_column(f"stream {declaration.name}", stream_columns(declaration), statement.time),
             slack=statement.slack,
             heartbeat=statement.heartbeat,
             bad_rows=statement.bad_rows,
@@ -54,48 +61,48 @@ class OnEngine:
         from sash.spark.sources import static_frame, stream_frame
 
         check_relation(statement)
-        given, spark = statement.input, self.engine.spark
-        known: dict[str, Any] = {
-            "key": statement.key,
-            "retroactive": statement.retroactive,
-            "rows": statement.rows,
-            "distinct": statement.distinct,
-        }
+        declaration, spark = statement.declaration, self.engine.spark
+        name, time = declaration.name, "ts"
+        source: DataFrame | Callable[[], DataFrame]
         if statement.changes:
-            self.engine.relation(
-                given.name,
-                stream_frame(spark, given),
-                changes=True,
-                time=statement.time or time_column(given.name, stream_columns(given), "relation"),
-                heartbeat=statement.heartbeat,
-                bad_rows=statement.bad_rows,
-                **known,
-            )
+            time = time_column(f"relation {name}", stream_columns(declaration), statement.time)
+            source = stream_frame(spark, declaration)
         elif statement.refresh is not None:
-            self.engine.relation(
-                given.name, lambda: static_frame(spark, given), changes=True, refresh=statement.refresh, **known
-            )
+            source = partial(static_frame, spark, declaration)
         else:
-            self.engine.relation(given.name, static_frame(spark, given), **known)
+            source = static_frame(spark, declaration)
+        self.engine.relation(
+            name,
+            source,
+            key=statement.key,
+            retroactive=statement.retroactive,
+            changes=statement.changes or statement.refresh is not None,
+            time=time,
+            heartbeat=statement.heartbeat,
+            refresh=statement.refresh,
+            bad_rows=statement.bad_rows,
+            rows=statement.rows,
+            distinct=statement.distinct,
+        )
 
     def drop(self, name: str) -> None:
         self.engine.drop(name)
 
-    def plan(self, sql: str, how: How) -> Planned:
-        return self.query(sql, how).planned
+    def plan(self, sql: str, options: QueryOptions) -> Planned:
+        return self.query(sql, options).planned
 
-    def query(self, sql: str, how: How) -> Query:
-        return self.engine.sql(sql, strategy=how.strategy, join=how.join, tau=how.tau)
+    def query(self, sql: str, options: QueryOptions) -> Query:
+        return self.engine.sql(sql, strategy=options.strategy, join=options.join, tau=options.tau)
 
-    def analyze(self, sql: str, how: How) -> str:
-        return self.query(sql, how).explain(analyze=True)
+    def analyze(self, sql: str, options: QueryOptions) -> str:
+        return self.query(sql, options).explain(analyze=True)
 
-    def start(self, statement: CreateQuery, how: How, trigger: str | None) -> RunningQuery | None:
-        query = self.query(statement.query.sql, how)
-        options: dict[str, Any] = check_options(statement)
+    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
+        query = self.query(statement.query.sql, options)
+        sink_options: dict[str, Any] = check_sink_options(statement)
         mode: Any = statement.mode
         return query.start(
-            statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **options
+            statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **sink_options
         )
 
     def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
@@ -117,8 +124,7 @@ class OnEngine:
         level: Any = isolation
         return self.engine.windows.plan(sql, SnapshotOptions(level)).explain()
 
-    def snapshot(self, sql: str, isolation: str) -> Answer | None:
-        """A window that was just begun has nothing complete yet: it is given some time."""
+    def snapshot(self, sql: str, isolation: str) -> Snapshot | None:
         level: Any = isolation
         live = self.engine.windows.plan(sql, SnapshotOptions(level)).window
         keeping = self._kept.get(live.layout.name.lower())

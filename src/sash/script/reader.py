@@ -1,13 +1,10 @@
-"""Scripts: several statements in one text, read into what `statements.py` names, with the place of every mistake."""
+"""Reads a script, several statements in one text, into the classes of `statements.py`; errors give their position."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from sqlglot import exp
-from sqlglot.errors import ParseError
-
-from sash.errors import SqlSyntaxError, UnsupportedSqlError
+from sash.errors import SqlSyntaxError
 from sash.plan.types import Field, Schema
 from sash.script.cursor import Cursor
 from sash.script.statements import (
@@ -16,37 +13,42 @@ from sash.script.statements import (
     CreateQuery,
     CreateRelation,
     CreateStream,
+    Declaration,
     Describe,
     Drop,
     Explain,
-    Input,
     Keep,
-    Kind,
-    Place,
+    ObjectKind,
+    Position,
     QueryText,
     Select,
     SetOption,
     Show,
-    Snapshot,
+    SnapshotStatement,
     Statement,
 )
 from sash.sql.source import SqlText
-from sash.sql.type_names import type_of
+from sash.sql.type_names import read_type
 
 STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "KEEP", "ATTACH", "SNAPSHOT", "SET")
-"""What a statement can start with."""
+"""The keywords with which a statement can start."""
 
-_MADE: tuple[Kind, ...] = ("STREAM", "RELATION", "QUERY")
-_KINDS: tuple[Kind, ...] = (*_MADE, "WINDOW")
-_PLURALS: dict[str, Kind] = {"STREAMS": "STREAM", "RELATIONS": "RELATION", "QUERIES": "QUERY", "WINDOWS": "WINDOW"}
+_CREATED: tuple[ObjectKind, ...] = ("STREAM", "RELATION", "QUERY")
+_KINDS: tuple[ObjectKind, ...] = (*_CREATED, "WINDOW")
+_PLURALS: dict[str, ObjectKind] = {
+    "STREAMS": "STREAM",
+    "RELATIONS": "RELATION",
+    "QUERIES": "QUERY",
+    "WINDOWS": "WINDOW",
+}
 _QUERIES = ("SELECT", "WITH", "FROM")
-"""What a query starts with, unless it is in parentheses."""
+"""The keywords with which a query starts, unless it is in parentheses."""
 
 _MODES = ("changes", "net", "upsert")
 
 
 def read_script(text: str) -> list[Statement]:
-    """The statements of a text, which semicolons part.
+    """The statements of a text, separated by semicolons.
 
     >>> [type(statement).__name__ for statement in read_script("SHOW STREAMS; DESCRIBE sales")]
     ['Show', 'Describe']
@@ -66,111 +68,102 @@ class _Reader(Cursor):
         return self._next.kind != "end"
 
     def statement(self) -> Statement:
-        """The next one, up to its semicolon."""
+        """Read the next statement, up to its semicolon."""
         start = self._next
-        place = self._place(start)
+        position = self._position(start)
         if start.is_word("SELECT", "WITH") or start.is_mark("("):
-            read: Statement = Select(place, self._query())
+            statement: Statement = Select(position, self._query())
         elif self._word("CREATE"):
-            read = self._create(place)
+            statement = self._create(position)
         elif self._word("EXPLAIN"):
-            read = self._explain(place)
+            statement = self._explain(position)
         elif self._word("KEEP"):
-            read = self._keep(place)
+            statement = self._keep(position)
         elif self._word("ATTACH"):
             name = self._name("the name of a window")
             self._one_of("PATH")
-            read = Attach(place, name, self._string("the path in which it is kept"))
+            statement = Attach(position, name, self._string("the path of the window"))
         elif self._word("SNAPSHOT"):
-            read = Snapshot(place, self._query())
+            statement = SnapshotStatement(position, self._query())
         elif self._word("SHOW"):
-            read = Show(place, _PLURALS[self._one_of(*_PLURALS)])
+            statement = Show(position, _PLURALS[self._one_of(*_PLURALS)])
         elif self._word("DESCRIBE", "DESC"):
-            self._word(*_MADE)
-            read = Describe(place, self._name("the name of a stream, relation or query"))
+            self._word(*_CREATED)
+            statement = Describe(position, self._name("the name of a stream, relation or query"))
         elif self._word("DROP"):
-            kind = cast("Kind", self._one_of(*_KINDS))
+            kind = cast("ObjectKind", self._one_of(*_KINDS))
             if_exists = bool(self._word("IF") and self._one_of("EXISTS"))
-            read = Drop(place, kind, self._name(f"the name of a {kind.lower()}"), if_exists)
+            statement = Drop(position, kind, self._name(f"the name of a {kind.lower()}"), if_exists)
         elif self._word("SET"):
-            read = SetOption(place, *self._assignment())
+            statement = SetOption(position, *self._assignment())
         else:
             raise self._expected(f"a statement ({', '.join(STARTS)})", STARTS)
         if self._next.kind != "end" and not self._mark(";"):
             raise self._expected("; at the end of the statement")
-        return read
+        return statement
 
-    def _create(self, place: Place) -> Statement:
-        match self._one_of(*_MADE):
+    def _create(self, position: Position) -> Statement:
+        match self._one_of(*_CREATED):
             case "STREAM":
-                return self._stream(place)
+                declaration = self._declaration("stream")
+                clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT")
+                return CreateStream(position, declaration, **clauses)
             case "RELATION":
-                return self._relation(place)
+                declaration = self._declaration("relation")
+                words = ("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
+                return CreateRelation(position, declaration, **self._clauses(*words))
             case _:
-                return self._standing_query(place)
-
-    def _stream(self, place: Place) -> CreateStream:
-        given = self._input("stream")
-        said = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT")
-        return CreateStream(
-            place,
-            given,
-            said.get("TIME"),
-            said.get("SLACK", "0 seconds"),
-            said.get("HEARTBEAT"),
-            said.get("BAD", "fail"),
-            said.get("RATE"),
-            said.get("DISTINCT", {}),
-        )
-
-    def _relation(self, place: Place) -> CreateRelation:
-        given = self._input("relation")
-        said = self._clauses("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
-        return CreateRelation(
-            place,
-            given,
-            said.get("KEY"),
-            "NON" not in said,
-            "CHANGES" in said,
-            said.get("TIME"),
-            said.get("HEARTBEAT"),
-            said.get("REFRESH"),
-            said.get("BAD", "fail"),
-            said.get("ROWS"),
-            said.get("DISTINCT", {}),
-        )
+                return self._continuous_query(position)
 
     def _clauses(self, *words: str) -> dict[str, Any]:
-        """What is said after a declaration, each word at most once, in any order."""
-        said: dict[str, Any] = {}
-        while clause := self._clause(said, *words):
+        """The clauses that follow, in any order, each at most once: values by the name of the statement's field."""
+        seen: set[str] = set()
+        found: dict[str, Any] = {}
+        while clause := self._clause(seen, *words):
+            seen.add(clause)
             match clause:
-                case "TIME":
-                    said[clause] = self._name("the name of the time column")
-                case "KEY":
-                    said[clause] = self._columns()
                 case "BAD":
                     self._one_of("ROWS")
-                    said[clause] = self._one_of("FAIL", "DROP").lower()
+                    found["bad_rows"] = self._one_of("FAIL", "DROP").lower()
                 case "NON":
-                    said[clause] = self._one_of("RETROACTIVE")
-                case "CHANGES":
-                    said[clause] = True
-                case "RATE" | "ROWS":
-                    said[clause] = self._number()
-                case "DISTINCT":
-                    said[clause] = self._numbers()
+                    self._one_of("RETROACTIVE")
+                    found["retroactive"] = False
                 case _:
-                    said[clause] = self._string("a time such as '5 seconds'")
-        return said
+                    found[clause.lower()] = self._clause_value(clause)
+        return found
 
-    def _explain(self, place: Place) -> Statement:
+    def _clause_value(self, clause: str) -> Any:
+        match clause:
+            case "TIME":
+                return self._name("the name of the time column")
+            case "KEY":
+                return self._columns()
+            case "CHANGES":
+                return True
+            case "MODE":
+                return self._one_of(*(mode.upper() for mode in _MODES)).lower()
+            case "TRIGGER":
+                return self._string("'available_now', 'once' or a time such as '1 second'")
+            case "STRATEGY" | "JOIN":
+                return str(self._value())
+            case "PATH":
+                return self._string("a path")
+            case "RETAIN":
+                return self._count()
+            case "RATE" | "ROWS":
+                return self._number()
+            case "DISTINCT":
+                return self._numbers()
+            case _:
+                return self._string("a time such as '5 seconds'")
+
+    def _explain(self, position: Position) -> Statement:
         form = self._word("ALL", "ANALYZE", "SNAPSHOT")
         if form == "ANALYZE" and self._next.kind in ("word", "name") and not self._next.is_word(*_QUERIES):
-            return Analyze(place, self._name("the name of a query"))
-        return Explain(place, self._query(), cast("Any", form.lower() if form else "plan"))
+            return Analyze(position, self._name("the name of a query"))
+        return Explain(position, self._query(), cast("Any", form.lower() if form else "plan"))
 
-    def _standing_query(self, place: Place) -> CreateQuery:
+    def _continuous_query(self, position: Position) -> CreateQuery:
         name = self._name("a name for the query")
         self._one_of("AS")
         query = self._query(ends=("INTO",))
@@ -179,33 +172,10 @@ class _Reader(Cursor):
         sink = self._source_name("a sink, such as console or postgres")
         self._word("OPTIONS")
         options = self._options() if self._next.is_mark("(") else {}
-        clauses: dict[str, Any] = {}
-        while clause := self._clause(clauses, "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU"):
-            if clause == "MODE":
-                clauses[clause] = self._one_of(*(mode.upper() for mode in _MODES)).lower()
-            elif clause == "KEY":
-                clauses[clause] = self._columns()
-            elif clause == "TRIGGER":
-                clauses[clause] = self._string("'available_now', 'once' or a time such as '1 second'")
-            elif clause == "TAU":
-                clauses[clause] = self._string("a time such as '5 seconds'")
-            else:
-                clauses[clause] = str(self._value())
-        return CreateQuery(
-            place,
-            name,
-            query,
-            sink,
-            options,
-            clauses.get("MODE"),
-            clauses.get("KEY"),
-            clauses.get("TRIGGER"),
-            clauses.get("STRATEGY"),
-            clauses.get("JOIN"),
-            clauses.get("TAU"),
-        )
+        clauses = self._clauses("MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU")
+        return CreateQuery(position, name, query, sink, options, **clauses)
 
-    def _keep(self, place: Place) -> Keep:
+    def _keep(self, position: Position) -> Keep:
         name = self._name("the name of a stream")
         lengths = []
         for word in ("WINDOW", "EVERY"):
@@ -215,10 +185,7 @@ class _Reader(Cursor):
             if isinstance(lengths[-1], bool | float):
                 message = f"{word} takes a time such as '60 seconds', or a number of rows"
                 raise self._source.error(SqlSyntaxError, message, token.start)
-        clauses: dict[str, Any] = {}
-        while clause := self._clause(clauses, "PATH", "RETAIN"):
-            clauses[clause] = self._string("a path") if clause == "PATH" else self._count()
-        return Keep(place, name, lengths[0], lengths[1], clauses.get("PATH"), clauses.get("RETAIN", 0))
+        return Keep(position, name, lengths[0], lengths[1], **self._clauses("PATH", "RETAIN"))
 
     def _count(self) -> int:
         token = self._next
@@ -227,24 +194,24 @@ class _Reader(Cursor):
             raise self._source.error(SqlSyntaxError, "expected a number of sub-windows", token.start)
         return value
 
-    def _input(self, what: str) -> Input:
+    def _declaration(self, what: str) -> Declaration:
         """name [(columns)] USING source [OPTIONS (...)]."""
         name = self._name(f"a name for the {what}")
-        columns = self._declared() if self._next.is_mark("(") else None
+        columns = self._typed_columns() if self._next.is_mark("(") else None
         self._one_of("USING")
         source = self._source_name("a source, such as csv or rate")
         options = self._options() if self._word("OPTIONS") else {}
-        return Input(name, columns, source, options)
+        return Declaration(name, columns, source, options)
 
-    def _declared(self) -> Schema:
-        """(name type, ...): the columns as they are declared."""
+    def _typed_columns(self) -> Schema:
+        """(name type, ...)."""
         self._need("(")
         fields: list[Field] = []
         while True:
             token = self._next
             name = self._name("the name of a column")
             if name.lower() in {field.name.lower() for field in fields}:
-                raise self._source.error(SqlSyntaxError, f"two columns are called {name}", token.start)
+                raise self._source.error(SqlSyntaxError, f"column {name} is declared twice", token.start)
             fields.append(Field(name, self._type()))
             if not self._mark(","):
                 break
@@ -256,18 +223,12 @@ class _Reader(Cursor):
         if start.kind != "word":
             raise self._expected("the type of the column")
         end = self._skip((",", ")"))
-        text = self._source.text[start.start : end]
-        try:
-            node = exp.DataType.build(text, dialect="spark")
-            node.meta["start"] = start.start
-            return type_of(self._source, node)
-        except ParseError:
-            raise self._source.error(UnsupportedSqlError, f"Sash has no type {text}", start.start) from None
+        return read_type(self._source, start.start, end)
 
     def _query(self, ends: tuple[str, ...] = ()) -> QueryText:
-        """The text from here to the semicolon, or to one of the words."""
+        """The text of a query, up to the semicolon or to one of the keywords."""
         start = self._next
         if not (start.is_word(*_QUERIES) or start.is_mark("(")):
             raise self._expected("a query (SELECT ...)", ("SELECT", "WITH"))
         end = self._skip((";",), ends)
-        return QueryText(self._source.text[start.start : end], self._place(start))
+        return QueryText(self._source.text[start.start : end], self._position(start))

@@ -1,15 +1,15 @@
-"""The sources that CREATE STREAM and CREATE RELATION can name: their columns, and the options that they need.
+"""The sources that CREATE STREAM and CREATE RELATION can name: their columns, and the options that they require.
 
-Any other name is one of Spark's own sources, of which nothing is known before Spark is asked.
+Any other name is that of a Spark data source; Sash knows nothing about it before Spark loads it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sash.errors import CatalogError
+from sash.errors import CatalogError, OptionError
 from sash.plan.types import BIGINT, BINARY, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema
-from sash.script.statements import Input, Value
+from sash.script.statements import Declaration, Value
 
 _LINES = (Field("ts", TIMESTAMP), Field("value", STRING))
 _SALES = (
@@ -29,77 +29,79 @@ _KAFKA = (
     Field("timestampType", INT),
 )
 PARSED = ("json", "csv")
-"""The formats in which the lines of a socket, or the values of a topic, can be written."""
+"""The formats from which declared columns can be parsed, in the lines of a socket or file or the values of a topic."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """`columns` are those that rows have, unless others are declared; `needs` the options without which it cannot be.
+class SourceType:
+    """`columns` are those of its rows if none are declared, `required` the options that must be declaration.
 
-    `own` is set where columns cannot be declared, `parsed` where declared columns are read from text in a `format`.
+    `fixed` means that columns cannot be declared, `parsed` that declared columns are parsed from text in a `format`.
     """
 
     columns: Schema | None = None
-    needs: tuple[str, ...] = ()
-    own: bool = False
+    required: tuple[str, ...] = ()
+    fixed: bool = False
     parsed: bool = False
 
 
-STREAMS: dict[str, Source] = {
-    **dict.fromkeys(("csv", "json", "parquet", "orc"), Source(needs=("path",))),
-    "text": Source(_LINES, ("path",), parsed=True),
-    "rate": Source((Field("timestamp", TIMESTAMP), Field("value", BIGINT)), own=True),
-    "socket": Source(_LINES, ("host", "port"), parsed=True),
-    "kafka": Source(_KAFKA, ("kafka.bootstrap.servers",), parsed=True),
-    "generator": Source(_SALES, own=True),
+STREAMS: dict[str, SourceType] = {
+    **dict.fromkeys(("csv", "json", "parquet", "orc"), SourceType(required=("path",))),
+    "text": SourceType(_LINES, ("path",), parsed=True),
+    "rate": SourceType((Field("timestamp", TIMESTAMP), Field("value", BIGINT)), fixed=True),
+    "socket": SourceType(_LINES, ("host", "port"), parsed=True),
+    "kafka": SourceType(_KAFKA, ("kafka.bootstrap.servers",), parsed=True),
+    "generator": SourceType(_SALES, fixed=True),
 }
-RELATIONS: dict[str, Source] = {
-    **dict.fromkeys(("csv", "json", "parquet", "orc"), Source(needs=("path",))),
-    "text": Source((Field("value", STRING),), ("path",), own=True),
-    "table": Source(needs=("name",), own=True),
-    "generator": Source((Field("item_id", INT), Field("name", STRING), Field("favourite", INT)), own=True),
+RELATIONS: dict[str, SourceType] = {
+    **dict.fromkeys(("csv", "json", "parquet", "orc"), SourceType(required=("path",))),
+    "text": SourceType((Field("value", STRING),), ("path",), fixed=True),
+    "table": SourceType(required=("name",), fixed=True),
+    "generator": SourceType((Field("item_id", INT), Field("name", STRING), Field("favourite", INT)), fixed=True),
 }
 
 
 def option(options: dict[str, Value], name: str, default: Value | None = None) -> Value | None:
-    """Take the option out, whatever the case of its name."""
+    """Remove an option, named in any case, and return its value."""
     found = next((known for known in options if known.lower() == name.lower()), None)
     return default if found is None else options.pop(found)
 
 
-def stream_columns(given: Input) -> Schema:
-    """The columns of a stream; what is missing or too much in its declaration is told."""
-    kind = STREAMS.get(given.source)
-    columns = _columns("stream", given, kind)
+def stream_columns(declaration: Declaration) -> Schema:
+    """The columns of a stream; raises an error if its declaration lacks columns or options."""
+    kind = STREAMS.get(declaration.source)
+    columns = _columns("stream", declaration, kind)
     if columns is None:
         raise CatalogError(
-            f"stream {given.name} needs its columns: CREATE STREAM {given.name} (ts TIMESTAMP, ...) USING {given.source}"
+            f"stream {declaration.name} needs its columns: CREATE STREAM {declaration.name} (ts TIMESTAMP, ...) "
+            f"USING {declaration.source}"
         )
     return columns
 
 
-def relation_columns(given: Input) -> Schema | None:
-    """The columns of a relation; None if only Spark can tell."""
-    return _columns("relation", given, RELATIONS.get(given.source))
+def relation_columns(declaration: Declaration) -> Schema | None:
+    """The columns of a relation; None if only Spark knows them."""
+    return _columns("relation", declaration, RELATIONS.get(declaration.source))
 
 
-def _columns(what: str, given: Input, kind: Source | None) -> Schema | None:
+def _columns(what: str, declaration: Declaration, kind: SourceType | None) -> Schema | None:
     if kind is None:
-        return given.columns
-    names = {name.lower() for name in given.options}
-    for needed in kind.needs:
-        if needed not in names:
-            raise CatalogError(
-                f"{what} {given.name}: {given.source} needs the option {needed}: OPTIONS ({needed} '...')"
+        return declaration.columns
+    given = {name.lower() for name in declaration.options}
+    for name in kind.required:
+        if name not in given:
+            raise OptionError(
+                f"{what} {declaration.name}: {declaration.source} needs the option {name}: OPTIONS ({name} '...')"
             )
-    if given.columns is None:
+    if declaration.columns is None:
         return kind.columns
-    if kind.own:
-        own = f": {', '.join(map(str, kind.columns))}" if kind.columns else ""
-        raise CatalogError(f"{what} {given.name}: {given.source} has columns of its own{own}; declare none")
-    written = str(option(dict(given.options), "format", "")).lower()
+    if kind.fixed:
+        columns = f": {', '.join(map(str, kind.columns))}" if kind.columns else ""
+        raise CatalogError(f"{what} {declaration.name}: {declaration.source} has fixed columns{columns}; declare none")
+    written = str(option(dict(declaration.options), "format", "")).lower()
     if kind.parsed and written not in PARSED:
-        raise CatalogError(
-            f"{what} {given.name}: say how its columns are written: OPTIONS (format 'json') or OPTIONS (format 'csv')"
+        raise OptionError(
+            f"{what} {declaration.name}: its columns are parsed from text: add OPTIONS (format 'json') "
+            "or OPTIONS (format 'csv')"
         )
-    return given.columns
+    return declaration.columns

@@ -1,4 +1,4 @@
-"""The statements of a script: what the shell and jobs can be told, besides the queries themselves."""
+"""The statements of a script, as the reader makes them and a session executes them."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from sash.errors import SqlSyntaxError
 from sash.plan.types import Schema
 
 Value = str | int | float | bool
-"""Of an option or a setting."""
+"""The value of an option or a setting."""
 
-Kind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
+ObjectKind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
+"""The objects that SHOW lists and DROP drops."""
 
 BadRows = Literal["fail", "drop"]
-"""What rows without a time do: fail the query, or get dropped and counted."""
+"""What happens to rows without a time: they fail the query, or are dropped and counted."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a statement, or a part of it, starts in the script: line and column from 1."""
+class Position:
+    """Line and column, both from 1, at which a statement or a part of it starts in the script."""
 
     line: int
     column: int
 
     @contextmanager
-    def of_errors(self) -> Iterator[None]:
-        """Errors that name a place in the part name it in the whole script."""
+    def relocate_errors(self) -> Iterator[None]:
+        """Turn positions in the part, in errors raised meanwhile, into positions in the script."""
         try:
             yield
         except SqlSyntaxError as problem:
-            if problem.line is None or problem.column is None:
-                raise
-            problem.move(self.line, self.column)
+            if problem.line is not None and problem.column is not None:
+                problem.move(self.line, self.column)
             raise
 
 
 @dataclass(frozen=True)
 class QueryText:
-    """A query as it is written, and where."""
+    """The text of a query within a script, and its position."""
 
     sql: str
-    place: Place
+    position: Position
 
 
 @dataclass(frozen=True)
-class Input:
-    """Where rows come from: a kind of source and its options; `columns` where they are declared."""
+class Declaration:
+    """name [(columns)] USING source [OPTIONS (...)]: where the rows of a stream or relation come from."""
 
     name: str
     columns: Schema | None
@@ -60,11 +60,11 @@ class Input:
 class CreateStream:
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
 
-    [RATE n] and [DISTINCT (column n, ...)] are what is known of it.
+    [RATE n] and [DISTINCT (column n, ...)] give statistics to the optimizer.
     """
 
-    place: Place
-    input: Input
+    position: Position
+    declaration: Declaration
     time: str | None = None
     slack: str = "0 seconds"
     heartbeat: str | None = None
@@ -77,12 +77,12 @@ class CreateStream:
 class CreateRelation:
     """CREATE RELATION name (columns) USING source OPTIONS (...) [KEY (columns)] [NON RETROACTIVE].
 
-    A table that is read once; with REFRESH '..' again and again; with CHANGES a stream of updates, which may have
-    [TIME c] [HEARTBEAT '..'] [BAD ROWS DROP]. [ROWS n] and [DISTINCT (column n, ...)] are what is known of it.
+    The source is a table that is read once, or, with REFRESH '..', periodically. With CHANGES it is a stream of updates,
+    which may have [TIME c] [HEARTBEAT '..'] [BAD ROWS DROP]. [ROWS n] and [DISTINCT (column n, ...)] give statistics.
     """
 
-    place: Place
-    input: Input
+    position: Position
+    declaration: Declaration
     key: tuple[str, ...] | None = None
     retroactive: bool = True
     changes: bool = False
@@ -98,10 +98,10 @@ class CreateRelation:
 class CreateQuery:
     """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
 
-    How it is executed: [STRATEGY s] [JOIN j] [TAU '..'].
+    [STRATEGY s] [JOIN j] [TAU '..'] choose how it is executed.
     """
 
-    place: Place
+    position: Position
     name: str
     query: QueryText
     sink: str
@@ -116,9 +116,9 @@ class CreateQuery:
 
 @dataclass(frozen=True)
 class Select:
-    """SELECT ...: run it and show its answer."""
+    """SELECT ...: run the query and show its answer."""
 
-    place: Place
+    position: Position
     query: QueryText
 
 
@@ -126,10 +126,10 @@ class Select:
 class Keep:
     """KEEP stream WINDOW '60 seconds' EVERY '1 second' [PATH '..'] [RETAIN n]: keep its window for SNAPSHOT SELECT.
 
-    Lengths are of time, or both are numbers of rows.
+    WINDOW and EVERY are both lengths of time, or both numbers of rows.
     """
 
-    place: Place
+    position: Position
     name: str
     window: Value
     every: Value
@@ -139,36 +139,39 @@ class Keep:
 
 @dataclass(frozen=True)
 class Attach:
-    """ATTACH name PATH '..': ask the window that another process keeps there, under this name."""
+    """ATTACH name PATH '..': read the window that another process keeps there, under this name."""
 
-    place: Place
+    position: Position
     name: str
     path: str
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """SNAPSHOT SELECT ...: one answer, of what is in the windows now."""
+class SnapshotStatement:
+    """SNAPSHOT SELECT ...: answer the query once, from the current contents of a kept window."""
 
-    place: Place
+    position: Position
     query: QueryText
 
 
 @dataclass(frozen=True)
 class Explain:
-    """EXPLAIN [ALL | ANALYZE | SNAPSHOT] SELECT ...: the plan chosen; all plans that were considered; the plan as it ran;
-    how a kept window would be read."""
+    """EXPLAIN [ALL | ANALYZE | SNAPSHOT] SELECT ....
 
-    place: Place
+    It shows the chosen plan; ALL adds the rejected ones; ANALYZE runs the query first and adds what each operator did;
+    SNAPSHOT shows how a kept window would be read.
+    """
+
+    position: Position
     query: QueryText
     form: Literal["plan", "all", "analyze", "snapshot"] = "plan"
 
 
 @dataclass(frozen=True)
 class Analyze:
-    """EXPLAIN ANALYZE name: the plan of a standing query, with what each operator has done."""
+    """EXPLAIN ANALYZE name: the plan of a running query, with what each operator has done so far."""
 
-    place: Place
+    position: Position
     name: str
 
 
@@ -176,15 +179,15 @@ class Analyze:
 class Show:
     """SHOW STREAMS | RELATIONS | QUERIES | WINDOWS."""
 
-    place: Place
-    what: Kind
+    position: Position
+    what: ObjectKind
 
 
 @dataclass(frozen=True)
 class Describe:
     """DESCRIBE name."""
 
-    place: Place
+    position: Position
     name: str
 
 
@@ -192,8 +195,8 @@ class Describe:
 class Drop:
     """DROP STREAM | RELATION | QUERY | WINDOW [IF EXISTS] name."""
 
-    place: Place
-    what: Kind
+    position: Position
+    what: ObjectKind
     name: str
     if_exists: bool = False
 
@@ -202,7 +205,7 @@ class Drop:
 class SetOption:
     """SET name = value."""
 
-    place: Place
+    position: Position
     name: str
     value: Value
 
@@ -214,7 +217,7 @@ Statement = (
     | Keep
     | Attach
     | Select
-    | Snapshot
+    | SnapshotStatement
     | Explain
     | Analyze
     | Show

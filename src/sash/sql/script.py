@@ -1,4 +1,4 @@
-"""Where `read_script` was first: scripts are read in `sash.script.reader`."""
+"""Re-exports `read_script`, for callers that import it from here."""
 
 from sash.script.reader import read_script
 

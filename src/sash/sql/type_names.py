@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.types import (
@@ -61,3 +62,14 @@ def _decimal(source: SqlText, node: exp.DataType) -> pa.DataType:
             TypeMismatchError, f"there is no DECIMAL({precision},{scale}): it has up to {MAX_PRECISION} digits", node
         )
     return pa.decimal128(precision, scale)
+
+
+def read_type(source: SqlText, start: int, end: int) -> pa.DataType:
+    """The type written between two offsets of the text."""
+    text = source.text[start:end]
+    try:
+        node = exp.DataType.build(text, dialect="spark")
+    except ParseError:
+        raise source.error(UnsupportedSqlError, f"Sash has no type {text}", start) from None
+    node.meta["start"] = start
+    return type_of(source, node)

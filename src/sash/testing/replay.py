@@ -19,14 +19,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from sash.errors import CatalogError, StrategyError
-from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
+from sash.errors import OptionError, StrategyError
+from sash.plan.catalog import Catalog
 from sash.plan.observation import seen
 from sash.plan.options import JoinForm, Options, ReplayStrategy
-from sash.plan.statistics import UNKNOWN, Statistics, declared
-from sash.plan.types import Field, Schema
+from sash.plan.statistics import UNKNOWN, Statistics
+from sash.plan.types import Field
 from sash.planning import Planned, plan_query
-from sash.rows import Row, key_columns, parse_schema, refuse_duplicates, to_dicts
+from sash.rows import Row, parse_schema, refuse_duplicates, to_dicts
 from sash.runtime.analyze import Actual
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
@@ -91,9 +91,9 @@ def replay(
     back a time message until a row carries it.
     """
     if unit not in UNITS:
-        raise CatalogError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
+        raise OptionError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
     if runtime not in ("local", "spark"):
-        raise CatalogError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
+        raise OptionError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
     if runtime == "spark" and delays:
         raise StrategyError("delays are simulated: use runtime='local'")
     if probe is not None and probe <= 0:
@@ -109,26 +109,24 @@ def replay(
     for name, rows in streams.items():
         held = slack if isinstance(slack, int | float) else slack.get(name, 0)
         inputs[name] = stream_input(name, rows, parsed.get(name), scale, held)
-        schema = inputs[name].schema
-        catalog.streams[name.lower()] = StreamEntry(name, schema, TIME, _declared(name, schema, known))
+        given = known.get(name.lower(), UNKNOWN)
+        catalog.add_stream(name, inputs[name].schema, TIME, check_time=False, statistics=given)
     for name, rows in {**(relations or {}), **(nrrs or {})}.items():
         schema, found = relation_input(name, rows, parsed.get(name), scale)
-        key = key_columns(name, schema, (keys or {}).get(name))
-        changes_over_time = isinstance(found, ReplayInput)
-        if isinstance(found, ReplayInput):
-            inputs[name] = found
-        else:
-            tables[name] = found
-            if key is not None:
-                refuse_duplicates(name, found, key)
-        catalog.relations[name.lower()] = RelationEntry(
+        entry = catalog.add_relation(
             name,
             schema,
-            name not in (nrrs or {}),
-            changes_over_time,
-            key,
-            statistics=_declared(name, schema, known),
+            key=(keys or {}).get(name),
+            retroactive=name not in (nrrs or {}),
+            changes=isinstance(found, ReplayInput),
+            statistics=known.get(name.lower(), UNKNOWN),
         )
+        if isinstance(found, ReplayInput):
+            inputs[name] = found
+            continue
+        tables[name] = found
+        if entry.key is not None:
+            refuse_duplicates(name, found, entry.key)
     planned = plan_query(sql, catalog, shards=shards, options=options)
     end = FOREVER if until is None else int(until * scale) + 1
     last = end if until is None else released_by(options.tau, end - 1) + 1
@@ -169,10 +167,6 @@ def replay(
     actual = replace(actual, counts=counts, seconds=_span(inputs.values()))
     observed = _observed(inputs, tables)
     return Result(listed, counts, late, state_rows, planned.schema, switches, planned, actual, observed)
-
-
-def _declared(name: str, schema: Schema, statistics: Mapping[str, Statistics]) -> Statistics:
-    return declared(name, tuple(field.name for field in schema), statistics=statistics.get(name.lower(), UNKNOWN))
 
 
 def _observed(inputs: Mapping[str, ReplayInput], tables: Mapping[str, pa.Table]) -> dict[str, Statistics]:

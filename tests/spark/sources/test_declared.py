@@ -10,16 +10,16 @@ from pyspark.sql import SparkSession
 from sash.engine import Engine
 from sash.errors import CatalogError, QueryFailedError
 from sash.script.reader import read_script
-from sash.script.statements import CreateRelation, CreateStream, Input
+from sash.script.statements import CreateRelation, CreateStream, Declaration
 from sash.spark.sources import static_frame, stream_frame
 
 pytestmark = pytest.mark.spark
 
 
-def given(text: str) -> Input:
+def given(text: str) -> Declaration:
     (statement,) = read_script(text)
     assert isinstance(statement, CreateStream | CreateRelation)
-    return statement.input
+    return statement.declaration
 
 
 def collected(spark: SparkSession, text: str, name: str) -> list[tuple[object, ...]]:

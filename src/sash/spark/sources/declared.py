@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField, StructType
 from sash.errors import CatalogError
 from sash.plan.types import Schema
 from sash.script.sources import RELATIONS, STREAMS, option, relation_columns, stream_columns
-from sash.script.statements import Input, Value
+from sash.script.statements import Declaration, Value
 from sash.sql.source import did_you_mean
 
 _GENERATOR = {"rate": 100, "items": 50, "stores": 10}
@@ -27,7 +27,7 @@ FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
 """By default Spark ignores files much older than the newest, even unread ones."""
 
 
-def stream_frame(spark: SparkSession, given: Input) -> DataFrame:
+def stream_frame(spark: SparkSession, given: Declaration) -> DataFrame:
     """The streaming DataFrame of a stream's source."""
     columns = stream_columns(given)
     options = dict(given.options)
@@ -44,7 +44,7 @@ def stream_frame(spark: SparkSession, given: Input) -> DataFrame:
         return spark.readStream.format(given.source).schema(struct(columns)).options(**chosen).load()
 
 
-def static_frame(spark: SparkSession, given: Input) -> DataFrame:
+def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:
     """The DataFrame of a relation's source."""
     columns = relation_columns(given)
     options = dict(given.options)
@@ -76,7 +76,7 @@ def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:
     return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **chosen}
 
 
-def _parse_lines(frame: DataFrame, given: Input, encoding: str | None) -> DataFrame:
+def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None) -> DataFrame:
     """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
     if given.columns is None:
         return frame if given.source == "kafka" else frame.selectExpr("current_timestamp() AS ts", "value")
@@ -131,7 +131,7 @@ def _refuse_unknown(options: Mapping[str, Value], known: Collection[str]) -> Non
 
 
 @contextmanager
-def _spark_errors(spark: SparkSession, what: str, given: Input, known: Mapping[str, object]) -> Iterator[None]:
+def _spark_errors(spark: SparkSession, what: str, given: Declaration, known: Mapping[str, object]) -> Iterator[None]:
     """Raise Spark's errors about a source as CatalogErrors of one line."""
     try:
         yield

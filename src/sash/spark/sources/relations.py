@@ -1,4 +1,4 @@
-"""Registration of relations: static tables, streams of updates, and tables that are refreshed."""
+"""Relations as they are registered: static tables, streams of updates, and tables that are refreshed."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from pyspark.sql import functions as sf
 
 from sash.durations import microseconds
 from sash.errors import BadRowError, CatalogError
-from sash.plan.catalog import OP, RelationEntry, missing_op, time_field
-from sash.plan.statistics import Statistics
+from sash.plan.catalog import Key, key_columns, update_columns
+from sash.plan.options import BAD_ROWS, check_word
 from sash.plan.types import Schema
-from sash.rows import key_columns
 from sash.spark.sources.inputs import StreamSource
 from sash.spark.sources.refresh import RefreshedTable
 from sash.spark.types import read_schema
 
-Key = str | Sequence[str] | None
-Known = Callable[[Schema], Statistics]
-
 
 @dataclass(frozen=True)
 class RegisteredRelation:
-    """A relation's catalog entry, its columns of unsupported types, and the source of its rows or updates."""
+    """A relation's columns, its columns of unsupported types, and the source of its rows or updates."""
 
-    entry: RelationEntry
+    schema: Schema
     refused: dict[str, str]
     source: DataFrame | StreamSource | RefreshedTable
 
@@ -35,45 +31,40 @@ def read_relation(
     name: str,
     df: DataFrame | Callable[[], DataFrame],
     key: Key,
-    retroactive: bool,
     changes: bool,
     time: str,
     heartbeat: str | None,
     refresh: str | None,
     bad_rows: str,
-    known: Known,
 ) -> RegisteredRelation:
-    """Check the arguments of `Engine.relation` and build the relation of the kind that they describe."""
+    """Check the arguments of `Engine.relation` and return the relation of the kind that they describe."""
     if not changes:
         if callable(df) or df.isStreaming or refresh is not None or heartbeat is not None:
             raise CatalogError(f"relation {name} is a stream, or is refreshed, so it changes: pass changes=True")
-        return _static(name, df, key, retroactive, known)
+        return _static(name, df, key)
     if not callable(df) and df.isStreaming:
         if refresh is not None:
             raise CatalogError(f"relation {name} is a stream of updates, which is not refreshed: leave out refresh")
-        return _updated(name, df, key, retroactive, time, heartbeat, bad_rows, known)
+        return _updated(name, df, key, time, heartbeat, bad_rows)
     if refresh is None or heartbeat is not None:
         raise CatalogError(
             f'relation {name} changes, but is not a stream: pass a refresh period, as in refresh="10 seconds", without a '
             "heartbeat; or register a stream of updates"
         )
-    return _refreshed(name, df, key, retroactive, refresh, known)
+    return _refreshed(name, df, key, refresh)
 
 
 def drops_bad_rows(bad_rows: str) -> bool:
     """Whether rows without a time are dropped, rather than fail the query."""
-    if bad_rows not in ("fail", "drop"):
-        raise CatalogError(f'bad_rows must be "fail" or "drop", not {bad_rows!r}')
-    return bad_rows == "drop"
+    return check_word("bad_rows", bad_rows, BAD_ROWS) == "drop"
 
 
-def _static(name: str, df: DataFrame, key: Key, retroactive: bool, known: Known) -> RegisteredRelation:
+def _static(name: str, df: DataFrame, key: Key) -> RegisteredRelation:
     schema, refused = read_schema(df)
     columns = key_columns(name, schema, key)
     if columns is not None:
         _refuse_duplicate_keys(name, df, [schema[column].name for column in columns])
-    entry = RelationEntry(name, schema, retroactive, key=columns, statistics=known(schema))
-    return RegisteredRelation(entry, refused, df)
+    return RegisteredRelation(schema, refused, df)
 
 
 def _refuse_duplicate_keys(name: str, frame: DataFrame, key: Sequence[str]) -> None:
@@ -86,40 +77,19 @@ def _refuse_duplicate_keys(name: str, frame: DataFrame, key: Sequence[str]) -> N
         )
 
 
-def _updated(
-    name: str,
-    df: DataFrame,
-    key: Key,
-    retroactive: bool,
-    time: str,
-    heartbeat: str | None,
-    bad_rows: str,
-    known: Known,
-) -> RegisteredRelation:
+def _updated(name: str, df: DataFrame, key: Key, time: str, heartbeat: str | None, bad_rows: str) -> RegisteredRelation:
     all_columns, refused = read_schema(df)
-    found = time_field(f"relation {name}", all_columns, time)
-    schema = tuple(field for field in all_columns if field.name not in (found, OP))
-    if key is None and OP not in df.columns:
-        raise CatalogError(missing_op(name))
-    drop_bad_rows = drops_bad_rows(bad_rows)
+    found, schema = update_columns(name, all_columns, time, key)
     beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-    columns = key_columns(name, schema, key)
-    entry = RelationEntry(
-        name, schema, retroactive, changes=True, key=columns, waits=beat is not None, statistics=known(schema)
-    )
-    return RegisteredRelation(entry, refused, StreamSource(df, 0, beat, drop_bad_rows, found))
+    return RegisteredRelation(schema, refused, StreamSource(df, 0, beat, drops_bad_rows(bad_rows), found))
 
 
-def _refreshed(
-    name: str, df: DataFrame | Callable[[], DataFrame], key: Key, retroactive: bool, refresh: str, known: Known
-) -> RegisteredRelation:
+def _refreshed(name: str, df: DataFrame | Callable[[], DataFrame], key: Key, refresh: str) -> RegisteredRelation:
     read = df if callable(df) else lambda: df
     schema, refused = read_schema(read())
     columns = key_columns(name, schema, key)
     if columns is None:
         raise CatalogError(f"relation {name} is refreshed, and its changes are found by key: name its key=...")
-    table = RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
-    entry = RelationEntry(
-        name, schema, retroactive, changes=True, key=columns, waits=False, timed=False, statistics=known(schema)
+    return RegisteredRelation(
+        schema, refused, RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
     )
-    return RegisteredRelation(entry, refused, table)

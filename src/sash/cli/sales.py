@@ -1,4 +1,4 @@
-"""A shop that sells: a thread that writes made-up sales to files as time goes by, until it is told to pause."""
+"""The sales generator of the demonstration: a thread that writes files of random sales in real time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PERIOD = 0.5
 _STORES = 100
 
 
-class Shop:
-    """While entered, writes a file of sales every half second; `open` says whether anything is sold.
+class SalesGenerator:
+    """Writes a file of sales every half second while entered, except while it is `paused`.
 
-    Prices are `whole` numbers where equal ones are to be found.
+    With `whole`, prices are whole numbers, so that equal prices occur.
     """
 
     def __init__(self, directory: Path, rate: int, items: int, *, whole: bool = False) -> None:
@@ -31,8 +31,8 @@ class Shop:
         self._items = items
         self._random = np.random.default_rng()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="sash-shop", daemon=True)
-        self.open = True
+        self._thread = threading.Thread(target=self._work, name="sash-sales", daemon=True)
+        self.paused = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -47,14 +47,14 @@ class Shop:
     def _work(self) -> None:
         number = 0
         while not self._closed.wait(_PERIOD):
-            if self.open:
+            if not self.paused:
                 number += 1
                 hidden = self._directory / f".{number:06d}.parquet"
                 pq.write_table(self._sales(), hidden)
                 hidden.rename(self._directory / f"{number:06d}.parquet")
 
     def _sales(self) -> pa.Table:
-        """Sales of the last half second; items differ in how well they sell."""
+        """Sales of the last half second; some items sell more often than others."""
         count = max(1, round(self._rate * _PERIOD))
         now = time.time_ns() // 1_000
         ts = np.sort(self._random.integers(now - round(_PERIOD * 1e6), now, count))
