@@ -1,4 +1,4 @@
-"""Where `read_script` was first: scripts are read in `sash.script.reader`."""
+"""An alias of `sash.script.reader.read_script` under its first name."""
 
 from sash.script.reader import read_script
 
