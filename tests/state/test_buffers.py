@@ -102,5 +102,5 @@ def test_oracle_hash_buffer(steps: list[list[tuple[bool, int]]]) -> None:
 
 def test_taking_back_a_row_that_is_not_there_is_an_error() -> None:
     one = np.array([1], np.uint64)
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         HashBuffer(HeapMemory()).apply(np.array([-1], np.int8), one, one)

@@ -73,7 +73,7 @@ class NrrJoin(Operator):
         self._lists.reserve(WORDS * self._codes.capacity)
         fill(self._links["links"], slots, codes, own(updates.exp[arrived]))
         self._rows.put(slots, columns)
-        owners, partners, dead = loop.meet(
+        owners, partners, dead = loop.join_rows(
             own(batch.ts), self._find(batch), events.ts, events.sign, events.items,
             self._links["links"], self._lists["lists"],
         )  # fmt: skip

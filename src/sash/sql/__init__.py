@@ -1,4 +1,4 @@
-"""From SQL text to the bound logical plan; the only package that knows the parser."""
+"""From SQL text to the bound logical plan; the only package that uses the parser."""
 
 from sash.sql.binder import parse
 

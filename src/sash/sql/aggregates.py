@@ -1,4 +1,4 @@
-"""Aggregate functions: what they take and give, as in Spark, and the ones that a query uses."""
+"""Aggregate functions: their types, as in Spark, and the aggregates of a query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNSUPPORTED_AGGREGATES = (
     )
     - AGGREGATES.keys()
 )
-"""Spark's aggregates that Sash does not keep over windows."""
+"""Spark's aggregates that Sash does not support."""
 
 _DISTINCT = ("count", "sum", "avg")
 _INDIFFERENT = ("min", "max")
@@ -63,7 +63,7 @@ _STATISTICS = ("median", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 @dataclass(frozen=True)
 class BoundAggregate:
-    """An aggregate whose arguments are any expressions over the rows of a group."""
+    """An aggregate whose arguments are expressions over the rows of a group."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -75,14 +75,14 @@ class BoundAggregate:
 
 @dataclass
 class AggregateCollector:
-    """The aggregates of one SELECT. Each is handed out as a column past the `width` columns of FROM."""
+    """The aggregates of one SELECT. Each is a column after the `width` columns of FROM."""
 
     width: int
     found: list[BoundAggregate] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
     def add(self, aggregate: BoundAggregate, name: str) -> Column:
-        """The column that stands for the aggregate; the same aggregate is computed once."""
+        """The column of the aggregate; equal aggregates share one."""
         if aggregate not in self.found:
             self.found.append(aggregate)
             self.names.append(name)
@@ -110,7 +110,7 @@ def bind_aggregate(
             return BoundAggregate("count_star", (), BIGINT)
     _arity(function, arguments, 2 if function in ("min_by", "max_by") else 1)
     if distinct and function not in _DISTINCT + _INDIFFERENT:
-        raise TypeMismatchError(f"DISTINCT is for {', '.join(_DISTINCT + _INDIFFERENT)}, not for {function}")
+        raise TypeMismatchError(f"DISTINCT is supported for {', '.join(_DISTINCT + _INDIFFERENT)}, not for {function}")
     distinct = distinct and function in _DISTINCT
     operands = [_operand(function, argument) for argument in arguments]
     dtype = _result_type(function, operands[0])
@@ -150,7 +150,7 @@ def _arity(function: str, arguments: list[Expression], wanted: int) -> None:
 
 
 def _estimated(function: str, arguments: list[Expression]) -> tuple[float, float | None]:
-    """What an estimate is of (the percentile, how many values) and how good it is to be; only its column is left."""
+    """The parameter (percentile or number of values) and the precision of an estimate; the remaining argument is its column."""
     most = 2 if function == "approx_count_distinct" else 3
     if not most - 1 <= len(arguments) <= most:
         raise TypeMismatchError(f"{function} takes {most - 1} or {most} arguments, not {len(arguments)}")
@@ -167,7 +167,7 @@ def _number(function: str, expression: Expression) -> float:
         number = float(expression.value)
         if number > 0:
             return number
-    raise TypeMismatchError(f"{function} takes a number above 0 for how many or how precise")
+    raise TypeMismatchError(f"{function} needs numbers greater than 0 for its count and its precision")
 
 
 def _fraction(expression: Expression) -> float:
@@ -179,7 +179,7 @@ def _fraction(expression: Expression) -> float:
 
 
 def _operand(function: str, argument: Expression) -> Expression:
-    """The argument in the type that the aggregate works on."""
+    """The argument, cast to the type that the aggregate needs."""
     dtype = argument.dtype
     if dtype == NULL:
         return coerce(argument, DOUBLE if function in ("sum", "avg", *_STATISTICS, "percentile") else INT)

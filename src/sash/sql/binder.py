@@ -1,4 +1,4 @@
-"""Queries: SELECT, set operators, WITH and parentheses, from the parser's tree to the logical plan."""
+"""Binds queries (SELECT, set operators, WITH and parentheses): from the parser's tree to the logical plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parse(text: str, catalog: Catalog) -> Node:
 
 @dataclass(frozen=True)
 class Binder:
-    """Binds queries; `window` is the trailing WINDOW, `ctes` the bound queries of WITH that are in sight."""
+    """Binds queries; `window` is the trailing WINDOW, `ctes` the bound queries of WITH that are in scope."""
 
     source: SqlText
     catalog: Catalog
@@ -72,7 +72,7 @@ class Binder:
                 raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()} as a query", node)
 
     def _with(self, node: exp.Expr) -> Binder:
-        """The binder that sees the queries of the node's WITH too."""
+        """The binder with the queries of the node's WITH added to its scope."""
         clause = node.args.get("with_")
         if clause is None:
             return self
@@ -116,7 +116,7 @@ class Binder:
         if len(left.schema) != len(right.schema):
             raise self.source.error(
                 TypeMismatchError,
-                f"{operator} needs as many columns on both sides: {len(left.schema)} and {len(right.schema)}",
+                f"{operator} needs the same number of columns on both sides, not {len(left.schema)} and {len(right.schema)}",
                 node,
             )
         dtypes = []

@@ -1,4 +1,4 @@
-"""How types meet: Spark's rules with ANSI mode on (AnsiTypeCoercion, DecimalPrecision), as casts put into the tree."""
+"""Type coercion: Spark's rules in ANSI mode (AnsiTypeCoercion, DecimalPrecision), applied by inserting casts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def bounded_decimal(precision: int, scale: int) -> pa.DataType:
 
 
 def adjusted_decimal(precision: int, scale: int) -> pa.DataType:
-    """DECIMAL(precision, scale); past 38 digits the scale gives way, down to 6, so that the integer part fits."""
+    """DECIMAL(precision, scale); beyond 38 digits the scale is reduced, down to 6, so that the integer part fits."""
     if precision <= MAX_PRECISION:
         return pa.decimal128(precision, scale)
     integer_digits = precision - scale
@@ -139,7 +139,7 @@ def _with_string(other: pa.DataType) -> pa.DataType | None:
 
 
 def coerce(expression: Expression, dtype: pa.DataType) -> Expression:
-    """The expression as that type; literals are retyped rather than cast where nothing can be lost."""
+    """The expression as that type; literals are converted instead of cast if the conversion is exact."""
     if expression.dtype == dtype:
         return expression
     if isinstance(expression, Literal):
@@ -167,7 +167,7 @@ def _retyped(literal: Literal, dtype: pa.DataType) -> Literal | None:
 
 
 def implicit(expression: Expression, dtype: pa.DataType, what: str) -> Expression:
-    """The expression as an argument of that type, cast where Spark casts by itself."""
+    """The expression as an argument of that type, with a cast where Spark casts implicitly."""
     have = expression.dtype
     if have != dtype and not _may_become(have, dtype):
         raise TypeMismatchError(f"{what} takes {type_name(dtype)}, not {type_name(have)}")
@@ -189,7 +189,7 @@ def unify(expressions: Sequence[Expression], what: str) -> list[Expression]:
     dtype = common_type_of(expressions)
     if dtype is None:
         names = ", ".join(dict.fromkeys(type_name(expression.dtype) for expression in expressions))
-        raise TypeMismatchError(f"the types of {what} do not fit together: {names}; cast one of them")
+        raise TypeMismatchError(f"the types of {what} have no common type: {names}; cast one of them")
     return [coerce(expression, dtype) for expression in expressions]
 
 

@@ -1,7 +1,7 @@
 """Spark's SQL with window clauses: `FROM sales [RANGE 1 HOUR SLIDE 1 MINUTE] AS s ... WINDOW 1 HOUR`.
 
-A window stands in brackets after the name of a stream (or after its alias); a trailing WINDOW holds for every stream
-that has none of its own. Functions are left as they are written, so that names keep the meaning Spark gives them.
+A window is written in brackets after the name of a stream (or after its alias); a trailing WINDOW applies to every stream
+without its own window. Function names are not translated, so that they keep their Spark meaning.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ UNITS = {
 """Microseconds per unit of time; the plural is accepted too."""
 
 LONGEST = 2**62
-"""No window is longer than this many microseconds, so that ts + length stays an int64."""
+"""The longest window in microseconds, so that ts + length fits in an int64."""
 
 
 @dataclass(frozen=True)
 class WindowClause:
-    """A window as it is written; `start` is its offset in the text."""
+    """A window as written in the query; `start` is its offset in the text."""
 
     start: int
     length: int | None = None
@@ -70,7 +70,7 @@ class SashParser(SparkParser):
         return SqlText(self.sql)
 
     def _parse_stream(self) -> None:
-        """A stream may be called `stream`."""
+        """Allow `stream` as the name of a stream."""
 
     def _parse_table_parts(
         self, schema: bool = False, is_db_reference: bool = False, wildcard: bool = False, fast: bool = False
@@ -85,7 +85,9 @@ class SashParser(SparkParser):
         alias = super()._parse_table_alias(alias_tokens)
         if self._at_window():
             if alias is None:
-                raise self._source.error(WindowError, "a window belongs right after the name of a stream", before.start)
+                raise self._source.error(
+                    WindowError, "a window must directly follow the name of a stream", before.start
+                )
             alias.meta["window"] = self._read_bracketed_window()
         return alias
 
@@ -132,7 +134,7 @@ class SashParser(SparkParser):
         self._advance()
         self.trailing_window = self._read_range(token.start)
         if self._curr and self._curr.token_type != TokenType.SEMICOLON:
-            raise self._expected("the end of the query after WINDOW, which holds for all of it")
+            raise self._expected("the end of the query after WINDOW, which applies to the whole query")
         return None
 
     def _read_duration(self, what: str) -> int:
@@ -155,7 +157,7 @@ class SashParser(SparkParser):
         self._advance()
         length = number * scale
         if not length.is_finite() or length <= 0:
-            raise self._source.error(WindowError, f"the length of a {what} must be more than zero", start.start)
+            raise self._source.error(WindowError, f"the length of a {what} must be greater than 0", start.start)
         if length != length.to_integral_value():
             raise self._source.error(WindowError, f"a {what} must be a whole number of microseconds", start.start)
         if length > LONGEST:
@@ -193,7 +195,7 @@ class Statement:
 
 
 def parse_statement(source: SqlText) -> Statement:
-    """Read the text, which must hold one query."""
+    """Parse the text, which must be one query."""
     dialect = Sash()
     try:
         tokens = dialect.tokenize(source.text)
@@ -205,16 +207,16 @@ def parse_statement(source: SqlText) -> Statement:
         start = _offset(source.text, first.get("line"), first.get("col"), first.get("highlight"))
         raise source.error(SqlSyntaxError, _readable(first.get("description")), start) from None
     except TokenError as error:
-        raise source.error(SqlSyntaxError, f"this is not SQL: {error}") from None
+        raise source.error(SqlSyntaxError, f"cannot parse the query: {error}") from None
     except RecursionError:
         raise source.error(SqlSyntaxError, "the query is nested too deeply") from None
     if len(trees) != 1:
-        raise source.error(UnsupportedSqlError, f"one query at a time: this text holds {len(trees)}", trees[1])
+        raise source.error(UnsupportedSqlError, f"expected one query, but the text has {len(trees)}", trees[1])
     return Statement(trees[0], parser.trailing_window)
 
 
 def _check_start(source: SqlText, tokens: list[Token]) -> None:
-    """Refuse what is no query before the parser tries to make sense of it."""
+    """Reject statements that are not queries before they are parsed."""
     opening = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
     if opening is None or opening.token_type == TokenType.SEMICOLON:
         raise source.error(SqlSyntaxError, "the query is empty")
@@ -231,14 +233,14 @@ def _check_start(source: SqlText, tokens: list[Token]) -> None:
 
 
 def _readable(description: str | None) -> str:
-    """The parser's complaint without the parser's own class names."""
+    """The parser's message without its internal class names."""
     if missing := re.match(r"Required keyword: '\w+' missing for <class '.*\.(\w+)'>", description or ""):
         return f"an expression is missing in {missing[1].upper()}"
     return (description or "this is not SQL").replace("Invalid expression / Unexpected token", "unexpected here")
 
 
 def _offset(text: str, line: int | None, column: int | None, highlight: str | None) -> int | None:
-    """The offset of a token that the parser names by its line and the column of its last character."""
+    """The offset of a token, given its line and the column of its last character."""
     if line is None or column is None:
         return None
     start = 0

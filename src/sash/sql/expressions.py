@@ -1,4 +1,4 @@
-"""Scalar expressions: from what the parser saw to bound, typed expressions over the columns of a scope."""
+"""Binds scalar expressions: from the parser's tree to typed expressions over the columns of a scope."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 class ExpressionBinder:
     """Binds expressions in one clause of one SELECT.
 
-    `first` are names that win over the columns of the scope (ORDER BY), `aliases` names that are tried after them.
+    `first` are names with precedence over the columns of the scope (ORDER BY); `aliases` are resolved after them.
     """
 
     source: SqlText
@@ -51,7 +51,7 @@ class ExpressionBinder:
     aliases: Mapping[str, Expression] = field(default_factory=dict)
 
     def bind(self, node: exp.Expr) -> Expression:
-        """The bound expression; type errors say where they are."""
+        """The bound expression; type errors include their position."""
         try:
             return self._bind(node)
         except TypeMismatchError as error:
@@ -118,7 +118,7 @@ class ExpressionBinder:
         return self.scope.resolve(self.source, node)
 
     def _connector(self, node: exp.Connector) -> Expression:
-        """AND and OR; long chains lean to the left, so they are unrolled."""
+        """AND and OR; long chains are left-deep trees, so they are unrolled."""
         if type(node) not in (exp.And, exp.Or):
             raise self._unsupported(node.key.upper(), node)
         operands: list[exp.Expr] = []
@@ -223,7 +223,7 @@ class ExpressionBinder:
             raise self._unsupported("ESCAPE here", node)
         pattern, escape = self.bind(like.expression), self.bind(node.expression)
         if not isinstance(pattern, Literal) or not isinstance(escape, Literal):
-            raise self._unsupported("ESCAPE of a pattern that is no constant", node)
+            raise self._unsupported("ESCAPE of a pattern that is not a constant", node)
         standard = Literal(backslash_pattern(pattern.value, escape.value), STRING)
         return call(INFIX[type(like)], [self.bind(like.this), standard])
 
@@ -287,7 +287,7 @@ class ExpressionBinder:
             return self._aggregate(node, None)
         if written in UNSUPPORTED_AGGREGATES:
             known = ", ".join(AGGREGATES)
-            raise self._unsupported(f"the aggregate {written}; there are {known}", node)
+            raise self._unsupported(f"the aggregate {written}; supported are {known}", node)
         if written in ("locate", "charindex") and len(arguments) == 2:
             return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
         name = canonical_name(written)
@@ -310,7 +310,7 @@ class ExpressionBinder:
             raise self._unsupported("WITHIN GROUP for this function", node)
         keys = order.expressions
         if len(keys) != 1 or keys[0].args.get("desc") or len(function.expressions) != 1:
-            raise self._unsupported("PERCENTILE_CONT but with one fraction and one ascending ORDER BY", node)
+            raise self._unsupported("PERCENTILE_CONT other than with one fraction and one ascending ORDER BY", node)
         percentile = exp.Anonymous(this="percentile", expressions=[keys[0].this.copy(), function.expressions[0].copy()])
         percentile.meta.update(function.meta)
         return self._aggregate(percentile, None)
@@ -318,7 +318,7 @@ class ExpressionBinder:
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> Expression:
         written = node.name.lower() if isinstance(node, exp.Anonymous) else ""
         if written not in AGGREGATES:
-            raise self._unsupported("FILTER for a function that is no aggregate", node)
+            raise self._unsupported("FILTER for a function that is not an aggregate", node)
         if self.aggregates is None:
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
@@ -379,4 +379,4 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Filter: (ExpressionBinder._filtered, ("this", "expression")),
     exp.WithinGroup: (ExpressionBinder._within_group, ("this", "expression")),
 }
-"""Node -> its binder and the arguments that it reads."""
+"""Node -> its binding method and the arguments that the method handles."""

@@ -49,7 +49,7 @@ Bound = tuple[Tree, Scope]
 
 @dataclass(frozen=True)
 class FromBinder:
-    """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the queries of WITH, bound."""
+    """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the bound queries of WITH."""
 
     source: SqlText
     catalog: Catalog
@@ -58,7 +58,7 @@ class FromBinder:
     query: Callable[[exp.Expr], Node]
 
     def bind(self, first: exp.Expr, joins: list[exp.Expr]) -> Bound:
-        """The join tree and the names in it."""
+        """The join tree and the scope of its names."""
         tree, scope = self._factor(first)
         for join in joins:
             tree, scope = self._join(tree, scope, join)
@@ -84,7 +84,9 @@ class FromBinder:
             )
         if node.args.get("db") or node.args.get("catalog"):
             raise self.source.error(
-                UnknownNameError, f"streams and relations have plain names, not {node.sql(dialect='spark')}", node
+                UnknownNameError,
+                f"the name of a stream or relation must be a single identifier, not {node.sql(dialect='spark')}",
+                node,
             )
         alias = node.args.get("alias")
         clause = node.meta.get("window")
@@ -134,7 +136,7 @@ class FromBinder:
         return self._named(self.query(node.this), alias, None)
 
     def _named(self, node: Node, alias: exp.Expr | None, name: str | None) -> Bound:
-        """The node under its alias, `AS t(a, b)` included."""
+        """The node under its alias, including the column names of `AS t(a, b)`."""
         if alias is None:
             return node, Scope.of(node, name)
         self.source.refuse_all_but(alias, "this", "columns")
@@ -169,7 +171,7 @@ class FromBinder:
         return branch, both
 
     def _merge(self, branch: Branch, left: Scope, right: Scope, names: list[str], join: exp.Expr) -> Scope:
-        """USING: equal columns of both sides, which come out once."""
+        """USING: equal columns of both sides, which appear once in the output."""
         merged: list[Entry] = []
         for name in names:
             node = next((c for c in join.args.get("using") or [] if c.name == name), exp.to_identifier(name))
@@ -199,7 +201,7 @@ def _shared(left: Scope, right: Scope) -> list[str]:
 
 
 def window_of(clause: WindowClause, partition: tuple[int, ...] = ()) -> Window:
-    """The window that a clause means."""
+    """The window of a clause."""
     if clause.count is not None:
         return Rows(clause.count, partition)
     return Unbounded() if clause.length is None else Range(clause.length, clause.slide)

@@ -1,4 +1,4 @@
-"""How calls are typed: from bound arguments to a typed call, with casts put in where Spark casts by itself (ANSI on)."""
+"""Typing rules of calls: from bound arguments to a typed call, with Spark's implicit casts (ANSI mode)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def logical(name: str, arguments: Arguments) -> Expression:
 
 
 def same_number(name: str, arguments: Arguments) -> Expression:
-    """A number of any type, which stays the type."""
+    """A number; the result has the same type."""
     number = _number(name, arguments[0])
     return Call(name, (number,), number.dtype)
 
@@ -149,7 +149,7 @@ def rounded(name: str, arguments: Arguments) -> Expression:
 
 
 def merge(name: str, arguments: Arguments) -> Expression:
-    """All arguments in their common type, which is the result's."""
+    """All arguments in their common type, which is the type of the result."""
     operands = unify(arguments, f"the arguments of {name}")
     return Call(name, tuple(operands), operands[0].dtype)
 
@@ -186,7 +186,7 @@ def of_types(parameters: tuple[pa.DataType, ...], result: pa.DataType) -> Rule:
 
 
 def in_list(name: str, arguments: Arguments) -> Expression:
-    """IN: `in` where every choice is a literal, else equalities."""
+    """IN: `in` if every choice is a literal, otherwise equalities."""
     dtype = arguments[0].dtype
     for choice in arguments[1:]:
         merged = common_dtype(dtype, choice.dtype)
@@ -205,7 +205,7 @@ def in_list(name: str, arguments: Arguments) -> Expression:
 
 
 def concat(name: str, arguments: Arguments) -> Expression:
-    """Strings; what is no string is cast."""
+    """Strings; other types are cast."""
     if arguments and all(argument.dtype in (BINARY, NULL) for argument in arguments):
         raise TypeMismatchError("concat takes STRING; cast BINARY to STRING")
     return of_types((STRING,), STRING)(name, arguments)
@@ -237,7 +237,7 @@ _CANONICAL_UNIT = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", 
 
 
 def date_trunc(name: str, arguments: Arguments) -> Expression:
-    """The unit is a constant, kept under its full name."""
+    """The unit is a constant, normalized to its full name."""
     unit = arguments[0]
     if not isinstance(unit, Literal) or str(unit.value).lower() not in _TRUNCATIONS:
         raise TypeMismatchError(f"the first argument of date_trunc must be one of {', '.join(map(repr, _TRUNCATIONS))}")

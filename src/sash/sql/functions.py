@@ -1,6 +1,6 @@
-"""Sash's library of scalar functions: canonical name -> what it takes and what it gives, as in Spark 4 with ANSI on.
+"""Sash's library of scalar functions: canonical name -> argument and result types, as in Spark 4 with ANSI mode.
 
-Evaluation of the same names is in operators/scalar.
+The functions are evaluated in operators/scalar.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ OPERATORS = frozenset(
     | {"eq_null_safe", "and", "or", "not", "in", "is_not_null", "is_nan", "is_null"}
     | {"bit_and", "bit_or", "bit_xor"}
 )
-"""Canonical names that users write as operators, not as calls."""
+"""Canonical names of functions that are written as operators."""
 
 
 def canonical_name(written: str) -> str | None:

@@ -1,4 +1,4 @@
-"""FROM as a tree of joins whose conditions are still loose: equalities become keys, the rest conditions."""
+"""FROM as a tree of joins with unassigned conditions: equalities become keys, others join conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sash.sql.scope import shift
 
 @dataclass
 class Branch:
-    """A join to be; the conditions are over the left columns followed by the right ones."""
+    """A join under construction; its conditions are over the left columns followed by the right ones."""
 
     left: Tree
     right: Tree
@@ -33,14 +33,14 @@ Tree = Node | Branch
 
 
 def width(tree: Tree) -> int:
-    """How many columns come out of the tree."""
+    """The number of output columns of the tree."""
     if not isinstance(tree, Branch):
         return len(tree.schema)
     return width(tree.left) + (0 if tree.kind in ("semi", "anti") else width(tree.right))
 
 
 def push_equality(tree: Tree, predicate: Expression) -> bool:
-    """Let an equality of WHERE become a key of the lowest join that it can serve; False if there is none."""
+    """Make an equality of WHERE a key of the lowest join that has both columns; False if there is none."""
     if not isinstance(tree, Branch):
         return False
     border, columns = width(tree.left), columns_of(predicate)
@@ -85,7 +85,7 @@ def build(tree: Tree) -> Node:
 
 
 def _sides(predicate: Expression, border: int) -> tuple[Expression, Expression] | None:
-    """Left and right key of an equality between the two inputs (right one from 0); None if it is something else."""
+    """The left and right key of an equality between the two inputs (the right one from 0); None otherwise."""
     if not isinstance(predicate, Call) or predicate.function != "eq":
         return None
     if any(isinstance(part, SparkFunction) for part in walk(predicate)):
@@ -98,7 +98,7 @@ def _sides(predicate: Expression, border: int) -> tuple[Expression, Expression] 
 
 
 def _with_columns(node: Node, keys: list[Expression]) -> tuple[Node, list[int]]:
-    """The node with a column for every key, and where they are."""
+    """The node with a column for every key, and the positions of these columns."""
     schema = node.schema
     expressions: list[Expression] = [Column(i, f.name, f.dtype) for i, f in enumerate(schema)]
     names = [f.name for f in schema]

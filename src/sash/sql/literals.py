@@ -1,4 +1,4 @@
-"""Constants in a query: numbers, strings, dates, times and intervals, typed as Spark types them."""
+"""Constants in a query: numbers, strings, dates, times and intervals, with Spark's types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\
 
 
 def number_literal(source: SqlText, node: exp.Expr, text: str) -> Literal:
-    """An INT, BIGINT, DECIMAL or DOUBLE by the way it is written.
+    """An INT, BIGINT, DECIMAL or DOUBLE, depending on its notation.
 
     >>> number_literal(SqlText("1.50"), exp.Literal.number("1.50"), "1.50").dtype
     Decimal128Type(decimal128(3, 2))
@@ -50,9 +50,9 @@ def number_literal(source: SqlText, node: exp.Expr, text: str) -> Literal:
 
 
 def moment_literal(text: str, dtype: pa.DataType) -> Literal | None:
-    """DATE '...' and TIMESTAMP '...' (UTC unless it says otherwise) as constants.
+    """DATE '...' and TIMESTAMP '...' (UTC unless it has a zone) as constants.
 
-    None for other types, and for the less usual ways to write a time, which a cast reads.
+    None for other types, and for rarer notations of a time, which are parsed by a cast.
     """
     if dtype not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return None
@@ -76,7 +76,7 @@ def moment_literal(text: str, dtype: pa.DataType) -> Literal | None:
 
 @dataclass(frozen=True)
 class Interval:
-    """A constant length of time: calendar months, whole days, and microseconds."""
+    """A constant interval: calendar months, whole days, and microseconds."""
 
     months: int = 0
     days: int = 0
@@ -91,12 +91,12 @@ class Interval:
         )
 
     def negated(self) -> Interval:
-        """The same length back."""
+        """The negated interval."""
         return Interval().plus(self, -1)
 
 
 def constant_interval(source: SqlText, node: exp.Expr) -> Interval | None:
-    """The interval that a node denotes; None if the node is no interval."""
+    """The interval that a node denotes; None if the node is not an interval."""
     match node:
         case exp.Paren():
             return constant_interval(source, node.this)
@@ -143,7 +143,7 @@ def add_interval(moment: Expression, interval: Interval) -> Expression:
         raise TypeMismatchError(f"an interval is added to a DATE or TIMESTAMP, not to {type_name(moment.dtype)}")
     if interval.months:
         if interval.days or interval.microseconds:
-            raise TypeMismatchError("an interval has years and months or shorter units, not both")
+            raise TypeMismatchError("an interval may have years and months, or shorter units, but not both")
         return _add_months(moment, interval.months)
     if moment.dtype == DATE:
         if not interval.microseconds:

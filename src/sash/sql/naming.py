@@ -1,4 +1,4 @@
-"""The name of an output column that has no alias, as Spark would name it: `sum(price)`, `count(1)`, `(a + 1)`."""
+"""The name of an output column without an alias, as in Spark: `sum(price)`, `count(1)`, `(a + 1)`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def spark_name(node: exp.Expr) -> str:
 
 
 def _plain(node: exp.Expr) -> exp.Expr:
-    """The node as Spark shows it: no qualifiers or quotes, * as 1, operators in parentheses and functions in lower case."""
+    """The node in Spark's format: no qualifiers or quotes, * as 1, operators in parentheses, functions in lower case."""
     match node:
         case exp.Column() if not isinstance(node.this, exp.Star):
             return exp.column(exp.to_identifier(node.name))

@@ -1,4 +1,4 @@
-"""ORDER BY, LIMIT and OFFSET of any query, and the projection that leaves out what changes nothing."""
+"""ORDER BY, LIMIT and OFFSET of any query, and projections that are omitted if they change nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sash.sql.source import SqlText
 def sort_keys(
     source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression]
 ) -> list[tuple[Expression, bool, bool, exp.Expr]]:
-    """Per expression of ORDER BY: the expression, descending, NULLs first, and where it stands."""
+    """Per expression of ORDER BY: the expression, descending, NULLs first, and its node."""
     source.refuse_all_but(order, "expressions")
     keys = []
     for node in order.expressions:
@@ -32,7 +32,9 @@ def limited(source: SqlText, query: exp.Expr, node: Node, order: tuple[SortKey, 
     if limit is None:
         if query.args.get("order") is not None:
             raise source.error(
-                UnsupportedSqlError, "a bag has no order: add LIMIT to ORDER BY, or leave it out", query.args["order"]
+                UnsupportedSqlError,
+                "ORDER BY needs LIMIT, because the answer is a bag without an order: add LIMIT, or remove ORDER BY",
+                query.args["order"],
             )
         if offset is not None:
             raise source.error(UnsupportedSqlError, "Sash does not run OFFSET without LIMIT", offset)
@@ -54,7 +56,7 @@ def _count(source: SqlText, node: exp.Expr, clause: str) -> int:
 
 
 def project(node: Node, names: list[str], expressions: list[Expression]) -> Node:
-    """The node with these output columns; the node itself if it has them, one projection for two."""
+    """The node with these output columns; the node itself if it has them already. Two projections become one."""
     schema = node.schema
     if len(schema) == len(expressions) and all(
         isinstance(e, Column) and e.index == i and names[i] == schema[i].name for i, e in enumerate(expressions)

@@ -1,4 +1,4 @@
-"""A bound expression as Spark SQL text, to let Spark's own engine evaluate it."""
+"""A bound expression as Spark SQL text, for evaluation by Spark."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def literal(constant: Literal) -> str:
         moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         zone = "Z" if dtype == TIMESTAMP else ""
         return _cast(moment.isoformat(sep=" ", timespec="microseconds") + zone, dtype)
-    raise UnsupportedSqlError(f"there is no Spark SQL for a constant {value!r} of type {type_name(dtype)}")
+    raise UnsupportedSqlError(f"a constant {value!r} of type {type_name(dtype)} cannot be written in Spark SQL")
 
 
 def _cast(text: str, dtype: pa.DataType) -> str:

@@ -1,4 +1,4 @@
-"""The names that an expression may use, and what each of them stands for."""
+"""The names that an expression may use, and the columns that they refer to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Entry:
     hidden: bool = False
 
     def answers_to(self, name: str, qualifier: str | None) -> bool:
-        """Whether the entry is what `qualifier.name` means."""
+        """Whether `qualifier.name` refers to the entry."""
         if self.name.lower() != name.lower():
             return False
         if qualifier is None:
@@ -42,11 +42,11 @@ class Scope:
         return cls(tuple(Entry(qualifier, f.name, Column(i, f.name, f.dtype)) for i, f in enumerate(node.schema)))
 
     def shifted(self, by: int) -> Scope:
-        """The same names for columns that moved to the right."""
+        """The same names for columns shifted to the right."""
         return Scope(tuple(replace(entry, expression=shift(entry.expression, by)) for entry in self.entries))
 
     def find(self, name: str, qualifier: str | None) -> list[Entry]:
-        """What the name may mean."""
+        """The entries that the name may refer to."""
         return [entry for entry in self.entries if entry.answers_to(name, qualifier)]
 
     def resolve(self, source: SqlText, node: exp.Column) -> Expression:

@@ -53,7 +53,7 @@ class SortItem:
 
 
 def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
-    """The plan of a SELECT (WITH is the caller's)."""
+    """The plan of a SELECT; the caller handles WITH."""
     source.refuse_all_but(
         node,
         *("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset"),
@@ -77,7 +77,7 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
 
 
 class _Select:
-    """What comes after WHERE."""
+    """The clauses after WHERE."""
 
     def __init__(self, source: SqlText, node: exp.Select, scope: Scope, binder: ExpressionBinder, below: Node) -> None:
         self.source = source
@@ -154,7 +154,9 @@ class _Select:
     def _ordinal(self, node: exp.Literal, items: list[Item]) -> Item:
         text = str(node.this)
         if not text.isdigit() or not 1 <= int(text) <= len(items):
-            raise self.source.error(UnknownNameError, f"there is no output column {text}: there are {len(items)}", node)
+            raise self.source.error(
+                UnknownNameError, f"there is no output column {text}: the query has {len(items)}", node
+            )
         return items[int(text) - 1]
 
     def _has_aggregate(self, expression: Expression) -> bool:
@@ -177,7 +179,7 @@ class _Select:
         return binder.bind(node)
 
     def _aggregate(self, keys: list[Expression]) -> Node:
-        """Aggregate over plain columns: what is not one is computed by a projection below."""
+        """The aggregation over columns; a projection below computes other expressions."""
         found = self.collector.found
         inputs = list(dict.fromkeys([*keys, *(argument for call in found for argument in call.arguments)]))
         child = self.below

@@ -1,4 +1,4 @@
-"""The text of a query: where in it a node stands, and the errors that say so."""
+"""The text of a query or script: the positions of nodes in it, and errors with positions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ CLAUSES = {
     "version": "time travel (VERSION / TIMESTAMP AS OF)",
     "windows": "a named WINDOW clause",
 }
-"""What users call the arguments of the parser's nodes."""
+"""The SQL keywords of the arguments of the parser's nodes."""
 
 
 class SqlText:
-    """The text of one query."""
+    """The text of one query or script."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -52,11 +52,11 @@ class SqlText:
         return self.text.count("\n", 0, where) + 1, where - self.text.rfind("\n", 0, where)
 
     def error(self, kind: type[SqlSyntaxError], message: str, where: exp.Expr | int | None = None) -> SqlSyntaxError:
-        """An error of that kind that names the place."""
+        """An error of that class with the position in the text."""
         return kind(message, *self.position(where))
 
     def refuse_all_but(self, node: exp.Expr, *handled: str) -> None:
-        """Refuse whatever the parser found in the node beyond what its reader handles: nothing is ignored."""
+        """Reject parts of the node that its binder does not handle, so that nothing is ignored silently."""
         for name, value in node.args.items():
             if name in handled or not _is_set(value):
                 continue

@@ -1,4 +1,4 @@
-"""Functions outside Sash's library: left to Spark, where they stand straight above a source."""
+"""Functions outside Sash's library: Spark evaluates them directly above a source."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _VARYING = frozenset(
     | {"curdate", "input_file_name", "localtimestamp", "monotonically_increasing_id", "now", "rand", "randn", "random"}
     | {"randstr", "session_user", "shuffle", "spark_partition_id", "uniform", "user", "uuid"}
 )
-"""Functions that give something else each time: a row's expiry could not take back what its arrival added."""
+"""Functions that are not deterministic: the retraction of a row would differ from its arrival."""
 
 
 @dataclass(frozen=True)
 class SparkFunctions:
-    """Binds what only Spark can evaluate, over a FROM clause that is `below`, or None if that is a join."""
+    """Binds functions that only Spark can evaluate, over the FROM clause `below`, which is None for a join."""
 
     source: SqlText
     typer: SparkTyper | None
     below: Node | None
 
     def bind(self, node: exp.Expr, column: Callable[[exp.Column], Expression]) -> Expression:
-        """The native expression of the whole node."""
+        """The whole node as an expression that Spark evaluates."""
         name = function_name(node)
         if name in _VARYING:
             raise self.source.error(
-                UnsupportedSqlError, f"{name} gives another value each time, so a standing query cannot use it", node
+                UnsupportedSqlError, f"{name} is not deterministic, so a continuous query cannot use it", node
             )
         if self.typer is None:
             raise self._unknown(node, name)
@@ -47,14 +47,14 @@ class SparkFunctions:
         if scan is None or any(function_name(part) in AGGREGATES for part in node.find_all(exp.Anonymous)):
             raise self.source.error(
                 UnsupportedSqlError,
-                f"{name} is not in Sash's library, so it only runs straight above a source: "
+                f"{name} is not in Sash's library, so it only runs directly above a source: "
                 "move it into a subquery over the stream",
                 node,
             )
         if isinstance(scan, Stream) and isinstance(scan.window, Rows):
             raise self.source.error(
                 UnsupportedSqlError,
-                f"{name} is not in Sash's library, so it only runs straight above a source, and the window of "
+                f"{name} is not in Sash's library, so it only runs directly above a source, and the window of "
                 f"{scan.name} counts rows first: compute it in the DataFrame that {scan.name} is registered with",
                 node,
             )
@@ -66,12 +66,14 @@ class SparkFunctions:
             raise self._unknown(node, name)
         if not is_supported(dtype):
             raise self.source.error(
-                UnsupportedSqlError, f"{name} gives {dtype}, which no column of Sash can hold: take a part of it", node
+                UnsupportedSqlError,
+                f"{name} returns {dtype}, which is not a supported column type: extract a field of it",
+                node,
             )
         return SparkFunction(sql, arguments, dtype)
 
     def _scan(self) -> tuple[Stream | Relation | None, tuple[Expression, ...] | None]:
-        """The source that is straight below, and what the columns in between are made of."""
+        """The source directly below, and the expressions of the columns in between."""
         inputs: tuple[Expression, ...] | None = None
         node = self.below
         while isinstance(node, Filter | Project):
@@ -87,7 +89,7 @@ class SparkFunctions:
 
 
 def function_name(node: exp.Expr) -> str:
-    """What to call the node in a message."""
+    """The name of the node in messages."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else node.key

@@ -1,4 +1,4 @@
-"""Which function an operator of the syntax means."""
+"""The functions that operators of the syntax denote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types that CAST names, as Spark writes them."""
+"""The types of CAST, by their Spark names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def type_of(source: SqlText, node: exp.Expr) -> pa.DataType:
             return _decimal(source, node)
         if node.this in _TYPES and not node.expressions:
             return _TYPES[node.this]
-    raise source.error(UnsupportedSqlError, f"Sash has no type {node.sql(dialect='spark')}", node)
+    raise source.error(UnsupportedSqlError, f"Sash does not support the type {node.sql(dialect='spark')}", node)
 
 
 def _decimal(source: SqlText, node: exp.DataType) -> pa.DataType:
@@ -59,7 +59,9 @@ def _decimal(source: SqlText, node: exp.DataType) -> pa.DataType:
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
     if not 0 < precision <= MAX_PRECISION or scale > precision:
         raise source.error(
-            TypeMismatchError, f"there is no DECIMAL({precision},{scale}): it has up to {MAX_PRECISION} digits", node
+            TypeMismatchError,
+            f"DECIMAL({precision},{scale}) is not valid: a DECIMAL has up to {MAX_PRECISION} digits",
+            node,
         )
     return pa.decimal128(precision, scale)
 

@@ -1,7 +1,7 @@
 """The arena: a shard's working state in mapped files, a cache that any process on the machine can attach.
 
-It is trusted only if it was left clean and under the nonce that the state store has for the shard. Otherwise it is
-wiped and its owner builds it again. A lock keeps two processes from having it at once.
+It is used only if it was closed cleanly under the nonce that the state store has for the shard. Otherwise it is cleared,
+and its owner rebuilds it. A lock prevents use by two processes at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIRTY = "dirty"
 
 
 class Arena:
-    """Held while it is open. `fresh` says that it is empty and must be built; `seal` that its contents are whole."""
+    """Locked while it is open. If `fresh`, it is empty and must be built; `seal` marks its contents as complete."""
 
     def __init__(self, directory: Path, nonce: str | None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -44,11 +44,11 @@ class Arena:
         (self._directory / _MARK).write_text(text)
 
     def seal(self, nonce: str) -> None:
-        """The contents are those of the state that is written under this nonce."""
+        """Mark the contents as those of the state that is stored under this nonce."""
         self._write_mark(nonce)
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the lock for other processes."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -1,4 +1,4 @@
-"""What the three state buffers have in common: they number the live rows of one input and say which have expired."""
+"""The interface of state buffers: they number the live rows of one input and return those that have expired."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Buffer(ABC):
     """The live rows of one stamped input. Operators keep what they need of a row in arrays indexed by its slot."""
 
     expired: ClassVar[int] = 0
-    """How many rows have expired in all buffers of this process; who wants to know of some takes the difference."""
+    """The number of rows that have expired in all buffers of this process; callers compute differences."""
 
     def __init__(self, memory: Memory) -> None:
         self.slots = Slots(memory)
@@ -23,17 +23,17 @@ class Buffer(ABC):
         """Slots for new rows with these expiration times."""
 
     def drain(self, clock: int) -> tuple[Ints, Ints]:
-        """The rows with exp < clock, in order of expiry: (slots, exps). The caller releases the slots when done."""
+        """The rows with exp < clock, in order of expiration: (slots, exps). The caller releases the slots when done."""
         slots, exps = self._drain(clock)
         Buffer.expired += len(slots)
         return slots, exps
 
     @abstractmethod
     def _drain(self, clock: int) -> tuple[Ints, Ints]:
-        """As `drain`, uncounted."""
+        """As `drain`, without counting."""
 
     def release(self, slots: Ints) -> None:
-        """Let drained slots be used again."""
+        """Free drained slots."""
         self.slots.give(slots)
 
     @property
@@ -43,5 +43,5 @@ class Buffer(ABC):
 
     @property
     def live(self) -> int:
-        """How many rows are in the buffer."""
+        """The number of rows in the buffer."""
         return self.slots.live

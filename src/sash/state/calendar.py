@@ -1,7 +1,7 @@
 """The calendar buffer: rows partitioned by expiration time, for inputs that expire out of order (WK; paper 5, 5.2).
 
-The partitions are a wheel: a row waits in partition (exp / width) mod partitions. Draining visits only the partitions
-that time has passed over, so it costs what expires, not what is stored; rows of a later turn of the wheel stay.
+The partitions form a wheel: a row is in partition (exp / width) mod partitions. Draining visits only the partitions that
+the clock has passed, so its cost depends on expired rows, not on stored ones; rows of a later turn of the wheel stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DRAINED, _STARTED = 0, 1
 
 
 class CalendarBuffer(Buffer):
-    """A wheel of `partitions` linked lists, each `width` microseconds wide; one that is attached keeps the shape it has."""
+    """A wheel of `partitions` linked lists, each `width` microseconds wide; an attached wheel keeps its own shape."""
 
     def __init__(self, memory: Memory, partitions: int = 1024, width: int = SECOND) -> None:
         super().__init__(memory)
@@ -35,14 +35,14 @@ class CalendarBuffer(Buffer):
         return slots
 
     def schedule(self, slots: Ints, exp: Ints) -> None:
-        """Let slots that are in use expire at `exp`, which must not lie before the last drain."""
+        """Set the expiration times of slots in use; they must not be before the last drain."""
         if not len(slots):
             return
         self._reserve(int(slots.max()) + 1, exp)
         _schedule(slots, exp, self._heads, self._width, self._rows["row.exp"], self._rows["row.next"])
 
     def _reserve(self, size: int, exp: Ints) -> None:
-        """Make room for so many slots, and drain from the first of these times on."""
+        """Reserve space for `size` slots, and start draining at the first of these times."""
         self._rows.reserve(size)
         first = int(exp.min()) // self._width
         if not self._marks[_STARTED] or first < self._marks[_DRAINED]:

@@ -1,9 +1,9 @@
-"""The change batch: what flows along every edge of a plan.
+"""The change batch: the data that flows along every edge of a plan.
 
-A change is (row, ts, exp, sign). A `+` row is valid from `ts` until `exp`, where it expires without a word; a row
-whose `exp` is FOREVER is valid until a `-` row with the same values takes it back. An edge is of one of three kinds:
-*stamped* (only `+` rows, each with its expiration time), *explicit* (`exp` is FOREVER, every end is a `-` row), or, within
-a stage, *strict* (rows expire, or are taken back before by a `-` row with the same values and the same `exp`).
+A change is (row, ts, exp, sign). A `+` row is valid from `ts` until `exp`, where it expires silently; a row whose `exp` is
+FOREVER is valid until a `-` row with the same values retracts it. There are three kinds of edges: *stamped* (only `+`
+rows, each with its expiration time), *explicit* (`exp` is FOREVER, and every row ends by a retraction) and, within a
+stage, *strict* (rows expire, or are retracted earlier by a `-` row with the same values and the same `exp`).
 A batch is sorted by `ts`, and at one instant the `-` rows come before the `+` rows.
 """
 
@@ -25,7 +25,7 @@ Signs = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class ChangeBatch:
-    """Changes as columns of equal length; `slots` is where their rows are kept by who gives them, if others may look."""
+    """Changes as columns of equal length; `slots` are the rows' slots in the store of an operator that shares its rows."""
 
     ts: Ints
     exp: Ints
@@ -38,7 +38,7 @@ class ChangeBatch:
 
     @staticmethod
     def empty(dtypes: Sequence[pa.DataType]) -> ChangeBatch:
-        """No changes, of the given column types."""
+        """An empty batch of the given column types."""
         none = np.empty(0, np.int64)
         return ChangeBatch(none, none, np.empty(0, np.int8), tuple(pa.array([], dtype) for dtype in dtypes))
 
@@ -79,7 +79,7 @@ class ChangeBatch:
         return ChangeBatch(self.ts, self.exp, self.sign, tuple(columns))
 
     def sorted(self) -> ChangeBatch:
-        """By time, `-` before `+`; changes that are equal in that keep their order."""
+        """The batch sorted by time, `-` before `+`; the sort is stable."""
         if len(self) < 2:
             return self
         before, after = self.ts[:-1], self.ts[1:]

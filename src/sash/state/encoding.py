@@ -1,7 +1,7 @@
-"""Change batches as bytes: Arrow IPC, without what goes without saying.
+"""Change batches as bytes: Arrow IPC without redundant columns.
 
-`exp` is left out where no row expires by itself, `sign` where every row is `+`, and times are kept as 32-bit offsets
-where they lie within 71 minutes: a source's rows cost their columns and four bytes each.
+`exp` is omitted if no row expires, `sign` if every row is `+`, and times within 71 minutes are stored as 32-bit offsets:
+a source's rows take their columns and four bytes each.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode(batch: ChangeBatch, compression: Literal["lz4", "zstd"] | None = None
 
 
 def decode(data: pa.Buffer | bytes) -> ChangeBatch:
-    """The changes of an encoded batch; times, expirations and signs are fresh arrays that may be written to."""
+    """The changes of an encoded batch; times, expiration times and signs are new, writable arrays."""
     with pa.ipc.open_stream(data) as reader:
         record = reader.read_next_batch()
     base = int(record.schema.metadata[_BASE])
@@ -59,7 +59,7 @@ def decode_all(blobs: Sequence[pa.Buffer | bytes], dtypes: Sequence[pa.DataType]
 
 
 def size_of(batch: ChangeBatch) -> int:
-    """How many bytes the changes take, about."""
+    """The approximate size of the changes in bytes."""
     return 17 * len(batch) + sum(int(column.nbytes) for column in batch.columns)
 
 

@@ -1,4 +1,4 @@
-"""The FIFO buffer: for inputs whose rows expire in the order in which they came (update pattern WKS; paper 5, 5.2)."""
+"""The FIFO buffer: for inputs whose rows expire in order of arrival (update pattern WKS; paper 5, 5.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEAD, _TAIL = 0, 1
 
 
 class FifoBuffer(Buffer):
-    """A ring of (slot, exp): new rows at the tail, expired ones from the head, which is always within the array."""
+    """A ring of (slot, exp): rows are added at the tail and expire at the head, which is always within the array."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory)
@@ -29,7 +29,7 @@ class FifoBuffer(Buffer):
         return _take_expired(clock, self._ends, self._queue["queue.slot"], self._queue["queue.exp"])
 
     def _make_room(self, count: int) -> None:
-        """Grow if need be; what had wrapped around comes to stand behind the rest."""
+        """Grow if necessary; rows that had wrapped around are moved behind the others."""
         head, tail, size = int(self._ends[_HEAD]), int(self._ends[_TAIL]), self._queue.capacity
         if tail - head + count <= size:
             return
@@ -55,7 +55,7 @@ def _append(slots: Ints, exp: Ints, ends: Ints, queue_slot: Ints, queue_exp: Int
 
 @kernel
 def _take_expired(clock: int, ends: Ints, queue_slot: Ints, queue_exp: Ints) -> tuple[Ints, Ints]:
-    """What has expired at the head of the ring, which is then behind it."""
+    """Remove and return the expired rows at the head of the ring."""
     waiting, place, count = ends[_TAIL] - ends[_HEAD], ends[_HEAD], 0
     while count < waiting and queue_exp[place] < clock:
         count += 1

@@ -1,4 +1,4 @@
-"""The hash buffer: rows by value, for inputs that take their rows back one by one (negative tuples; STR, paper 5, 5.2)."""
+"""The hash buffer: rows by value, for inputs whose rows are retracted (negative tuples; STR, paper 5, 5.2)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sash.state.slots import Slots
 
 
 class HashBuffer:
-    """The live rows of one explicit input, found again by value: a `-` row gets the slot of an equal `+` row.
+    """The live rows of one explicit input, found by value: a `-` row gets the slot of an equal `+` row.
 
-    Of several that of the youngest, or, for operators that tell equal rows apart, of the oldest: it goes first where
-    rows go in the order they came. `slots` are those of another buffer, where rows are in one or the other.
+    Of several equal rows it is the youngest or, for operators that distinguish equal rows, the oldest, which ends first if
+    rows end in order of arrival. `slots` may be those of another buffer with which this one shares its rows.
     """
 
     def __init__(self, memory: Memory, oldest_first: bool = False, slots: Slots | None = None) -> None:
@@ -27,7 +27,7 @@ class HashBuffer:
         self._links = Arrays(memory, {"row.next": np.int64})
 
     def apply(self, sign: npt.NDArray[np.int8], low: Hashes, high: Hashes) -> Ints:
-        """The slot of every change, in order: a new one for `+`, that of the row taken back for `-`.
+        """The slot of every change, in order: a new one for `+`, that of the retracted row for `-`.
 
         The caller releases the slots of the `-` rows once their contents have been used.
         """
@@ -43,7 +43,7 @@ class HashBuffer:
         return result
 
     def release(self, slots: Ints) -> None:
-        """Let the slots of rows taken back be used again."""
+        """Free the slots of retracted rows."""
         self.slots.give(slots)
 
     @property
@@ -53,7 +53,7 @@ class HashBuffer:
 
     @property
     def live(self) -> int:
-        """How many rows are in the buffer."""
+        """The number of rows in the buffer."""
         return self.slots.live
 
 
@@ -78,7 +78,7 @@ def _apply(
         else:
             slot = heads[code] - 1
             if slot < 0:
-                raise ValueError("a row was taken back that is not there")
+                raise ValueError("a retracted row does not exist")
             heads[code] = links[slot]
         result[index] = slot
     return result

@@ -1,7 +1,7 @@
 """Rows as 128-bit keys, so that keys of any type are two integers.
 
 A single column of integers, dates, times or booleans is its own key, exactly. Everything else is hashed to 128 bits:
-among n different keys the odds that any two clash are below n^2 / 2^129 (for a billion keys, 1 in 10^20).
+among n different keys the probability of a collision is below n^2 / 2^129 (for a billion keys, 1 in 10^20).
 NULL equals NULL, NaN equals NaN, -0.0 equals 0.0, as in GROUP BY. The hash is the same in every process.
 """
 
@@ -25,7 +25,7 @@ Keys = tuple[Hashes, Hashes]
 def fixed_bits(column: pa.Array) -> npt.NDArray[np.int64] | None:
     """The values of a column whose type fits in 64 bits, as integers equal exactly when the values are.
 
-    NULLs have any value. None for the types that do not fit.
+    The values of NULLs are undefined. None for types that do not fit.
     """
     dtype = column.type
     if pa.types.is_floating(dtype):
@@ -41,14 +41,14 @@ def fixed_bits(column: pa.Array) -> npt.NDArray[np.int64] | None:
 
 
 def null_mask(column: pa.Array) -> npt.NDArray[np.bool_] | None:
-    """Which values are NULL, or None if none is."""
+    """The mask of NULLs, or None if there are none."""
     if not column.null_count:
         return None
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def any_null(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
-    """Which rows have a NULL among these columns, or None if no row has."""
+    """The mask of rows with a NULL in these columns, or None if there are none."""
     result: npt.NDArray[np.bool_] | None = None
     for column in columns:
         mask = null_mask(column)

@@ -1,4 +1,4 @@
-"""The interner: 128-bit keys become small dense codes, which are used again when keys die."""
+"""The interner: maps 128-bit keys to small dense codes, which are reused after keys are removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TABLE = 1024
 
 
 class Interner:
-    """An open-addressing table from keys to codes; arrays by code are what operators keep their state in."""
+    """An open-addressing table from keys to codes; operators keep their state in arrays indexed by code."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -27,16 +27,16 @@ class Interner:
 
     @property
     def live(self) -> int:
-        """How many keys have a code."""
+        """The number of keys."""
         return self._slots.live
 
     @property
     def capacity(self) -> int:
-        """Every code is below this: what arrays indexed by code must have room for."""
+        """Every code is below this; arrays indexed by code must have this size."""
         return self._slots.high
 
     def intern(self, low: Hashes, high: Hashes) -> tuple[Ints, Ints]:
-        """The code of every key, and the positions of the rows that brought a new one."""
+        """The code of every key, and the positions of the rows with a new key."""
         rows = len(low)
         codes = np.empty(rows, np.int64)
         fresh = np.empty(rows, np.int64)
@@ -53,11 +53,11 @@ class Interner:
         return codes, fresh[:found]
 
     def find(self, low: Hashes, high: Hashes) -> Ints:
-        """The code of every key, -1 where it has none."""
+        """The code of every key; -1 for unknown keys."""
         return _find(low, high, self._table, int(self._size[0]), self._keys["key.low"], self._keys["key.high"])
 
     def forget(self, codes: Ints) -> None:
-        """Give up codes (each once); their keys are gone."""
+        """Remove the keys of these codes (each once)."""
         _forget(codes, self._table, int(self._size[0]), self._keys["key.low"], self._keys["key.high"])
         self._slots.give(codes)
 
@@ -81,7 +81,7 @@ def _place(low: np.uint64, high: np.uint64, size: int) -> np.int64:
 
 @inlined
 def _look_ahead(row: int, low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
-    """Fetch what later rows will touch: first the place in the table, then the key that stands there."""
+    """Prefetch the data of later rows: first the position in the table, then the key at that position."""
     if row + 2 * AHEAD < len(low):
         prefetch(table, _place(low[row + 2 * AHEAD], high[row + 2 * AHEAD], size))
     if row + AHEAD < len(low):
@@ -147,7 +147,7 @@ def _forget(codes: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hash
         place = _place(key_low[code], key_high[code], size)
         while table[place] != code + 1:
             place = (place + 1) & (size - 1)
-        # Deletion by moving back: whatever follows in the run and may stand here does.
+        # Deletion by backward shift: an entry further along the run moves here if its hash allows it.
         hole = place
         while True:
             place = (place + 1) & (size - 1)

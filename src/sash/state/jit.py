@@ -1,4 +1,4 @@
-"""How kernels are compiled: one decorator, and a cache directory that is chosen before numba is imported."""
+"""Compilation of kernels: decorators, and a cache directory that is set before numba is imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 
 def _cache_directory() -> str:
-    """A directory that can be written: the user's cache, or the temporary one."""
+    """A writable directory: the user's cache, or the temporary directory."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     for base in (Path(home) / "sash" / "numba", Path(tempfile.gettempdir()) / f"sash-numba-{os.getuid()}"):
         try:
@@ -30,16 +30,16 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile a loop over flat arrays; compiled code is kept on disk, and the interpreter lock is released."""
+    """Compile a loop over flat arrays; compiled code is cached on disk, and calls release the interpreter lock."""
     return cast(_Function, numba.njit(function, cache=True, nogil=True))
 
 
 def uncounted(function: _Function) -> _Function:
-    """As `kernel`, for a loop that makes no array: without counts of the references to those that it is given."""
+    """As `kernel`, without reference counting, for a loop that creates no arrays."""
     options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
     return cast(_Function, numba.njit(**options)(function))
 
 
 def inlined(function: _Function) -> _Function:
-    """A small step of a hot loop, pasted into the kernels that use it: a call would count references to its arrays."""
+    """A small step of a hot loop, inlined into its callers: a call would count references to its arrays."""
     return cast(_Function, numba.njit(function, cache=True, nogil=True, inline="always"))

@@ -1,10 +1,10 @@
-"""The log: the live rows of a shard's inputs in a store of chunks, so that its state can be built again.
+"""The log: the live rows of a shard's inputs in a store of chunks, from which its state can be rebuilt.
 
 A batch appends the rows it accepted, as compressed chunks of a few megabytes; a chunk whose rows have all expired is
-dropped whole; many small chunks in a row are merged into one. Where rows end by `-` rows, a log that has grown to more
-than twice its live rows is netted and written anew; where later rows push them out, one that has grown to more than
-twice what was left the last time. So what a batch writes follows its own size, amortised, and the log follows the live
-rows. (The log of an input that never expires grows with it, until a snapshot lets it be cleared.)
+dropped; many consecutive small chunks are merged. If rows end by retractions, a log of more than twice its live rows is
+netted and rewritten; if later rows displace them, a log of more than twice the rows left the last time. So the amortized
+cost of a batch depends on its own size, and the size of the log on the live rows. (The log of an input that never expires
+grows with it, until a snapshot allows clearing it.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sash.state.encoding import decode, encode, pieces
 from sash.time import FOREVER
 
 CHUNK_BYTES = 4 << 20
-"""About the size of a chunk, before compression."""
+"""The approximate size of a chunk before compression."""
 
 _SMALL = 256 << 10
 _MOST_SMALL = 32
@@ -32,7 +32,7 @@ Netting = Callable[[ChangeBatch], ChangeBatch]
 
 
 class Chunks(Protocol):
-    """Where chunks are kept, by number."""
+    """A store of chunks by number."""
 
     def get(self, number: int) -> bytes: ...
 
@@ -43,7 +43,7 @@ class Chunks(Protocol):
 
 @dataclass
 class Chunk:
-    """What the directory knows of a chunk: its rows, its bytes, and when the last of its rows expires."""
+    """The directory entry of a chunk: its rows, its bytes, and the last expiration time of its rows."""
 
     number: int
     rows: int
@@ -54,9 +54,9 @@ class Chunk:
 class InputLog:
     """The log of one input.
 
-    `horizon` is the longest life of a source's rows, counted from their ts; None where rows carry their own expiration
-    time. `netting` is given where rows end by `-` rows, or, if the log is `counted`, by later rows: then how many live
-    is not known before it has run.
+    `horizon` is the longest lifetime of a source's rows, from their ts; None if rows carry their own expiration times.
+    `netting` is given if rows end by retractions or, if the log is `counted`, by later rows: the number of live rows is
+    then known only after netting.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class InputLog:
 
     @property
     def directory(self) -> dict[str, Any]:
-        """What must be remembered to read the log again, as plain values."""
+        """The directory that is needed to read the log, as plain values."""
         return {"chunks": [[c.number, c.rows, c.size, c.until] for c in self._chunks], "live": self._live}
 
     @property
     def rows(self) -> int:
-        """Rows in the log, expired or taken back or not."""
+        """The number of rows in the log, including expired and retracted ones."""
         return sum(chunk.rows for chunk in self._chunks)
 
     @property
@@ -97,7 +97,7 @@ class InputLog:
         return self._read(self._chunks).sorted()
 
     def append(self, batch: ChangeBatch, clock: int, number: Callable[[], int]) -> None:
-        """Add a batch's rows and drop what is over at the clock; `number` gives numbers for new chunks."""
+        """Append a batch's rows and drop rows that ended before the clock; `number` returns numbers for new chunks."""
         self._expire(clock)
         if not self._counted:
             self._live += int(batch.sign.sum(dtype=np.int64))
@@ -108,7 +108,7 @@ class InputLog:
             self._merge(number)
 
     def clear(self) -> None:
-        """Drop all rows: they are kept elsewhere."""
+        """Drop all rows; a snapshot holds their state."""
         for chunk in self._chunks:
             self._store.remove(chunk.number)
         self._chunks, self._live = [], 0
@@ -130,7 +130,7 @@ class InputLog:
             self._chunks.append(chunk)
 
     def _small(self) -> int:
-        """How many small chunks stand at the end."""
+        """The number of small chunks at the end."""
         count = 0
         for chunk in reversed(self._chunks):
             if chunk.size >= _SMALL:
@@ -143,7 +143,7 @@ class InputLog:
         self._rewrite(self._chunks[-count:], lambda rows: rows, number)
 
     def _compact(self, clock: int, number: Callable[[], int]) -> None:
-        """Net what is past; what waits for the clock stays as it is."""
+        """Net the changes before the clock; later ones are kept unchanged."""
         netting = self._netting
         assert netting is not None
 

@@ -1,4 +1,4 @@
-"""Where state lives: named flat arrays, in the heap or in memory-mapped files that any worker can attach."""
+"""The memory of operators: named flat arrays, in the heap or in memory-mapped files that any worker can attach."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Ints = npt.NDArray[np.int64]
 
 
 class Memory(ABC):
-    """A namespace of flat arrays. New ones, and what growth adds, are zero."""
+    """A namespace of flat arrays. New elements are zero."""
 
     @abstractmethod
     def array(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
-        """The array of that name: attached as it was left (whatever `size` says), or made with `size` elements."""
+        """The array of that name: the existing one, whatever its size, or a new one with `size` elements."""
 
     @abstractmethod
     def grow(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
-        """The array with at least `size` elements, its contents kept; views taken before are stale."""
+        """The array grown to at least `size` elements with its contents; earlier views are invalid."""
 
     @property
     @abstractmethod
@@ -63,15 +63,15 @@ class HeapMemory(Memory):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The arrays by name, with their bytes."""
+        """The arrays by name, with their sizes in bytes."""
         return {name: array.nbytes for name, array in self._arrays.items()}
 
 
 class MappedMemory(Memory):
-    """Arrays in files of one directory, one file each: what one process writes, the next attaches.
+    """Arrays in files of one directory, one file each; other processes can attach them.
 
-    A file that this process attached before is not mapped anew: to touch a page for the first time costs more than to read
-    what is on it, and a batch touches as many pages as it has keys.
+    A file that this process attached before is not mapped again: the first access to a page costs more than reading it,
+    and a batch accesses as many pages as it has keys.
     """
 
     _mapped: ClassVar[dict[Path, tuple[tuple[int, ...], mmap.mmap]]] = {}
@@ -112,7 +112,7 @@ class MappedMemory(Memory):
 
     @property
     def files(self) -> dict[str, int]:
-        """The files by name, with their bytes: all there is to the memory."""
+        """The files of the memory by name, with their sizes in bytes."""
         return {path.name: path.stat().st_size for path in sorted(self._directory.iterdir())}
 
     def read(self, name: str, start: int, size: int) -> bytes:
@@ -122,7 +122,7 @@ class MappedMemory(Memory):
             return file.read(size)
 
     def write(self, name: str, start: int, data: bytes) -> None:
-        """Put bytes in a file, which is made if need be; for a memory of which no array has been attached."""
+        """Write bytes to a file, which is created if necessary; only for a memory without attached arrays."""
         path = self._directory / name
         with path.open("r+b" if path.exists() else "wb") as file:
             file.seek(start)
@@ -161,7 +161,7 @@ class Arrays:
         return self._views[name]
 
     def reserve(self, size: int) -> None:
-        """Make room for `size` elements in every array."""
+        """Reserve space for `size` elements in every array."""
         capacity = self.capacity
         if size <= capacity:
             return

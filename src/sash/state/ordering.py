@@ -1,8 +1,8 @@
-"""Rows as byte strings that sort as the rows do, so that an order over columns of any types is one comparison of bytes.
+"""Order-preserving encoding of rows as byte strings, so that rows of any types are compared byte by byte.
 
-A column is one byte that places NULL, then the value: numbers big-endian with the sign turned round (NaN above all
-others, -0.0 equal to 0.0), strings and binaries with every zero byte escaped and two zero bytes at the end. Of two
-different encodings neither is a prefix of the other; a column in descending order has its value's bytes inverted.
+A column is one byte that orders NULLs, then the value: numbers big-endian with an inverted sign (NaN above all others,
+-0.0 equal to 0.0), strings and binaries with every zero byte escaped and two zero bytes at the end. No encoding is a
+prefix of another. In a column in descending order the bytes of the value are inverted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def encode_order(
 
 
 def order_rows(ts: Ints, columns: Sequence[pa.Array]) -> Ints:
-    """The positions of rows that are sorted by ts in the order of ts and then of all columns, NULLs first."""
+    """The positions of rows sorted by ts, reordered by ts and then by all columns, NULLs first."""
     order = np.arange(len(ts))
     tied = np.flatnonzero(_share_instant(ts))
     if len(tied):
@@ -66,7 +66,7 @@ def order_rows(ts: Ints, columns: Sequence[pa.Array]) -> Ints:
 
 
 def ordered_bits(column: pa.Array) -> Ints:
-    """The values of a column that fits in 64 bits as integers in the same order (NULLs have any value)."""
+    """The values of a column that fits in 64 bits as integers in the same order; the values of NULLs are undefined."""
     bits = fixed_bits(column)
     if bits is None:
         raise TypeError(f"{column.type} does not fit in 64 bits")
@@ -84,7 +84,7 @@ def _mask(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _own(column: pa.Array) -> tuple[Ints, Bytes]:
-    """Offsets and bytes in arrays that can be written to, so that kernels are compiled for one kind only."""
+    """Offsets and bytes as writable arrays, so that kernels are compiled for one kind of array only."""
     offsets, data = byte_buffers(column)
     first = offsets[0]
     return offsets - first, np.array(data[first : offsets[-1]])
@@ -157,7 +157,7 @@ def _write_bytes(
 
 
 def _share_instant(ts: Ints) -> npt.NDArray[np.bool_]:
-    """Which of the sorted times stand there more than once."""
+    """The mask of the sorted times that occur more than once."""
     result = np.zeros(len(ts), np.bool_)
     equal = ts[1:] == ts[:-1]
     result[1:] = equal
@@ -167,7 +167,7 @@ def _share_instant(ts: Ints) -> npt.NDArray[np.bool_]:
 
 @kernel
 def _sort_runs(ts: Ints, offsets: Ints, data: Bytes) -> Ints:
-    """The positions of byte strings, those of one instant (which stand together) sorted by merging."""
+    """The positions of byte strings, with those of each instant, which are consecutive, merge-sorted."""
     order = np.arange(len(ts))
     merged = np.empty(len(ts), np.int64)
     start = 0

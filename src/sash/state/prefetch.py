@@ -1,4 +1,4 @@
-"""Prefetching: a loop over keys in random order says ahead what it will touch, so that cache misses overlap."""
+"""Prefetching: a loop over keys in random order prefetches later data, so that cache misses overlap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 AHEAD = 16
-"""How many rows ahead a loop looks: enough to cover a miss to main memory."""
+"""The prefetch distance in rows: enough to cover a miss to main memory."""
 
 
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
@@ -37,4 +37,4 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 prefetch = cast(Callable[[Array, Any], None], intrinsic(_prefetch))
-"""In kernels: start loading array[index] into the cache. The index must lie within the array."""
+"""In kernels: start loading array[index] into the cache. The index must be within the array."""

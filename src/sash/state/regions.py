@@ -1,4 +1,4 @@
-"""Regions of one flat array that grow by themselves, so that a kernel reaches the state of any number of inputs."""
+"""Independently growing regions of one flat array, so that a kernel can access the state of any number of inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEAST: Final = 256
 
 
 class Regions:
-    """`starts[r]` is where region r begins in `data`. One that outgrows its place moves, doubled, to the end."""
+    """Region r starts at `starts[r]` in `data`. A full region moves to the end of the array with twice the size."""
 
     def __init__(self, memory: Memory, count: int, dtype: npt.DTypeLike = np.int64) -> None:
         self._memory = memory
@@ -27,7 +27,7 @@ class Regions:
         return self._places[: self._count]
 
     def reserve(self, region: int, size: int) -> None:
-        """Make room for `size` words in a region; what it holds stays, what is new is zero."""
+        """Reserve `size` words in a region; its contents are kept, and new words are zero."""
         capacity = int(self._places[self._count + region])
         if size <= capacity:
             return

@@ -25,7 +25,7 @@ class RowStore:
         self._columns = [_column(memory.scope(f"c{index}"), dtype) for index, dtype in enumerate(dtypes)]
 
     def put(self, slots: Ints, columns: Sequence[pa.Array]) -> None:
-        """Write one row per slot; what was there is forgotten."""
+        """Write one row per slot, replacing its old contents."""
         if not len(slots):
             return
         size = int(slots.max()) + 1
@@ -33,12 +33,12 @@ class RowStore:
             store.put(slots, column, size)
 
     def take(self, slots: Ints, columns: Sequence[int] | None = None) -> list[pa.Array]:
-        """The rows at these slots, column by column; all columns, or some."""
+        """The columns of the rows at these slots; all columns, or the given ones."""
         chosen = self._columns if columns is None else [self._columns[column] for column in columns]
         return [store.take(slots) for store in chosen]
 
     def free(self, slots: Ints) -> None:
-        """Say that the rows at these slots will not be read again (each once)."""
+        """Free the rows at these slots (each once)."""
         for store in self._columns:
             store.free(slots)
 
@@ -54,7 +54,7 @@ def _column(memory: Memory, dtype: pa.DataType) -> _FixedColumn | _DecimalColumn
 
 
 class _NullColumn:
-    """A column of nothing but NULLs."""
+    """A column of NULLs only."""
 
     def put(self, slots: Ints, column: pa.Array, size: int) -> None:
         pass
@@ -67,13 +67,13 @@ class _NullColumn:
 
 
 class _Nulls:
-    """Which slots hold NULL: a byte for each once any has; the first byte of all says whether."""
+    """The NULLs by slot: one byte per slot once there is any NULL, which the first byte records."""
 
     def __init__(self, memory: Memory) -> None:
         self._arrays = Arrays(memory, {"null": np.uint8}, 1)
 
     def put(self, slots: Ints, column: pa.Array, capacity: int) -> None:
-        """Note which of the values are NULL; every slot that is in use is below the capacity."""
+        """Record which values are NULL; every slot in use is below the capacity."""
         mask = null_mask(column)
         if mask is None and not self._arrays["null"][0]:
             return
@@ -83,7 +83,7 @@ class _Nulls:
         nulls[1 + slots] = 0 if mask is None else mask
 
     def take(self, slots: Ints) -> tuple[pa.Buffer | None, int]:
-        """An Arrow validity bitmap, and how many NULLs it has."""
+        """An Arrow validity bitmap, and the number of NULLs."""
         nulls = self._arrays["null"]
         if not nulls[0]:
             return None, 0

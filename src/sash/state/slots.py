@@ -1,4 +1,4 @@
-"""Row numbers handed out and taken back: state arrays are indexed by slot, and slots are used again."""
+"""Allocation of slots: state arrays are indexed by slot, and slots are reused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HIGH, _FREE = 0, 1
 
 
 class Slots:
-    """Slots 0, 1, 2 ... with a stack of those that were given back; `marks` are how many there are, and how many free."""
+    """Slots 0, 1, 2 ... with a stack of free ones; `marks` are the number of slots and of free slots."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -20,20 +20,20 @@ class Slots:
 
     @property
     def high(self) -> int:
-        """Every slot handed out so far is below this."""
+        """Every slot allocated so far is below this."""
         return int(self.marks[_HIGH])
 
     @property
     def live(self) -> int:
-        """How many are in use."""
+        """The number of slots in use."""
         return int(self.marks[_HIGH] - self.marks[_FREE])
 
     def take(self, count: int) -> Ints:
-        """`count` slots, those given back first."""
+        """Allocate `count` slots, free ones first."""
         return _take(count, self.marks, self.stack)
 
     def give(self, slots: Ints) -> None:
-        """Take back slots that nothing refers to any more."""
+        """Free slots that are no longer referenced."""
         free = int(self.marks[_FREE])
         if len(self.stack) < free + len(slots):
             self.stack = self._memory.grow("slots.free", np.int64, 2 * (free + len(slots)))
@@ -43,7 +43,7 @@ class Slots:
 
 @inlined
 def next_slot(marks: Ints, stack: Ints) -> np.int64:
-    """In kernels: one slot, of those given back if there is any."""
+    """In kernels: allocate one slot, a free one if there is any."""
     if marks[_FREE] > 0:
         marks[_FREE] -= 1
         return np.int64(stack[marks[_FREE]])

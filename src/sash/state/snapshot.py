@@ -1,8 +1,8 @@
-"""A snapshot: a shard's whole memory in a store of chunks, beside which its log needs only the rows accepted since.
+"""An array snapshot: a shard's whole memory in a store of chunks; the log then needs only the rows accepted since.
 
-It is for shards with an input whose rows never expire: their log would grow with the input, though what the operators
-remember does not. A snapshot is due when the log has outgrown both a floor and the last snapshot. So the log follows
-the state, and what a batch writes follows its own size, amortised.
+It is for shards with an input whose rows never expire: their log would grow with the input, although the state of the
+operators does not. A snapshot is due when the log is larger than both a minimum and the last snapshot. So the size of the
+log depends on the state, and the amortized cost of a batch on its own size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMPRESSION: Final = "zstd"
 
 @dataclass
 class StoredFile:
-    """What the directory knows of a file: its name, its bytes, and the chunks that hold them, in order."""
+    """The directory entry of a file: its name, its bytes, and the chunks that hold them, in order."""
 
     name: str
     size: int
@@ -42,7 +42,7 @@ class ArraySnapshot:
 
     @property
     def directory(self) -> dict[str, Any]:
-        """What must be remembered to read the snapshot again, as plain values."""
+        """The directory that is needed to read the snapshot, as plain values."""
         return {"size": self._size, "files": [[f.name, f.size, f.chunks] for f in self._files]}
 
     @property
@@ -51,11 +51,11 @@ class ArraySnapshot:
         return self._size
 
     def due(self, log: int, floor: int = LOG_BYTES) -> bool:
-        """Whether a log of that many bytes is to be replaced by a new snapshot."""
+        """Whether a log of that many bytes should be replaced by a new snapshot."""
         return log > max(floor, self._size)
 
     def write(self, memory: MappedMemory, number: Callable[[], int]) -> None:
-        """Keep what the memory holds now instead of the last snapshot; `number` gives numbers for new chunks."""
+        """Replace the last snapshot by one of the memory as it is now; `number` returns numbers for new chunks."""
         old, self._files, self._size = self._files, [], 0
         for name, size in memory.files.items():
             file = StoredFile(name, size, [])
@@ -70,7 +70,7 @@ class ArraySnapshot:
             self._store.remove(chunk)
 
     def load(self, memory: MappedMemory) -> None:
-        """Fill an empty memory with what the snapshot holds; without a snapshot it stays empty."""
+        """Restore an empty memory from the snapshot; without a snapshot it stays empty."""
         for file in self._files:
             starts = range(0, file.size, CHUNK_BYTES)
             for start, chunk in zip(starts, file.chunks, strict=True):

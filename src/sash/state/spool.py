@@ -13,7 +13,7 @@ from sash.state.memory import Memory
 
 
 class Spool:
-    """What waits: empty, or one batch."""
+    """Holds one pending batch, or none."""
 
     def __init__(self, memory: Memory, dtypes: Sequence[pa.DataType]) -> None:
         self._memory = memory
@@ -23,18 +23,18 @@ class Spool:
 
     @property
     def rows(self) -> int:
-        """How many rows wait."""
+        """The number of pending rows."""
         return int(self._size[1])
 
     def load(self) -> ChangeBatch:
-        """The batch that waits."""
+        """The pending batch."""
         size = int(self._size[0])
         if not size:
             return ChangeBatch.empty(self._dtypes)
         return decode(self._bytes[:size].tobytes())
 
     def save(self, batch: ChangeBatch) -> None:
-        """Let this batch wait instead."""
+        """Replace the pending batch."""
         data = np.frombuffer(encode(batch), np.uint8) if len(batch) else self._bytes[:0]
         if len(data) > len(self._bytes):
             self._bytes = self._memory.grow("bytes", np.uint8, 2 * len(data))

@@ -1,8 +1,8 @@
-"""The calendar buffer of rows that may be taken back before they expire (STR; paper 5, 5.3.2).
+"""The calendar buffer of rows that may be retracted before they expire (STR; paper 5, 5.3.2).
 
-A row is put where its expiration time says, as in any calendar. A `-` row repeats the expiration time of its `+` row, so
-that only one partition is searched for it, not all of them. A search costs as much as a partition is long: that is why
-this buffer is for inputs that take back few of their rows.
+A row is in the partition of its expiration time, as in any calendar. A `-` row repeats the expiration time of its `+`
+row, so that only one partition is searched. The cost of a search is the length of a partition, so this buffer is for
+inputs with few retractions.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sash.state.memory import Arrays, Ints, Memory
 
 
 class StrictCalendar(CalendarBuffer):
-    """A calendar whose rows are found again by (expiration time, value)."""
+    """A calendar whose rows can be found by (expiration time, value)."""
 
     def __init__(self, memory: Memory, partitions: int, width: int) -> None:
         super().__init__(memory, partitions, width)
         self._values = Arrays(memory, {"row.value": np.uint64})
         self.searched = 0
-        """How many rows have been looked at to find those that were taken back."""
+        """The number of rows examined to find retracted ones."""
 
     def apply(self, sign: Signs, exp: Ints, values: Hashes) -> Ints:
-        """The slot of every change, in order: a new one for `+`, for `-` that of a row with its expiry and value.
+        """The slot of every change, in order: a new one for `+`; for `-` that of a row with the same expiration time and value.
 
         The caller releases the slots of the `-` rows once their contents have been used.
         """
@@ -64,7 +64,7 @@ def _apply(
                 before, slot = slot, row_next[slot] - 1
                 searched += 1
             if slot < 0:
-                raise ValueError("a row was taken back that is not there")
+                raise ValueError("a retracted row does not exist")
             searched += 1
             if before < 0:
                 heads[place] = row_next[slot]

@@ -1,4 +1,4 @@
-"""The arguments of aggregates at every event: values kept by slot until their rows expire, NULLs and repeats skipped."""
+"""The arguments of aggregates at every event: values are kept by slot until their rows expire; NULLs are skipped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal["value", "double", "null"]
 
 
 class Argument:
-    """One column, as it is or as doubles, or only whether any of some columns is NULL."""
+    """The values of one column, unchanged or as doubles, or only the NULLs of some columns."""
 
     def __init__(self, memory: Memory, edge: Edge, columns: tuple[int, ...], kind: Kind) -> None:
         self._columns = columns
@@ -29,7 +29,7 @@ class Argument:
         self._store = RowStore(memory, (dtype,)) if edge.stamped else None
 
     def load(self, work: Work) -> tuple[pa.Array, Mask]:
-        """The value at every position, and which of them are NULL."""
+        """The value at every position, and the mask of NULLs."""
         if self not in work.memo:
             column = self._added(work)
             if self._store is not None:
@@ -48,13 +48,13 @@ class Argument:
         return as_doubles(column) if self._kind == "double" else column
 
     def finish(self, work: Work) -> None:
-        """Give up the values of the removed rows."""
+        """Free the values of the removed rows."""
         if self._store is not None:
             self._store.free(work.removed_slots)
 
 
 class Repeats:
-    """DISTINCT: counts equal values per group, and lets through only the first to come and the last to go."""
+    """DISTINCT: counts equal values per group, and passes only the first arrival and the last removal."""
 
     def __init__(self, memory: Memory, edge: Edge, columns: tuple[int, ...]) -> None:
         self._columns = columns
@@ -63,7 +63,7 @@ class Repeats:
         self._by_slot = Arrays(memory, {"slot.pair": np.int64}) if edge.stamped else None
 
     def load(self, work: Work) -> Mask:
-        """Which positions to skip."""
+        """The mask of positions to skip."""
         if self not in work.memo:
             pairs = self._added(work)
             if self._by_slot is not None:
@@ -78,7 +78,7 @@ class Repeats:
         return cast(Mask, work.memo[self])
 
     def _added(self, work: Work) -> Ints:
-        """The pair of every row of the batch as code + 1, 0 if a value is NULL."""
+        """The (group, value) code of every row of the batch, plus 1; 0 if a value is NULL."""
         columns = [work.batch.columns[index] for index in self._columns]
         rows = len(work.batch)
         low, high = hash_rows(columns, rows)
@@ -93,7 +93,7 @@ class Repeats:
 
 
 class ArgumentColumns:
-    """All arguments of one operator, each stored once however many aggregates use it."""
+    """All arguments of one operator; aggregates with the same argument share it."""
 
     def __init__(self, memory: Memory, edge: Edge) -> None:
         self._memory = memory
@@ -102,7 +102,7 @@ class ArgumentColumns:
         self._repeats: dict[str, Repeats] = {}
 
     def argument(self, columns: Sequence[int], kind: Kind = "value") -> Argument:
-        """The argument of this column, or, for kind `null`, of the NULLs in these columns."""
+        """The argument for this column, or, for kind `null`, for the NULLs in these columns."""
         name = ".".join((kind, *map(str, columns)))
         if name not in self._arguments:
             self._arguments[name] = Argument(self._memory.scope(name), self.edge, tuple(columns), kind)
@@ -116,13 +116,13 @@ class ArgumentColumns:
         return self._repeats[name]
 
     def finish(self, work: Work) -> None:
-        """Give up what belonged to the removed rows."""
+        """Free the values of the removed rows."""
         for argument in self._arguments.values():
             argument.finish(work)
 
 
 class Values:
-    """The argument of one accumulator: its values, and what to skip because it is NULL or, if DISTINCT, a repeat."""
+    """The argument of one accumulator: its values, and the mask of NULLs and, if DISTINCT, of repeated values."""
 
     def __init__(self, arguments: ArgumentColumns, column: int, distinct: bool, kind: Kind = "value") -> None:
         self._argument = arguments.argument((column,), kind)

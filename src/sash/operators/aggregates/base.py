@@ -1,4 +1,4 @@
-"""What accumulators have in common: the events they are fed, and the columns of versions they answer with."""
+"""The interface of accumulators: the events they process, and the columns of versions they return."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Work:
 
     @property
     def versions(self) -> int:
-        """How many versions there are to answer for."""
+        """The number of versions."""
         return len(self.counts)
 
     @property
@@ -47,7 +47,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Versions:
-    """One output column, by version: as Arrow, and as integers that are equal exactly when the values are."""
+    """One output column by version: as Arrow, and as integers that are equal exactly when the values are."""
 
     array: pa.Array
     bits: Ints
@@ -55,30 +55,30 @@ class Versions:
 
 
 class Accumulator(ABC):
-    """State by group for one or more aggregates that can share it. A group without rows leaves only zeros behind."""
+    """State by group for one or more aggregates that can share it. A group without rows has only zeros."""
 
     def __init__(self) -> None:
         self._calls: list[AggregateCall] = []
 
     def want(self, call: AggregateCall) -> int:
-        """Have this aggregate answered too; the number of its column in what `apply` returns."""
+        """Add an aggregate; returns the number of its column in the result of `apply`."""
         if call not in self._calls:
             self._calls.append(call)
         return self._calls.index(call)
 
     @abstractmethod
     def apply(self, work: Work) -> list[Versions]:
-        """Apply the events; one column per aggregate wanted."""
+        """Apply the events; returns one column per aggregate."""
 
     def finish(self, work: Work) -> None:  # noqa: B027  (most have nothing to do)
-        """Let go of what the call still needed for its output."""
+        """Free the state that was needed until the output is complete."""
 
 
 _PLAIN = {8: (np.int8, pa.int8()), 16: (np.int16, pa.int16()), 32: (np.int32, pa.int32()), 64: (np.int64, pa.int64())}
 
 
 def fits_word(dtype: pa.DataType) -> bool:
-    """Whether values of this type are 64 bits at most."""
+    """Whether values of this type have at most 64 bits."""
     return not (pa.types.is_decimal(dtype) or pa.types.is_string(dtype) or pa.types.is_binary(dtype))
 
 
@@ -105,7 +105,7 @@ def array_versions(array: pa.Array) -> Versions:
 
 
 def as_doubles(column: pa.Array) -> pa.Array:
-    """The column as DOUBLE, each value rounded once (Arrow's own cast of decimals is off by a bit here and there)."""
+    """The column as DOUBLE, each value rounded once (Arrow's cast of decimals is sometimes off by one bit)."""
     if not pa.types.is_decimal(column.type):
         return pc.cast(column, pa.float64(), safe=False)
     words = decimal_words(column).view(np.int64)

@@ -1,4 +1,4 @@
-"""Which accumulator answers an aggregate; aggregates that can share one do."""
+"""The choice of accumulators for aggregates; aggregates share one where possible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Accumulators:
         self.by_name: dict[str, Accumulator] = {}
 
     def add(self, call: AggregateCall) -> tuple[str, int]:
-        """The name of the accumulator that answers the call, and the number of the column in its answer."""
+        """The name of the accumulator that computes the call, and the number of the call's column in its result."""
         name = _name(call, self._arguments.edge.expiry)
         if name not in self.by_name:
             self.by_name[name] = self._make(call, name, self._memory.scope(name))
@@ -73,7 +73,7 @@ class Accumulators:
 
 
 def _name(call: AggregateCall, expiry: Expiry) -> str:
-    """The kind of accumulator, and all that tells two of a kind apart."""
+    """The kind of the accumulator and its parameters, as a name in memory."""
     function = call.function
     columns = ".".join(str(column.index) for column in call.arguments)
     distinct = ".distinct" if call.distinct else ""
@@ -94,7 +94,7 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
         return f"time.{columns}"
     if function in APPROXIMATE:
         raise UnsupportedSqlError(
-            f"{function.upper()} estimates over a kept window: ask it with engine.snapshot, or count exactly here"
+            f"{function.upper()} is available in snapshots of a kept window only: use engine.snapshot, or an exact aggregate here"
         )
     if not is_numeric(dtype):
         raise UnsupportedSqlError(f"{function.upper()} needs numbers, not {type_name(dtype)}: cast its argument")
@@ -106,4 +106,4 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
         return f"places.{columns}{distinct}"
     if function in ("var_pop", "var_samp", "stddev_pop", "stddev_samp"):
         return f"spread.{columns}{distinct}"
-    raise UnsupportedSqlError(f"{function.upper()} is not an aggregate that Sash runs")
+    raise UnsupportedSqlError(f"{function.upper()} is not a supported aggregate")

@@ -14,14 +14,14 @@ from sash.state.memory import Arrays, Memory
 
 
 class RowCount(Accumulator):
-    """COUNT(*): the operator counts rows anyway."""
+    """COUNT(*): returns the row counts that the operator keeps."""
 
     def apply(self, work: Work) -> list[Versions]:
         return [fixed_versions(work.counts, NO_MASK, call.dtype) for call in self._calls]
 
 
 class Count(Accumulator):
-    """The rows in which no argument is NULL, or the different values among them."""
+    """The number of rows without NULL arguments, or of their distinct values."""
 
     def __init__(self, memory: Memory, arguments: ArgumentColumns, columns: Sequence[int], distinct: bool) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""MIN and MAX over stamped rows: a row that one with no earlier expiry beats can never be the answer, so it is dropped.
+"""MIN and MAX over stamped rows: a row is dropped once a better or equal row expires no earlier.
 
-What is left of a group are steps: the later a row expires, the worse its value; the answer is the row on the first
-step. Where rows expire in the order in which they came, new rows only ever join at the end, so a queue does (the monoq
-of Tangwongsan, Hirzel and Schneider, "In-order sliding-window aggregation in worst-case constant time", 2021): constant
-work per row, amortised. Where they do not, the steps stand in a search tree by expiry.
+The remaining rows of a group form steps: the later a row expires, the worse its value; the result is the row on the first
+step. If rows expire in order of arrival, new rows are only added at the end, and a queue is enough (the monoq of
+Tangwongsan, Hirzel and Schneider, "In-order sliding-window aggregation in worst-case constant time", 2021): amortized
+constant work per row. Otherwise the steps are kept in a search tree by expiration time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sash.state.ordering import ordered_bits, turn_floats
 
 
 class _Extreme(Accumulator):
-    """MIN or MAX of a type that fits in 64 bits; the largest is the smallest of the complements."""
+    """MIN or MAX of a type that fits in 64 bits; MAX is computed as the MIN of complements."""
 
     def __init__(self, column: int, largest: bool) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class _Extreme(Accumulator):
 
     @abstractmethod
     def _advance(self, work: Work, values: Ints, skip: Mask, out: Ints, nulls: Mask) -> None:
-        """Apply the events, arrivals having these values; the smallest by version, and whether there is none."""
+        """Apply the events with these values of arrivals; returns the smallest value by version and the mask of NULLs."""
 
 
 class QueueExtreme(_Extreme):
@@ -68,7 +68,7 @@ class QueueExtreme(_Extreme):
 
 
 class StepExtreme(_Extreme):
-    """For calendar edges. The key of a node, which is a slot, is its expiry and its value."""
+    """For calendar edges. A node is a slot; its key is the expiration time and the value."""
 
     def __init__(self, memory: Memory, column: int, largest: bool) -> None:
         super().__init__(column, largest)

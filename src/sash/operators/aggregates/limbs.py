@@ -27,7 +27,7 @@ class LimbTable:
         return int(self._range[_HIGH] - self._range[_LOW])
 
     def cover(self, low: int, high: int, groups: int) -> None:
-        """Have limbs `low` to `high` (exclusive; none if equal) and room for this many groups."""
+        """Provide limbs `low` to `high` (exclusive; none if equal) and space for this many groups."""
         if low < high and not (self.width and self.low <= low and high <= self._range[_HIGH]):
             self._widen(low, high)
         needed = groups * (HEADER + self.width)
@@ -35,7 +35,7 @@ class LimbTable:
             self.cells = self._memory.grow("cells", np.int64, max(needed, 2 * len(self.cells)))
 
     def _widen(self, low: int, high: int) -> None:
-        """Lay all rows out anew; this happens at most once per limb that a double can have."""
+        """Copy all rows to a wider layout; this happens at most once per limb that a double can have."""
         stride = HEADER + self.width
         if self.width:
             low, high = min(low, self.low), max(high, int(self._range[_HIGH]))

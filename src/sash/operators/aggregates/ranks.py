@@ -1,7 +1,7 @@
-"""The aggregates that go by rank: MIN, MAX, MEDIAN, PERCENTILE, MIN_BY, MAX_BY, FIRST and LAST.
+"""Aggregates by rank: MIN, MAX, MEDIAN, PERCENTILE, MIN_BY, MAX_BY, FIRST and LAST.
 
-One node per live row in the tree of its group. A node's key decides the answer altogether: where rows tie (equal
-ordering value, equal ts) the key goes on with the order columns and the value itself.
+Every live row is a node in the tree of its group. The keys alone determine the result: for ties (equal ordering value,
+equal ts) the key continues with the order columns and the value itself.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _PLACES = {"min": 0.0, "max": 1.0, "median": 0.5, "min_by": 0.0, "max_by": 1.0, 
 
 
 class Ranked(Accumulator):
-    """What subclasses give: the rows' keys. On a stamped edge a node is a slot; otherwise nodes are numbered here, and
-    a removal finds a node with the same key."""
+    """Subclasses provide the rows' keys. On a stamped edge a node is a slot; otherwise nodes are numbered here, and a
+    removal finds a node with the same key."""
 
     def __init__(self, memory: Memory, own: bool, payload: pa.DataType | None) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Ranked(Accumulator):
 
     @abstractmethod
     def _write(self, work: Work, nodes: Ints) -> Mask:
-        """Give the nodes of new rows (all positions, if nodes are our own) their keys; which rows to skip."""
+        """Write the keys of the nodes of new rows (all positions, if nodes are numbered here); returns rows to skip."""
 
     def _answer(self, call: AggregateCall, lower: Ints, upper: Ints, share: Floats) -> Versions:
         nulls = lower == 0
@@ -100,7 +100,7 @@ class Ranked(Accumulator):
 
 
 class RankedValues(Ranked):
-    """Rows by the value itself, or by the double it is for what interpolates; NULLs do not count."""
+    """Rows ordered by the value itself, as a double for interpolating functions; NULLs are skipped."""
 
     def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool, kind: Kind) -> None:
         dtype = arguments.edge.dtypes[column]
@@ -128,7 +128,7 @@ class RankedValues(Ranked):
 
 
 class RankedRows(Ranked):
-    """Rows by another column (MIN_BY, MAX_BY; NULLs there do not count), or by time (FIRST, LAST)."""
+    """Rows ordered by another column (MIN_BY, MAX_BY; NULLs there are skipped), or by time (FIRST, LAST)."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from sash.state.memory import Memory
 
 
 class Variance(Accumulator):
-    """Any numbers, as doubles. Of a single value the sample functions are NULL."""
+    """Any numbers, as doubles. The sample functions of a single value are NULL."""
 
     def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()

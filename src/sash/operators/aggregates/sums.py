@@ -1,4 +1,4 @@
-"""SUM and AVG, exact: the value depends on the rows of the group alone, never on how they came and went."""
+"""Exact SUM and AVG: the value depends only on the rows of the group, not on the history of changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sash.state.memory import Arrays, Memory
 
 
 class IntegerSum(Accumulator):
-    """Integers. SUM raises if it leaves 64 bits, AVG does not."""
+    """Integers. SUM raises an error if it exceeds 64 bits, AVG does not."""
 
     def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()
@@ -34,14 +34,14 @@ class IntegerSum(Accumulator):
         overflow = sum_integers(work.events, values, skip, self._cells["cells"], sums, averages, counts)
         if overflow and any(call.function == "sum" for call in self._calls):
             raise EvaluationError(
-                "SUM left the range of BIGINT: sum a DECIMAL or a DOUBLE, as in SUM(CAST(x AS DOUBLE))"
+                "SUM exceeds the range of BIGINT: sum a DECIMAL or a DOUBLE, as in SUM(CAST(x AS DOUBLE))"
             )
         results = {"sum": sums, "avg": averages.view(np.int64)}
         return [fixed_versions(results[call.function], counts == 0, call.dtype) for call in self._calls]
 
 
 class DoubleSum(Accumulator):
-    """Floats and doubles. Infinities and NaNs are counted, so that they too can go again."""
+    """Floats and doubles. Infinities and NaNs are counted, so that they can be removed again."""
 
     def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()

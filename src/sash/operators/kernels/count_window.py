@@ -1,4 +1,4 @@
-"""The loops of the count window: one queue of rows per partition, the oldest row in front.
+"""The loops of the count window: one queue of rows per partition, with the oldest row first.
 
 Queues are records of four words by partition: the first and the last slot, and how many rows there are. Rows are
 records of four words by slot: the next slot, the row's ts, and its position in the batch it came with.
@@ -21,10 +21,10 @@ _NEXT, _TS, _POSITION = 0, 1, 2
 def advance(
     order: Ints, ts: Ints, codes: Ints, slots: Ints, count: int, queues: Ints, rows: Ints
 ) -> tuple[npt.NDArray[np.bool_], Ints, Ints, Ints]:
-    """Put a batch's rows into their queues, in order: each pushes the oldest out of a queue that is full.
+    """Append a batch's rows to their queues, in order; each removes the oldest row of a full queue.
 
-    Which rows are ever in the window; the rows (by slot) that leave it and when; the rows (by slot) that are pushed out
-    at the instant they come, and so never are in it.
+    Returns the mask of rows that enter the window, the slots of the rows that leave it with their times, and the slots of
+    rows that are removed at the instant of their arrival and so never enter it.
     """
     n = len(order)
     valid = np.ones(n, np.bool_)
@@ -56,7 +56,7 @@ def advance(
 
 @kernel
 def keep_last(order: Ints, codes: Ints, count: int, partitions: int) -> npt.NDArray[np.bool_]:
-    """Which rows are among the last `count` of their partition, in order."""
+    """The positions of the last `count` rows of every partition, in order."""
     kept = np.zeros(len(order), np.bool_)
     found = np.zeros(partitions, np.int64)
     for index in range(len(order) - 1, -1, -1):

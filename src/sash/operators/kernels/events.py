@@ -1,4 +1,4 @@
-"""Changes and ends of one input as one list of events in time order, ends before arrivals at one instant."""
+"""Merges changes and expirations of one input into events in time order, ends before arrivals at each instant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def interleave(ts: Ints, sign: Signs, changed: Ints, ends: Ints, gone: Ints) -> 
 
 @kernel
 def taken_back(ts: Ints, sign: Signs, input_ts: Ints, input_sign: Signs) -> int:
-    """How many `-` rows come at an instant at which no row of the input ends; both are sorted, ends first."""
+    """The number of `-` rows at instants at which no row of the input ends; both are sorted, ends first."""
     count = place = 0
     for index in range(len(ts)):
         if sign[index] > 0:

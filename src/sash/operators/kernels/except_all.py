@@ -1,13 +1,14 @@
-"""The loop of EXCEPT ALL whose rows may carry their ends: what is in the output is set right after every instant.
+"""The loop of EXCEPT ALL whose rows may carry expiration times: the output is corrected after every instant.
 
-Of a value with v1 rows left and v2 right, max(v1 - v2, 0) copies are in the output. Some are *said*: alike, each ends by a
-`-` row, and only their number is kept. The others are *stamped*: left rows that carry their ends. A value's stamped rows, in
-order of expiry, are two stacks: the first of them are in the output, the last on top, and the others are out of it, the
-first on top. So what comes or goes is on a top. What ends is the first of all: at the bottom of the rows in the output,
-where it is enough to count one less, or, if there are none, on top of those out of it.
+Of a value with v1 left and v2 right rows, max(v1 - v2, 0) copies are in the output. Some are *retracted*: they are
+interchangeable, each ends by a `-` row, and only their number is kept. The others are *stamped*: left rows with their
+expiration times. A value's stamped rows, in order of expiration, form two stacks: those in the output, with the last to
+expire on top, and those not in the output, with the first to expire on top. So rows enter and leave the output at a top.
+The row that expires is the first of all: the bottom of the rows in the output, where decrementing a count is enough, or,
+if there are none, the top of the others.
 
-Where rows expire in order, a new one is the last. Where they do not, it looks for its place, from the border of the stacks
-on. It goes no further than `reach` steps, so that no input makes that costly: a row that would have to is said.
+If rows expire in order, a new row is the last. Otherwise its position is searched from the boundary of the stacks, for at
+most `reach` steps, so that no input makes this expensive: a row that would need more is retracted instead.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from sash.state.prefetch import AHEAD, prefetch
 from sash.time import FOREVER
 
 STRIDE = 8
-_LEFT, _RIGHT, _SAID, _STAMPED, _IN, _OUT, _LAST, _TOUCHED = range(STRIDE)
-"""Per value: its rows on either side; its copies in the output of either kind; the tops of its stacks, and the bottom of the
-one of rows that are out (slot + 1, or 0); and, while an instant lasts, 1 + its left ends that are to be said."""
+_LEFT, _RIGHT, _RETRACTED, _STAMPED, _IN, _OUT, _LAST, _TOUCHED = range(STRIDE)
+"""Per value: its rows on either side; its copies in the output of either kind; the tops of its stacks, and the bottom of
+the stack of rows not in the output (slot + 1, or 0); and, during an instant, 1 + its left ends to be retracted."""
 
 WORDS = 2
 _BELOW, _EXPIRY = range(WORDS)
-"""Per slot of a stamped row: what is below it on its stack (slot + 1), and its end."""
+"""Per slot of a stamped row: the row below it on its stack (slot + 1), and its expiration time."""
 
 _TIMED, _FRESH, _CODE = 1, 2, 4
-"""Per slot, as one number: whether the row is stamped, whether it has come, at this instant, to stand among those in the
-output, of which nobody has been told yet, and the code of its value."""
+"""Per slot, as one number: whether the row is stamped, whether it was inserted at this instant among the rows in the
+output but not yet sent, and the code of its value."""
 
 
 @kernel
 def fill(slots: Ints, codes: Ints, exp: Ints, tags: Ints, nodes: Ints) -> None:
-    """Write down new left rows; those with an end are stamped."""
+    """Store new left rows; those with an expiration time are stamped."""
     for index in range(len(slots)):
         slot = slots[index]
         tags[slot] = _CODE * codes[index]
@@ -47,7 +48,7 @@ def fill(slots: Ints, codes: Ints, exp: Ints, tags: Ints, nodes: Ints) -> None:
 
 @inlined
 def _touch(values: Ints, place: int, touched: Ints, pending: int) -> int:
-    """Note that an instant concerns a value; how many are noted."""
+    """Mark a value as touched at this instant; returns the number of touched values."""
     if values[place + _TOUCHED] == 0:
         values[place + _TOUCHED] = 1
         touched[pending] = place
@@ -57,7 +58,7 @@ def _touch(values: Ints, place: int, touched: Ints, pending: int) -> int:
 
 @inlined
 def _push_out(nodes: Ints, slot: int, values: Ints, place: int) -> None:
-    """Put a row on top of those that are out."""
+    """Push a row on the stack of rows not in the output."""
     nodes[WORDS * slot + _BELOW] = values[place + _OUT]
     if values[place + _OUT] == 0:
         values[place + _LAST] = slot + 1
@@ -66,7 +67,7 @@ def _push_out(nodes: Ints, slot: int, values: Ints, place: int) -> None:
 
 @inlined
 def _append_out(nodes: Ints, slot: int, values: Ints, place: int) -> None:
-    """Put a row below all those that are out."""
+    """Append a row at the bottom of the stack of rows not in the output."""
     nodes[WORDS * slot + _BELOW] = 0
     if values[place + _OUT] == 0:
         values[place + _OUT] = slot + 1
@@ -77,7 +78,7 @@ def _append_out(nodes: Ints, slot: int, values: Ints, place: int) -> None:
 
 @kernel
 def _insert(reach: int, nodes: Ints, slot: int, tags: Ints, values: Ints, place: int) -> int:
-    """Put a new row where its expiry belongs; how many rows it has been compared with."""
+    """Insert a new row in order of expiration; returns the number of comparisons."""
     expiry, last = nodes[WORDS * slot + _EXPIRY], values[place + _LAST] - 1
     first, top, inside = values[place + _OUT], values[place + _IN], values[place + _STAMPED]
     if first > 0 and nodes[WORDS * last + _EXPIRY] <= expiry:
@@ -111,7 +112,7 @@ def _insert(reach: int, nodes: Ints, slot: int, tags: Ints, values: Ints, place:
 
 @inlined
 def _end(nodes: Ints, values: Ints, place: int) -> bool:
-    """Forget the stamped row that expires first; whether it was in the output."""
+    """Remove the stamped row that expires first; returns whether it was in the output."""
     inside: bool = values[place + _STAMPED] > 0
     if inside:
         values[place + _STAMPED] -= 1
@@ -122,8 +123,8 @@ def _end(nodes: Ints, values: Ints, place: int) -> bool:
 
 @inlined
 def _missing(values: Ints, place: int) -> int:
-    """How many copies of a value the output lacks; it has too many if that is negative."""
-    there: int = values[place + _SAID] + values[place + _STAMPED]
+    """The number of copies of a value that are missing in the output; negative if it has too many."""
+    there: int = values[place + _RETRACTED] + values[place + _STAMPED]
     copies: int = max(values[place + _LEFT] - values[place + _RIGHT], 0)
     return copies - there
 
@@ -133,13 +134,13 @@ def advance(
     ordered: bool, reach: int, left_ts: Ints, left_sign: Signs, left_slots: Ints, tags: Ints, nodes: Ints,
     right_ts: Ints, right_sign: Signs, right_codes: Ints, values: Ints,
 ) -> tuple[Ints, Ints, Signs, Ints, Ints, int, int, int]:  # fmt: skip
-    """Apply the events of both sides; `ordered` says that left rows expire in the order in which they come.
+    """Apply the events of both sides; with `ordered`, left rows expire in order of arrival.
 
-    Returns the changes (times, expiries, signs, codes), the codes that have no rows left, how many rows of the output ended
-    without a word, how many were taken back before their time, and how many rows new ones were compared with.
+    Returns the changes (times, expiration times, signs, codes), the codes without rows, the number of output rows that
+    expired silently, the number retracted prematurely, and the number of comparisons of new rows.
     """
     n, m = len(left_ts), len(right_ts)
-    # An event changes one copy; a stamped row that comes may push out another.
+    # An event changes one copy; the arrival of a stamped row may displace another.
     ts = np.empty(2 * n + m, np.int64)
     exp = np.empty(2 * n + m, np.int64)
     sign = np.empty(2 * n + m, np.int8)
@@ -180,8 +181,8 @@ def advance(
             place, taken = touched[index], 0
             for _ in range(-_missing(values, place)):
                 until = FOREVER
-                if values[place + _SAID] > 0:
-                    values[place + _SAID] -= 1
+                if values[place + _RETRACTED] > 0:
+                    values[place + _RETRACTED] -= 1
                 else:
                     slot = values[place + _IN] - 1
                     values[place + _IN] = nodes[WORDS * slot + _BELOW]
@@ -207,7 +208,7 @@ def advance(
                     values[place + _IN] = slot + 1
                     values[place + _STAMPED] += 1
                 else:
-                    values[place + _SAID] += 1
+                    values[place + _RETRACTED] += 1
                 ts[count], exp[count], sign[count], codes[count] = now, until, 1, place // STRIDE
                 count += 1
             values[place + _TOUCHED] = 0
@@ -228,7 +229,7 @@ def advance(
 
 @kernel
 def _dead(empty: Ints, values: Ints) -> Ints:
-    """Of the places that were empty at some instant, the codes of those that still are, each once."""
+    """The codes that had no rows at some instant and have none now, each once."""
     dead = np.empty(len(empty), np.int64)
     found = 0
     for place in empty:

@@ -1,4 +1,4 @@
-"""The loop of the symmetric window hash join: every event of either side meets the vector of the other."""
+"""The loop of the symmetric window hash join: every event of one side probes the vectors of the other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _pair(
     explicit: bool, slot: int, own: Ints, start: int, matches: int, pool: Ints, other: Ints,
     count: int, out_own: Ints, out_other: Ints, out_exp: Ints,
 ) -> None:  # fmt: skip
-    """Write one pair for each row of a vector; rows that end by a word have no expiry."""
+    """Write one pair for each row of a vector; retracted rows have no expiration time."""
     for index in range(matches):
         out_own[count + index] = slot
         out_other[count + index] = pool[start + index]
@@ -49,8 +49,8 @@ def advance(
 ) -> tuple[Ints, Ints, Signs, Ints, Ints, Ints]:  # fmt: skip
     """Apply the events of both sides in order of (time, ends first), from `begun` on, until they end or the pool is full.
 
-    Returns the pairs as (times, expiries, signs, left slots, right slots), and the codes that had no rows left at some
-    instant; `begun` is set to how far it came. If the output is not explicit, ends give no pairs.
+    Returns the pairs as (times, expiration times, signs, left slots, right slots), and the codes that had no rows left at
+    some instant; sets `begun` to the events done. If the output is not explicit, ends produce no pairs.
     """
     n, m = len(left_ts), len(right_ts)
     size = n + m + 16
@@ -63,7 +63,7 @@ def advance(
     done = np.zeros(6, np.int64)
     done[LEFT], done[RIGHT] = begun[LEFT], begun[RIGHT]
     while (done[LEFT] < n or done[RIGHT] < m) and done[_FULL] == 0:
-        # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
+        # Outputs grow here: arrays replaced inside the loop would be reference-counted at every event.
         size = done[_PAIRS] + done[_WANTED]
         ts, exp, sign, left, right = (
             grown(ts, size), grown(exp, size), grown(sign, size), grown(left, size), grown(right, size)
@@ -83,7 +83,7 @@ def _run(
     right_ts: Ints, right_sign: Signs, right_slots: Ints, right_rows: Ints, vectors: Ints, pool: Ints, marks: Ints,
     done: Ints, out_ts: Ints, out_exp: Ints, out_sign: Signs, out_left: Ints, out_right: Ints, empty: Ints,
 ) -> None:  # fmt: skip
-    """Go on from `done` until the events end or the output or the pool is full."""
+    """Continue from `done` until the events end or the output or the pool is full."""
     n, m, room = len(left_ts), len(right_ts), len(out_ts)
     i, j, count, empties = done[LEFT], done[RIGHT], done[_PAIRS], done[_EMPTY]
     done[_WANTED] = 0

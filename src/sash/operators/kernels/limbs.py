@@ -1,8 +1,8 @@
-"""Exact sums of doubles: a number is a row of limbs in base 2^32, so adding and taking away leave no trace.
+"""Exact sums of doubles: a number is a row of limbs in base 2^32, so subtraction exactly reverses addition.
 
 A superaccumulator (Kulisch; Neal, "Fast exact summation using small and large superaccumulators", 2015) that keeps only
-the limbs its data need. Limb i weighs 2^(32 i - BIAS); limbs are int64 and carries wait until the number is read, when
-all but the top one are brought back into [0, 2^32). Reading rounds once, to the nearest double, ties to even.
+the limbs its data need. Limb i has weight 2^(32 i - BIAS); limbs are int64, and carries are deferred until the number is
+read, when all but the top limb are normalized to [0, 2^32). Reading rounds once, to the nearest double, ties to even.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def exponent_of(bits: np.uint64) -> np.int64:
 
 @inlined
 def mantissa_of(bits: np.uint64) -> np.uint64:
-    """The integer that a finite double is, times a power of two."""
+    """The integer mantissa of a finite double."""
     fraction = bits & _FRACTION
     return fraction | _HIDDEN if exponent_of(bits) > 0 else fraction
 
@@ -88,7 +88,7 @@ def add_square(bits: np.uint64, sign: int, cells: Ints, at: int, low: int) -> No
 
 @kernel
 def span(bits: Words, skip: npt.NDArray[np.bool_]) -> tuple[np.int64, np.int64]:
-    """The smallest and largest places of all finite values other than zero; (0, -1) if there are none."""
+    """The smallest and largest places of all finite non-zero values; (0, -1) if there are none."""
     smallest, largest = np.int64(1 << 20), np.int64(-1)
     for index in range(len(bits)):
         if len(skip) and skip[index]:
@@ -102,7 +102,7 @@ def span(bits: Words, skip: npt.NDArray[np.bool_]) -> tuple[np.int64, np.int64]:
 
 @kernel
 def settle(cells: Ints, at: int, width: int, magnitude: Words) -> bool:
-    """Carry, in place, and write the magnitude's limbs (width + 1 of them); whether the number is negative."""
+    """Propagate carries in place, and write the magnitude's width + 1 limbs; returns whether the number is negative."""
     if width == 0:
         magnitude[0] = np.uint64(0)
         return False
@@ -173,7 +173,7 @@ def to_bits(negative: bool, mantissa: np.uint64, exponent: np.int64) -> np.uint6
     if field >= 2047:
         return sign | np.uint64(0x7FF0000000000000)
     if field <= 0:
-        # A sum of doubles is a multiple of the smallest one, so what is shifted out here is zero.
+        # A sum of doubles is a multiple of the smallest one, so the bits shifted out here are zero.
         return sign | (mantissa >> np.uint64(1 - field if field > -62 else 63))
     return sign | (np.uint64(field) << np.uint64(52)) | (mantissa & _FRACTION)
 
@@ -188,7 +188,7 @@ def round_sum(cells: Ints, at: int, width: int, low: int, scratch: Words) -> np.
 
 @kernel
 def weights(low: int, width: int) -> npt.NDArray[np.float64]:
-    """What `round_fast` multiplies by, per top limb; empty if the limbs come near the ends of what a double can be."""
+    """The factors of `round_fast` per top limb; empty if the limbs are close to the limits of a double."""
     if 32 * (low - 1) - BIAS < -900 or 32 * (low + width) - BIAS > 900:
         return np.empty(0, np.float64)
     result = np.empty(width + 1, np.float64)
@@ -201,7 +201,7 @@ def weights(low: int, width: int) -> npt.NDArray[np.float64]:
 def round_fast(cells: Ints, at: int, width: int, weight: npt.NDArray[np.float64]) -> float:
     """The number, carried in place, as the nearest double if it is not negative and its top limb not full, else -1.
 
-    The leading 55 to 64 bits, the last of them set if anything follows, round to the same 53 bits as the whole does.
+    The leading 55 to 64 bits, the last of them set if any lower bit is, round to the same 53 bits as the whole number.
     """
     carry = np.int64(0)
     for index in range(at, at + width - 1):

@@ -1,4 +1,4 @@
-"""Rows in doubly linked lists per key code: a row is found, added and taken out in constant time.
+"""Rows in doubly linked lists per key code: rows are found, added and removed in constant time.
 
 A side's rows are an array of records of four words by slot: next slot + 1, previous slot + 1, code, expiry. The lists
 are an array of records of four words by code: the heads (slot + 1, or 0) of the two sides, then their lengths. A side
@@ -16,7 +16,7 @@ from sash.state.prefetch import AHEAD, prefetch
 WORDS = 4
 NEXT, PREVIOUS, CODE, EXPIRY = range(WORDS)
 LENGTH = 2
-"""How far behind a list's head its length stands."""
+"""The offset from a list's head to its length."""
 
 
 @kernel
@@ -30,7 +30,7 @@ def fill(rows: Ints, slots: Ints, codes: Ints, exp: Ints) -> None:
 
 @inlined
 def link(rows: Ints, slot: int, lists: Ints, head: int) -> None:
-    """Put a row in front of the list whose head is lists[head]."""
+    """Insert a row at the front of the list whose head is lists[head]."""
     first = lists[head]
     rows[WORDS * slot + NEXT] = first
     rows[WORDS * slot + PREVIOUS] = 0
@@ -42,7 +42,7 @@ def link(rows: Ints, slot: int, lists: Ints, head: int) -> None:
 
 @inlined
 def unlink(rows: Ints, slot: int, lists: Ints, head: int) -> None:
-    """Take a row out of the list whose head is lists[head]."""
+    """Remove a row from the list whose head is lists[head]."""
     following, previous = rows[WORDS * slot + NEXT], rows[WORDS * slot + PREVIOUS]
     if previous > 0:
         rows[WORDS * (previous - 1) + NEXT] = following
@@ -55,7 +55,7 @@ def unlink(rows: Ints, slot: int, lists: Ints, head: int) -> None:
 
 @inlined
 def look_ahead(event: int, slots: Ints, rows: Ints, lists: Ints) -> None:
-    """Fetch what later events will touch: first the row, then the lists of its key."""
+    """Prefetch the data of later events: first the row, then the lists of its key."""
     if event + 2 * AHEAD < len(slots):
         prefetch(rows, WORDS * slots[event + 2 * AHEAD])
     if event + AHEAD < len(slots):
@@ -64,7 +64,7 @@ def look_ahead(event: int, slots: Ints, rows: Ints, lists: Ints) -> None:
 
 @kernel
 def dead_codes(empty: Ints, lists: Ints) -> Ints:
-    """Of codes that had no rows on either side at some instant, those that still have none, each once."""
+    """The codes that had no rows on either side at some instant and have none now, each once."""
     dead = np.empty(len(empty), np.int64)
     found = 0
     for code in empty:

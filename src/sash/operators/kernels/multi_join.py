@@ -1,13 +1,13 @@
-"""The loop nest of the multi-way window join: new rows, and per level the rows of one more input that match (paper 4).
+"""The loop nest of the multi-way window join: each level loops over the matching rows of one more input (paper 4).
 
 An index x of an input has a linked list for every key: `links` has two words per slot, next slot + 1 and key code.
-Or it has a number of buckets: keys then share them by remainder, and a single one is a plain window. Buckets are
-scanned, so they are packed: pairs of key code and slot, one after the other, of which the last takes the place of one
-that goes; bucket p stands at `pack_at[p]` in `links`, with `packed[p]` pairs.
+Or it has a number of buckets: keys are then assigned by remainder, and a single bucket is a plain window. Buckets are
+scanned, so they are packed: consecutive pairs of key code and slot, of which the last replaces a removed one; bucket p
+starts at `pack_at[p]` in `links` and has `packed[p]` pairs.
 
-`lists` has a record per key: how many rows have the key, then per index of the attribute how many of them are its own,
-and the head (slot + 1) of its list. `rows` has per slot the row's time and expiry, for each index the slot before it in
-its list, or its place in its bucket, and the values that are compared.
+`lists` has a record per key: the number of rows with the key, then per index of the attribute the number of its own rows
+and the head (slot + 1) of its list. `rows` has per slot the row's time and expiration time, for each index the slot
+before it in its list or its position in its bucket, and the values that are compared.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LINKS, LISTS, STEP, MEMBER, BUCKETS, PREVIOUS, ATTRIBUTE, PACKS = range(INDEX_FI
 INPUT_FIELDS = 5
 ROWS, WORDS, FIRST_INDEX, LAST_INDEX, VALUES = range(INPUT_FIELDS)
 TS, EXP, HEADER = range(3)
-"""Of a row's record: its time, its expiry, and how many words stand before the rest."""
+"""Positions in a row's record: its time, its expiration time, and the first word of the rest."""
 
 PROBES, STATS = range(2)
-"""Of the statistics: rows looked at so far (in all loops but the outermost, as the paper counts), and where the number
-of keys of each index begins."""
+"""Positions in the statistics: rows examined so far (in all loops but the outermost, as in the paper), and the first of
+the numbers of keys of each index."""
 
 _DONE, _DEAD, _WANTED, _LINKED = range(4)
 
@@ -57,7 +57,7 @@ def _checked(
     first: int, last: int, checks: Ints, slot: int, mine: int, origin: int, programs: Array, bound: Ints,
     inputs: Ints, index: Ints, links: Ints, rows: Ints,
 ) -> bool:  # fmt: skip
-    """Whether everything else holds between a row and those bound above it."""
+    """Whether the remaining predicates hold between a row and those bound in outer levels."""
     for c in range(first, last):
         level = checks[c, _LEVEL]
         other, theirs = programs[origin, level, _INPUT], bound[level]
@@ -77,7 +77,7 @@ def _checked(
 def _valid_together(
     origin: int, new: int, depth: int, programs: Array, bound: Ints, inputs: Ints, rows: Ints
 ) -> bool:  # fmt: skip
-    """Whether the rows bound above the origin were there when its new row came."""
+    """Whether the rows bound above the origin were live when its new row arrived."""
     now = rows[inputs[origin, ROWS] + inputs[origin, WORDS] * new + TS]
     for level in range(depth):
         j = programs[origin, level, _INPUT]
@@ -94,16 +94,16 @@ def advance(
     inputs: Ints, index: Ints, links: Ints, pack_at: Ints, packed: Ints, rows: Ints, lists: Ints, stats: Ints,
     ts: Ints, exp: Ints, sign: Signs, slots: Array,
 ) -> tuple[int, Array, Ints, Ints, Signs, Array]:  # fmt: skip
-    """Apply the events of all inputs; those of input j stand in [starts[j], stops[j]), which is used up.
+    """Apply the events of all inputs; those of input j are in [starts[j], stops[j]), which is consumed.
 
-    With `tau` 0 they are taken one by one in order of (time, ends first, input). Else those of ((k-1) tau, k tau] are
-    taken together: rows come into their lists, then are joined, then what has expired goes (lazy re-evaluation and
-    expiration, paper 4, 3.3). Results are written to `ts`, `exp`, `sign` (if the output is explicit) and, for input j,
-    to row `emitted[j]` of `slots` (if not negative); with `tau` 0 they are in order of time. Returns their number, the
-    (attribute, key) pairs that had no row at some instant, and the four arrays, longer ones if need was.
+    With `tau` 0 they are applied one by one in order of (time, ends first, input). Otherwise those of ((k-1) tau, k tau]
+    are applied together: rows are added to their lists, then joined, then expired rows are removed (lazy re-evaluation
+    and expiration, paper 4, 3.3). Results are written to `ts`, `exp`, `sign` (if the output is explicit) and, for input
+    j, to row `emitted[j]` of `slots` (if not negative); with `tau` 0 they are in order of time. Returns their number, the
+    (attribute, key) pairs that had no row at some instant, and the four arrays, enlarged if necessary.
 
-    Not compiled itself: a compiled caller would be optimized together with all of the loop nest a second time, and an
-    array made in compiled code takes seconds more. It is called once a batch.
+    It is not compiled: a compiled caller would be optimized together with the loop nest a second time, and creating an
+    array in compiled code adds seconds of compilation. It is called once per batch.
     """
     dead = np.empty((2, int((stops - starts).sum()) * len(index) + 1), np.int64)
     done = np.zeros(4, np.int64)
@@ -122,7 +122,7 @@ def advance(
 
 
 def _longer(array: Array, filled: int, size: int) -> Array:
-    """The array with room for `size` results, of which it has the first ones."""
+    """A copy of the array with space for `size` results."""
     longer = np.empty((*array.shape[:-1], size), array.dtype)
     longer[..., :filled] = array[..., :filled]
     return longer
@@ -136,16 +136,16 @@ def _run(
     ends: Ints, cursor: Ints, pairs: Ints, wanted: Ints, bound: Ints, least: Ints, done: Ints, dead: Array,
     out_ts: Ints, out_exp: Ints, out_sign: Signs, out_slots: Array,
 ) -> None:  # fmt: skip
-    """Go on until the events end or the output is full; a turn that does not fit in is joined again with more room.
+    """Continue until the events end or the output is full; a turn that does not fit is repeated with more space.
 
-    All in one function: each call of another one from here would count references to all of these arrays.
+    This is one function because each call of another would update the reference counts of all of these arrays.
     """
     n = len(inputs)
     bottom, room = n - 1, len(out_ts)
     timed = tau > 0
     done[_WANTED] = 0
     while True:
-        # The turn: one event, or all up to the next re-execution. Those of input j are in [starts[j], ends[j]).
+        # A turn is one event, or all events up to the next re-execution. Those of input j are in [starts[j], ends[j]).
         lowest, highest = 0, n
         if not timed:
             chosen = -1
@@ -173,7 +173,7 @@ def _run(
                 while ends[j] < stops[j] and (event_ts[ends[j]] - 1) // tau == turn:
                     ends[j] += 1
 
-        # New rows go in front of their lists.
+        # Insert new rows at the front of their lists.
         for j in range(lowest, highest if done[_LINKED] == 0 else lowest):
             base, words = inputs[j, ROWS], inputs[j, WORDS]
             for event in range(starts[j], ends[j]):
@@ -204,7 +204,7 @@ def _run(
                     lists[head] = slot + 1
         done[_LINKED] = 1
 
-        # They are joined, origin by origin, with all other inputs; so are ends, where results are taken back.
+        # Join them, origin by origin, with all other inputs; ends are joined too if results are retracted.
         count, probes = done[_DONE], 0
         for origin in range(lowest, highest):
             sign = 1 if timed else event_sign[starts[origin]]
@@ -262,8 +262,8 @@ def _run(
                                 out_slots[column, count] = found
                         count += 1
                 elif depth == bottom and not past and first_check == last_check:
-                    # The innermost loop with nothing to check but keys, as most are: by itself, so that it is tight.
-                    # Unsigned, because numba asks of signed positions whether they are negative.
+                    # The innermost loop with only keys to check, the usual case, is separate so that it is tight.
+                    # Unsigned, because numba tests signed indexes for negative values.
                     node = cursor[depth]
                     if index[x, BUCKETS] > 0:
                         place = np.uint64(pairs[depth])
@@ -335,7 +335,7 @@ def _run(
                     entering = True
                     continue
                 if depth == bottom:
-                    # What the results of this loop have in common.
+                    # The values common to all results of this loop.
                     for result in range(begun, count):
                         out_ts[result] = now
                     if explicit:
@@ -359,7 +359,7 @@ def _run(
         done[_LINKED] = 0
         stats[PROBES] += probes
 
-        # What has ended leaves its lists; keys that have no rows left are noted.
+        # Remove ended rows from their lists, and record keys without rows.
         for j in range(lowest, highest):
             base, words = inputs[j, ROWS], inputs[j, WORDS]
             for event in range(starts[j], ends[j]):

@@ -1,4 +1,4 @@
-"""The loops of the join with a non-retroactive relation: rows meet its current version, and give back what they got."""
+"""The loops of the join with a non-retroactive relation: rows are joined with its current version."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ROW, _UPDATE, _PAIRS, _EMPTY, _WANTED = range(5)
 
 
 @kernel
-def meet(
+def join_rows(
     row_ts: Ints, row_codes: Ints, ts: Ints, sign: Signs, slots: Ints, links: Ints, lists: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Let the rows meet the relation, which is updated on the way: a row sees the updates before its own instant only.
+    """Join the rows with the relation while applying its updates: a row sees only the updates before its own instant.
 
     Returns the pairs as (position of the row, slot of the relation's row), and the codes that have no rows left. A row
-    of code -1 meets nothing.
+    of code -1 has no match.
     """
     owners = np.empty(len(row_ts) + 16, np.int64)
     partners = np.empty(len(row_ts) + 16, np.int64)
@@ -39,7 +39,7 @@ def _run(
     row_ts: Ints, row_codes: Ints, ts: Ints, sign: Signs, slots: Ints, links: Ints, lists: Ints,
     done: Ints, owners: Ints, partners: Ints, empty: Ints,
 ) -> None:  # fmt: skip
-    """Go on from `done` until everything has happened or the output is full."""
+    """Continue from `done` until all events are applied or the output is full."""
     n, m, room = len(row_ts), len(ts), len(owners)
     i, j, count, empties = done[_ROW], done[_UPDATE], done[_PAIRS], done[_EMPTY]
     done[_WANTED] = 0
@@ -74,7 +74,7 @@ def _run(
 
 @kernel
 def chain(owners: Ints, given: Ints, heads: Ints, following: Ints) -> None:
-    """Note that the row at slot `owners[n]` gave the result at slot `given[n]`."""
+    """Record that the row at slot `owners[n]` produced the result at slot `given[n]`."""
     for index in range(len(owners)):
         following[given[index]] = heads[owners[index]]
         heads[owners[index]] = given[index] + 1
@@ -82,7 +82,7 @@ def chain(owners: Ints, given: Ints, heads: Ints, following: Ints) -> None:
 
 @kernel
 def unchain(slots: Ints, heads: Ints, following: Ints) -> tuple[Ints, Ints]:
-    """All that the rows at these slots gave: (position in `slots`, slot of the result). They have given nothing then."""
+    """Remove and return the results of the rows at these slots: (position in `slots`, slot of the result)."""
     size = 0
     for slot in slots:
         place = heads[slot]

@@ -1,4 +1,4 @@
-"""The loop of the aggregates by rank: rows enter and leave the tree of their group, ranks are read off."""
+"""The loop of aggregates by rank: rows are added to and removed from the tree of their group, and ranks are read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rank_rows(
             if not skipped:
                 victim = find(tree, roots[code], node)
                 if victim < 0:
-                    raise ValueError("a row was taken back that is not there")
+                    raise ValueError("a retracted row does not exist")
                 roots[code] = delete(tree, roots[code], victim)
                 free[freed] = victim
                 freed += 1

@@ -1,4 +1,4 @@
-"""The loop of the semi-join: the left rows of a key come and go with the first and the last row on the right."""
+"""The loop of the semi-join: the left rows of a key start and end with the first and the last row on the right."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sash.state.memory import Ints
 
 _LEFT, _RIGHT, _CHANGES, _EMPTY, _WANTED, _SILENT, _PREMATURE = range(7)
 _RIGHTS, _BEFORE = LENGTH + 1, 1
-"""Per code: the head of the left rows, the rows right before this instant (+ 1, or 0 if not touched), the number of
-left rows, and the rows right."""
+"""Per code: the head of the left rows, the number of right rows before this instant (+ 1, or 0 if not touched), the
+number of left rows, and the number of right rows."""
 
 
 @inlined
 def _inside(anti: bool, lists: Ints, place: int) -> bool:
-    """Whether the left rows of a key are in the output; a negative place is that of the rows without a key."""
+    """Whether the left rows of a key are in the output; rows with NULL keys have a negative place."""
     return anti if place < 0 else (lists[place + _RIGHTS] > 0) != anti
 
 
@@ -27,9 +27,8 @@ def advance(
     anti: bool, left_ts: Ints, left_sign: Signs, left_slots: Ints, rows: Ints,
     right_ts: Ints, right_sign: Signs, right_codes: Ints, lists: Ints,
 ) -> tuple[Ints, Signs, Ints, Ints, int, int]:  # fmt: skip
-    """Apply the events of both sides: the changes (times, signs, left slots), the codes that have no rows left, how many
-    rows of the output ended without a word, since they ended when they were said to, and how many were taken back by the
-    right side."""
+    """Apply the events of both sides; returns the changes (times, signs, left slots), the codes without rows, the number
+    of output rows that expired silently, and the number that the right side retracted."""
     n, m = len(left_ts), len(right_ts)
     ts = np.empty(n + m + 16, np.int64)
     sign = np.empty(n + m + 16, np.int8)
@@ -38,7 +37,7 @@ def advance(
     empty = np.empty(n + m, np.int64)
     done = np.zeros(7, np.int64)
     while done[_LEFT] < n or done[_RIGHT] < m:
-        # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
+        # Outputs grow here: arrays replaced inside the loop would be reference-counted at every event.
         size = done[_CHANGES] + done[_WANTED]
         ts, sign, slots = grown(ts, size), grown(sign, size), grown(slots, size)
         _run(
@@ -56,7 +55,7 @@ def _run(
     right_ts: Ints, right_sign: Signs, right_codes: Ints, lists: Ints,
     done: Ints, out_ts: Ints, out_sign: Signs, out_slots: Ints, touched: Ints, empty: Ints,
 ) -> None:  # fmt: skip
-    """Go on from `done`, instant by instant, until the events end or the output may not hold the next one's changes."""
+    """Continue from `done`, instant by instant, until the events end or the next changes may not fit in the output."""
     n, m, room = len(left_ts), len(right_ts), len(out_ts)
     i, j, count, empties = done[_LEFT], done[_RIGHT], done[_CHANGES], done[_EMPTY]
     done[_WANTED] = 0

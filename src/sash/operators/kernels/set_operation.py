@@ -12,13 +12,13 @@ from sash.state.prefetch import AHEAD, prefetch
 
 DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL, SEMI, ANTI = range(7)
 STRIDE = 4
-"""Per code: rows left, rows right, whether the value was touched at this instant, and one unused."""
+"""Per code: left rows, right rows, whether the value was touched at this instant, and one unused word."""
 _LEFT, _RIGHT, _CHANGES, _EMPTY, _PENDING, _NOW, _WANTED = range(7)
 
 
 @inlined
 def _copies(mode: int, left: int, right: int) -> int:
-    """How often a value with these counts is in the output."""
+    """The number of copies in the output of a value with these counts."""
     if mode == EXCEPT_ALL:
         return max(left - right, 0)
     if mode == INTERSECT_ALL:
@@ -34,7 +34,7 @@ def _copies(mode: int, left: int, right: int) -> int:
 
 @inlined
 def _touch(mode: int, counts: Ints, place: int, touched: Ints, before: Ints, pending: int) -> int:
-    """Remember how often a value was in the output before this instant; how many values are remembered."""
+    """Record the copies of a value in the output before this instant; returns the number of recorded values."""
     if counts[place + 2] == 0:
         counts[place + 2] = 1
         touched[pending] = place
@@ -48,7 +48,7 @@ def advance(
     mode: int, left_ts: Ints, left_sign: Signs, left_codes: Ints,
     right_ts: Ints, right_sign: Signs, right_codes: Ints, counts: Ints,
 ) -> tuple[Ints, Signs, Ints, Ints]:  # fmt: skip
-    """Apply the events of both sides: the changes (times, signs, codes), and the codes that have no rows left."""
+    """Apply the events of both sides; returns the changes (times, signs, codes) and the codes without rows."""
     n, m = len(left_ts), len(right_ts)
     ts = np.empty(n + m + 16, np.int64)
     sign = np.empty(n + m + 16, np.int8)
@@ -58,7 +58,7 @@ def advance(
     empty = np.empty(n + m, np.int64)
     done = np.zeros(7, np.int64)
     while done[_LEFT] < n or done[_RIGHT] < m or done[_WANTED] > 0:
-        # Outputs grow out here: arrays that are replaced inside of the loop would be counted at every event.
+        # Outputs grow here: arrays replaced inside the loop would be reference-counted at every event.
         size = done[_CHANGES] + done[_WANTED]
         ts, sign, codes = grown(ts, size), grown(sign, size), grown(codes, size)
         _run(
@@ -74,7 +74,7 @@ def _run(
     mode: int, left_ts: Ints, left_sign: Signs, left_codes: Ints, right_ts: Ints, right_sign: Signs, right_codes: Ints,
     counts: Ints, done: Ints, out_ts: Ints, out_sign: Signs, out_codes: Ints, touched: Ints, before: Ints, empty: Ints,
 ) -> None:  # fmt: skip
-    """Go on from `done` until the events end or the output is full: then the last instant's changes wait."""
+    """Continue from `done` until the events end or the output is full, which leaves the last instant's changes pending."""
     n, m = len(left_ts), len(right_ts)
     i, j, count, empties = done[_LEFT], done[_RIGHT], done[_CHANGES], done[_EMPTY]
     pending, now = done[_PENDING], done[_NOW]
@@ -121,7 +121,7 @@ def _run(
 
 @kernel
 def _dead(empty: Ints, counts: Ints) -> Ints:
-    """Of the places that were empty at some instant, the codes of those that still are, each once."""
+    """The codes that had no rows at some instant and have none now, each once."""
     dead = np.empty(len(empty), np.int64)
     found = 0
     for place in empty:

@@ -80,7 +80,7 @@ def spread(
 
 @kernel
 def _subtract(count: np.uint64, squares: Words, squares_at: int, sums: Words, sums_at: int, result: Ints) -> None:
-    """count * squares - sums^2, limb by limb, carries left for later."""
+    """count * squares - sums^2, limb by limb, with deferred carries."""
     for index in range(len(result)):
         result[index] = 0
     for index in range(len(squares)):

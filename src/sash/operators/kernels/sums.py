@@ -1,4 +1,4 @@
-"""The loops of SUM and AVG: integers in two halves, doubles and decimals in limbs, all of them exact."""
+"""The exact loops of SUM and AVG: integers in two halves, doubles and decimals in limbs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DECIMAL_STRIDE = 5
 def sum_integers(
     events: Events, values: Ints, skip: Mask, cells: Ints, sums: Ints, averages: Floats, counts: Ints
 ) -> bool:
-    """By version: sum, average and count. Whether a sum left the range of 64 bits."""
+    """By version: sum, average and count. Returns whether a sum exceeded 64 bits."""
     overflow = False
     for index in range(len(events.first_group)):
         at = INTEGER_STRIDE * events.first_group[index]
@@ -114,7 +114,7 @@ def count_special(bits: np.uint64, sign: int, cells: Ints, at: int) -> None:
 @inlined
 def _read_double(cells: Ints, at: int, low: int, width: int, scratch: Words, weight: Floats, exact: Floats) -> float:
     if cells[at + COUNT] == 0:
-        # Nothing is left; carries that were not yet made cancel out when they are.
+        # The sum is zero; deferred carries cancel out.
         for index in range(width):
             cells[at + HEADER + index] = 0
         return 0.0
@@ -137,7 +137,7 @@ def sum_decimals(
 ) -> bool:  # fmt: skip
     """By version: sum, or `factor` times the average rounded half up, as pairs of words in `out`; and the count.
 
-    Whether a result reached `limit` (low word, high word).
+    Returns whether a result reached `limit` (low word, high word).
     """
     scratch = np.zeros(8, np.uint64)
     overflow = False

@@ -1,4 +1,4 @@
-"""Finds a text among many: the commonest selection there is, in one loop over the bytes of a column."""
+"""Equality of a text column with a constant, the most common selection, in one loop over the bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sash.state.memory import Ints
 
 @kernel
 def places_of(text: npt.NDArray[np.uint8], offsets: Ints, data: npt.NDArray[np.uint8]) -> Ints:
-    """The positions, in order, at which a column of texts without NULLs has this one."""
+    """The positions, in order, at which a text column without NULLs equals the text."""
     places = np.empty(len(offsets) - 1, np.int64)
     size, found = len(text), 0
     for row in range(len(offsets) - 1):

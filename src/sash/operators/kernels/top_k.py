@@ -1,4 +1,4 @@
-"""The loop of the top-k: a tree of all live rows in order, of which a range of ranks is the output."""
+"""The loop of top-k: a tree of all live rows in order, of which a range of ranks is the output."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sash.state.jit import kernel
 from sash.state.memory import Ints
 
 ROOT, LAST = 0, 1
-"""What is remembered beside the tree: its root, and the row at the last rank of the output (+ 1, 0 if there is none)."""
+"""State beside the tree: its root, and the row at the last rank of the output (+ 1, 0 if there is none)."""
 
 
 @kernel
 def advance(
     ts: Ints, sign: Signs, slots: Ints, tree: Nodes, ends: Ints, marks: Ints, first: int, stop: int
 ) -> tuple[Ints, Signs, Ints]:
-    """Apply events in time order: the changes (times, signs, slots) of the rows at ranks [first, stop).
+    """Apply events in time order; returns the changes (times, signs, slots) of the rows at ranks [first, stop).
 
-    `marks` is zero for every slot, and so again afterwards.
+    `marks` is zero for every slot before and after the call.
     """
     n = len(ts)
     out_ts = np.empty(2 * n, np.int64)
@@ -38,7 +38,7 @@ def advance(
             place = rank(tree, ends[ROOT], node)
             if sign[event] > 0:
                 ends[ROOT] = insert(tree, ends[ROOT], node)
-            # With the row in the tree, those at ranks first and stop cross the two ends of the output.
+            # With the row in the tree, the rows at ranks first and stop cross the two ends of the output.
             total = count(tree, ends[ROOT])
             if place >= first:
                 pending = _mark(marks, node, sign[event], touched, pending)
@@ -65,7 +65,7 @@ def advance(
 
 @kernel
 def _behind(tree: Nodes, last: int, node: int) -> bool:
-    """Whether a row comes after the last row of the output, so that it cannot change it."""
+    """Whether a row sorts after the last row of the output, so that it cannot change the output."""
     if last < 0:
         return False
     order = compare(tree, last, node)
@@ -74,7 +74,7 @@ def _behind(tree: Nodes, last: int, node: int) -> bool:
 
 @kernel
 def _mark(marks: Ints, node: int, change: int, touched: Ints, pending: int) -> int:
-    """Count a row in or out at this instant (2 stands for no change); how many rows are marked."""
+    """Mark a row as added or removed at this instant (2 means no change); returns the number of marked rows."""
     if marks[node] == 0:
         marks[node] = 2
         touched[pending] = node

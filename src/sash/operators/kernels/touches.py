@@ -1,8 +1,8 @@
-"""The loops of GROUP BY that are the same for every function: which groups change at which instants, and what is said.
+"""The loops of GROUP BY that are common to all functions: the instants at which groups change, and the output changes.
 
-A *touch* is one instant at which one group may change. A *version* is a value that a group has in the course of one
-call: the one it starts with, and one more per touch. Accumulators give a value to every version; a touch then says
-`-` the version before and `+` the version after.
+A *touch* is one instant at which one group may change. A *version* is a value of a group during one call: the initial
+one, and one more per touch. Accumulators compute a value for every version; a touch then outputs `-` the version before
+and `+` the version after.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 class Events(NamedTuple):
     """The removals and arrivals of one call. `order` gives their positions in time order; `sign` and `group` are by
-    position; `version`, by event, is the version that is complete after it (-1: the instant goes on for its group).
+    position; `version`, by event, is the version that is complete after it (-1: the group has more events at this instant).
     `first_group` are the groups that occur, `first_version` the versions they start with."""
 
     order: Ints
@@ -33,7 +33,7 @@ class Events(NamedTuple):
 
 
 class Touches(NamedTuple):
-    """By touch: when, which of the occurring groups, and the versions before and after."""
+    """By touch: its time, the index of its group, and the versions before and after."""
 
     ts: Ints
     which: Ints
@@ -47,7 +47,7 @@ def touch(
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
     """Versions and touches, and the rows of a group at each version.
 
-    `mark` is zero before and after. If `starting`, group 0 is touched at `start`, whatever happens there.
+    `mark` is zero before and after. If `starting`, group 0 is touched at `start` even without events.
     """
     size = len(order)
     version = np.empty(size, np.int64)
@@ -121,9 +121,9 @@ def note_changes(touches: Touches, bits: Ints, nulls: Mask, changed: Mask) -> No
 
 @kernel
 def emit(touches: Touches, counts: Ints, changed: Mask, always: bool, starting: bool) -> tuple[Ints, Signs, Ints, Ints]:
-    """What the touches say: (ts, sign, which group, version), at each instant every `-` before any `+`.
+    """The output of the touches: (ts, sign, group index, version), with every `-` before any `+` at each instant.
 
-    A group is there while it has rows, or `always`, from the first touch on if `starting`.
+    A group exists while it has rows, or `always`, from the first touch on if `starting`.
     """
     size = len(touches.ts)
     out_ts = np.empty(2 * size, np.int64)
@@ -168,8 +168,8 @@ def count_events(events: Events, skip: Mask, counts: Ints, out: Ints) -> None:
 
 @kernel
 def count_references(events: Events, pairs: Ints, references: Ints) -> tuple[Mask, Ints]:
-    """Which events to skip because they neither bring the first nor take the last of equal values, and the pairs
-    that nothing refers to in the end. `pairs` are codes + 1, 0 for none."""
+    """The mask of events to skip because they neither add the first nor remove the last of equal values, and the pairs
+    without references at the end. `pairs` are codes + 1, 0 for none."""
     skip = np.ones(len(pairs), np.bool_)
     gone = np.empty(len(pairs), np.int64)
     count = 0

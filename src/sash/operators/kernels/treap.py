@@ -1,10 +1,10 @@
 """A balanced search tree with subtree sizes, in flat arrays: one node per row, one root per group.
 
 A treap (Seidel and Aragon, Algorithmica 1996): in order by key, a heap by priority. A node's priority is a hash of its
-number, so nothing is stored for it, and the tree's shape changes no answer. Roots and links are node number + 1, 0
-stands for none. A key is a byte string: its first sixteen bytes are two words, the rest lies in a heap of bytes that is
-compacted when more than half of it is dead. Nodes with equal keys are told apart by their numbers. All of a node lies
-in one cache line, since a walk down the tree costs what it touches.
+number, so it is not stored, and the tree's shape does not affect results. Roots and links are node number + 1; 0 means
+none. A key is a byte string: its first sixteen bytes are two words, the rest is in a heap of bytes that is compacted when
+more than half of it is dead. Nodes with equal keys are ordered by their numbers. A node fits in one cache line, since
+memory access dominates the cost of a walk down the tree.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Treap:
 
     @property
     def nodes(self) -> Nodes:
-        """The current arrays; take them anew after writing keys."""
+        """The current arrays; they are invalid after keys are written."""
         return Nodes(self._cells.reshape(-1, _STRIDE), self._heap)
 
     def write(self, nodes: Ints, offsets: Ints, data: Bytes) -> None:
-        """Give nodes that are in no tree their keys, byte strings as `encode_order` makes them."""
+        """Write the keys of nodes that are in no tree, as byte strings of `encode_order`."""
         if not len(nodes):
             return
         self._reserve(nodes)
@@ -53,18 +53,18 @@ class Treap:
         self._marks[_USED] = _write(nodes, offsets, data, int(self._marks[_USED]), self.nodes)
 
     def write_words(self, nodes: Ints, high: Ints, low: Ints | None = None) -> None:
-        """Give nodes that are in no tree integers, or pairs of them, as keys."""
+        """Write integers, or pairs of them, as the keys of nodes that are in no tree."""
         if len(nodes):
             self._reserve(nodes)
             _write_words(nodes, high, high if low is None else low, low is not None, self.nodes)
 
     def words(self, nodes: Ints) -> Ints:
-        """The first integers that `write_words` gave these nodes."""
+        """The first integers that `write_words` wrote for these nodes."""
         words: Ints = self.nodes.cells[nodes, HIGH]
         return words
 
     def free(self, nodes: Ints) -> None:
-        """Say that the keys of these nodes, which are in no tree, will not be read again (each once)."""
+        """Free the keys of these nodes, which are in no tree (each once)."""
         if len(nodes):
             cells = self.nodes.cells
             self._marks[_DEAD] += cells[nodes, LENGTH].sum()
@@ -118,7 +118,7 @@ def _priority(node: int) -> np.uint64:
 
 @kernel
 def insert(tree: Nodes, root: int, node: int) -> int:
-    """The root after `node`, which is in no tree, has been put in."""
+    """Insert `node`, which is in no tree; returns the root."""
     priority = _priority(node)
     parent, leftward = 0, False
     here = root
@@ -132,7 +132,7 @@ def insert(tree: Nodes, root: int, node: int) -> int:
     tree.cells[node, LEFT] = 0
     tree.cells[node, RIGHT] = 0
     tree.cells[node, SIZE] = below + 1
-    # What was below splits into the nodes before (down the right spine) and after (down the left spine) the new one.
+    # The subtree splits into the nodes before (down the right spine) and after (down the left spine) the new one.
     low_end, high_end = -1, -1
     while here != 0:
         other = here - 1
@@ -166,7 +166,7 @@ def insert(tree: Nodes, root: int, node: int) -> int:
 
 @kernel
 def delete(tree: Nodes, root: int, node: int) -> int:
-    """The root after `node`, which is in the tree, has been taken out; its size is 0 from then on."""
+    """Remove `node`, which is in the tree; returns the root. The size of `node` is then 0."""
     parent, leftward = 0, False
     here = root
     while here - 1 != node:
@@ -227,7 +227,7 @@ def kth(tree: Nodes, root: int, k: int) -> int:
 
 @kernel
 def rank(tree: Nodes, root: int, node: int) -> int:
-    """How many nodes of the tree come before `node`, which may or may not be in it."""
+    """The number of nodes of the tree that sort before `node`, which may or may not be in it."""
     here = root
     result = 0
     while here != 0:
@@ -241,7 +241,7 @@ def rank(tree: Nodes, root: int, node: int) -> int:
 
 @kernel
 def count(tree: Nodes, root: int) -> int:
-    """How many nodes the tree has."""
+    """The number of nodes of the tree."""
     return tree.cells[root - 1, SIZE] if root != 0 else 0
 
 

@@ -9,14 +9,14 @@ from sash.state.jit import kernel
 from sash.state.memory import Ints
 
 ABSENT, STORED = 0, -1
-"""What `current` says of a key: it has no row, or the one in the store; else the position of its row, plus one."""
+"""Values of `current` for a key: it has no row, or the one in the store; otherwise the position of its row, plus one."""
 
 
 @kernel
 def replace_rows(sign: Signs, codes: Ints, current: Ints) -> tuple[Ints, Signs, Ints, int]:
-    """Updates by key: a `+` takes its key's row back, if there is one, and adds its own; a `-` only takes back.
+    """Updates by key: a `+` retracts its key's row, if there is one, and adds its own; a `-` only retracts.
 
-    Returns (positions of the updates, signs, references) and how many `-` found no row. A reference is the position of
+    Returns (positions of the updates, signs, references) and the number of `-` without a row. A reference is the position of
     a row among the updates, or -1 - code for the row in the store.
     """
     size = 2 * len(sign)
@@ -40,7 +40,7 @@ def replace_rows(sign: Signs, codes: Ints, current: Ints) -> tuple[Ints, Signs, 
 
 @kernel
 def count_rows(sign: Signs, codes: Ints, copies: Ints) -> tuple[Ints, int]:
-    """Updates of a bag: which of them hold, and how many `-` found no copy to take away."""
+    """Updates of a bag: the mask of valid updates, and the number of `-` without a copy to delete."""
     holds = np.empty(len(sign), np.int64)
     count = refused = 0
     for index in range(len(sign)):

@@ -1,9 +1,9 @@
-"""Rows in vectors per key code: the slots of a key's rows stand side by side, so that to probe is to copy.
+"""Rows in vectors per key code: the slots of a key's rows are contiguous, so that a probe is a copy.
 
-A side's rows are an array of records of three words by slot: the place in its vector, code, expiry. The vectors are an
-array of records of six words by code, for the two sides each: where it starts in the pool, its length, its capacity. A
-row that is taken out leaves its place to the last one. A vector that is full moves to a block of the pool twice as large,
-one of which a quarter is used to one half as large; free blocks of one size are linked.
+A side's rows are an array of records of three words by slot: position in its vector, code, expiration time. The vectors
+are an array of records of six words by code, for the two sides each: start in the pool, length, capacity. A removed row is
+replaced by the last one. A full vector moves to a block of the pool twice as large, and one that is a quarter full to a
+block half as large; free blocks of one size are linked.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ ROW = 3
 PLACE, CODE, EXPIRY = range(ROW)
 VECTOR = 6
 START, LENGTH, CAPACITY = 0, 2, 4
-"""What is known of a vector, those of the two sides next to each other."""
+"""Fields of a vector's record, with the values of the two sides next to each other."""
 
 MARKS = 64
-"""Of a pool: how much of it has been used, then the first free block (start + 1) of each size."""
+"""Marks of a pool: its used length, then the first free block (start + 1) of each size."""
 
 SMALLEST = 4
 _USED = 0
@@ -38,7 +38,7 @@ def fill(rows: Ints, slots: Ints, codes: Ints, exp: Ints) -> None:
 
 @inlined
 def move(vector: int, capacity: int, vectors: Ints, pool: Ints, marks: Ints) -> bool:
-    """Give a vector a block of another size (a power of two, or none if it is empty); False if the pool has none."""
+    """Move a vector to a block of another size (a power of two, or 0 if it is empty); False if the pool is full."""
     start = 0
     if capacity > 0:
         kind = _kind(capacity)
@@ -74,7 +74,7 @@ def _kind(capacity: int) -> int:
 
 @inlined
 def put(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> None:
-    """Add a row to a vector that has room."""
+    """Add a row to a vector with free capacity."""
     length = vectors[vector + LENGTH]
     pool[vectors[vector + START] + length] = slot
     rows[ROW * slot + PLACE] = length
@@ -83,7 +83,7 @@ def put(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> None:
 
 @inlined
 def take_out(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> None:
-    """Take a row out of its vector."""
+    """Remove a row from its vector."""
     length, start, place = vectors[vector + LENGTH] - 1, vectors[vector + START], rows[ROW * slot + PLACE]
     last = pool[start + length]
     pool[start + place] = last
@@ -93,7 +93,7 @@ def take_out(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> N
 
 @inlined
 def look_ahead(event: int, slots: Ints, rows: Ints, vectors: Ints, pool: Ints, side: int) -> None:
-    """Fetch what later events will touch: first the row, then its key's record, then its vectors, then the last row."""
+    """Prefetch the data of later events: the row, then its key's record, then its vectors, then the last row."""
     if event + 2 * AHEAD < len(slots):
         prefetch(rows, ROW * slots[event + 2 * AHEAD])
     if event + AHEAD < len(slots):
@@ -110,7 +110,7 @@ def look_ahead(event: int, slots: Ints, rows: Ints, vectors: Ints, pool: Ints, s
 
 @kernel
 def dead_codes(empty: Ints, vectors: Ints) -> Ints:
-    """Of codes that had no rows on either side at some instant, those that still have none, each once."""
+    """The codes that had no rows on either side at some instant and have none now, each once."""
     dead = np.empty(len(empty), np.int64)
     found = 0
     for code in empty:

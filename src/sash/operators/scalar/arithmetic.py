@@ -1,4 +1,4 @@
-"""Arithmetic as Spark's ANSI mode has it: overflow and division by zero are errors, never wrapped or infinite."""
+"""Arithmetic with Spark's ANSI semantics: overflow and division by zero are errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def modulo(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     left, right = arguments
     if pa.types.is_decimal(dtype):
         return _fits(decimals.arithmetic("modulo", left, right, dtype), arguments, dtype)
-    # The checked kernel calls the smallest integer modulo -1 an overflow; it is 0.
+    # The checked kernel reports an overflow for the smallest integer modulo -1, which is 0.
     name = "remainder_checked" if pa.types.is_floating(dtype) else "remainder"
     return kernel(name, _as(left, dtype), _as(right, dtype))
 
@@ -82,7 +82,7 @@ def _as(operand: Datum, dtype: pa.DataType) -> Datum:
 
 
 def _fits(result: Array, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """The result, if it is NULL only where an argument is."""
+    """The result; raises an overflow if it is NULL where no argument is."""
     if result.null_count and holds_any(kernel("and_not", kernel("is_null", result), null_mask(arguments))):
         raise pa.ArrowInvalid(f"overflow of {type_name(dtype)}")
     return result

@@ -1,4 +1,4 @@
-"""What every scalar function is made of: arrays or constants in, kernels, NumPy views and per-value loops."""
+"""Building blocks of scalar functions: Arrow kernels, NumPy views, and loops over distinct values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def broadcast(datum: Datum, rows: int) -> Array:
 
 
 def nulls(rows: int, dtype: Any) -> Array:
-    """So many NULLs of a type."""
+    """An array of NULLs of a type."""
     result: Array = pa.nulls(rows, dtype)
     return result
 
@@ -90,7 +90,7 @@ def from_numbers(result: Numbers, dtype: pa.DataType, unknown: Sequence[Datum] |
 
 
 def limits(dtype: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """The smallest and the largest value of an integer type."""
     half = 1 << (dtype.bit_width - 1)
     return -half, half - 1
 
@@ -111,7 +111,7 @@ def for_each_parameter(
 ) -> Array:
     """`function(values, *parameters)` with the parameters as Python values.
 
-    Parameters are nearly always constants. Where they are columns, the function runs once per distinct combination.
+    Parameters are usually constants. If they are columns, the function runs once per distinct combination.
     """
     constants = [parameter.as_py() for parameter in parameters if not isinstance(parameter, pa.Array)]
     if len(constants) == len(parameters):
@@ -136,7 +136,7 @@ def for_each_parameter(
 
 
 def map_distinct(values: Array, function: Callable[[Any], Any], dtype: pa.DataType) -> Array:
-    """A Python function of one value, run once per distinct value: for what no kernel does."""
+    """Apply a Python function to each distinct value, for operations without an Arrow kernel."""
     encoded = values.dictionary_encode()
     results: Array = pa.array([function(value) for value in encoded.dictionary.to_pylist()], dtype)
     return results.take(encoded.indices)

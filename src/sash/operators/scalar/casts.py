@@ -1,6 +1,6 @@
-"""CAST and TRY_CAST between all types, as Spark's ANSI mode allows them.
+"""CAST and TRY_CAST between all types, with Spark's ANSI semantics.
 
-Every conversion below gives NULL where it fails; `cast` then raises, or leaves the NULLs for TRY_CAST.
+Every conversion below returns NULL where it fails; `cast` then raises, or leaves the NULLs for TRY_CAST.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Conversion: TypeAlias = Callable[[Array, pa.DataType], Array]
 
 
 def cast(values: Array, dtype: pa.DataType, lenient: bool = False) -> Array:
-    """The values as `dtype`; what cannot be is an error, or NULL if lenient."""
+    """The values as `dtype`; a value that cannot be converted is an error, or NULL if lenient."""
     source = values.type
     if source == dtype:
         return values
@@ -41,9 +41,9 @@ def cast(values: Array, dtype: pa.DataType, lenient: bool = False) -> Array:
         return nulls(len(values), dtype)
     conversion = _CONVERSIONS.get((_kind(source), _kind(dtype)))
     if conversion is None:
-        raise EvaluationError(f"cannot cast {type_name(source)} to {type_name(dtype)}; cast by way of a third type")
+        raise EvaluationError(f"cannot cast {type_name(source)} to {type_name(dtype)}; cast to a third type first")
     if pa.types.is_floating(source) and pa.types.is_decimal(dtype):
-        # Spark answers NULL, not an error, even without TRY_.
+        # Spark returns NULL, not an error, even without TRY_.
         values = nullify(values, kernel("invert", kernel("is_finite", values)))
     result = conversion(values, dtype)
     if not lenient and result.null_count > values.null_count:
@@ -66,12 +66,12 @@ def cast_datum(datum: Datum, dtype: pa.DataType) -> Datum:
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether there is a conversion at all."""
+    """Whether there is a conversion between the types."""
     return bool(source == target or pa.types.is_null(source) or (_kind(source), _kind(target)) in _CONVERSIONS)
 
 
 def may_fail(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a cast between these types can meet a value that it cannot convert."""
+    """Whether a cast between these types may fail on some value."""
     return not (source == target or (_kind(source), _kind(target)) in _SAFE)
 
 
@@ -119,7 +119,7 @@ def _float_to_integer(values: Array, dtype: pa.DataType) -> Array:
 
 
 def _truncate(doubles: Numbers, nulls: Array, dtype: pa.DataType) -> Array:
-    """Doubles without their fractions; NULL for NaN and what is out of range."""
+    """Doubles without their fractions; NULL for NaN and values out of range."""
     low, high = limits(dtype)
     with np.errstate(invalid="ignore"):
         bad = ~((np.floor(doubles) <= float(high)) & (np.ceil(doubles) >= float(low)))
@@ -208,7 +208,7 @@ def _binary_to_string(values: Array, dtype: pa.DataType) -> Array:
     try:
         return values.cast(dtype)
     except pa.ArrowInvalid:
-        # Spark keeps bytes that are no UTF-8 and shows them as U+FFFD; an Arrow string cannot hold them.
+        # Spark keeps bytes that are not UTF-8 and shows them as U+FFFD; an Arrow string cannot hold them.
         return pa.array(
             [None if each is None else each.decode("utf-8", "replace") for each in values.to_pylist()], dtype
         )

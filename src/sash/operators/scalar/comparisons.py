@@ -1,4 +1,4 @@
-"""Comparisons as Spark orders values: NaN equals itself and is above every number, -0.0 equals 0.0."""
+"""Comparisons with Spark's order of values: NaN equals itself and is above every number, -0.0 equals 0.0."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def comparison(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def compare(name: str, left: Datum, right: Datum) -> Array:
-    """The comparison, NULL where a side is."""
+    """The comparison; NULL where a side is NULL."""
     if pa.types.is_boolean(left.type):
         left, right = left.cast(pa.uint8()), right.cast(pa.uint8())
     if not (_has_nan(left) or _has_nan(right)):

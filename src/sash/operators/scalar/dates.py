@@ -38,7 +38,7 @@ _MICROS = {
 
 
 def field(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """A field of a date or timestamp that Arrow knows by `name`."""
+    """A field of a date or timestamp, under Arrow's `name` for it."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         values = _moments(arguments[0]) if name in ("hour", "minute", "second") else _days_or_moments(arguments[0])
@@ -103,7 +103,7 @@ def last_day(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 
 
 def add_months(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """The same day some months later, or the last one of a month that is too short."""
+    """The same day some months later, or the last day of a shorter month."""
     days, count = broadcast_all(arguments)
     days = _days(days)
     dates = numbers(days).astype("M8[D]")
@@ -116,13 +116,13 @@ def add_months(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 
 
 def unix_timestamp(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """Seconds since 1970, the fraction cut off: towards zero, as Spark does here and in no other function."""
+    """Seconds since 1970, truncated towards zero as in Spark; all other functions round down."""
     moments = _moments(arguments[0])
     return kernel("divide", moments.view(pa.int64()), pa.scalar(SECOND))
 
 
 def unix_time(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """Whole units of so many microseconds since 1970, rounded down."""
+    """Whole units of a number of microseconds since 1970, rounded down."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         moments = _moments(arguments[0])
@@ -132,7 +132,7 @@ def unix_time(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def timestamp_from(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """The moment so many units of so many microseconds after 1970; the units may have fractions."""
+    """The timestamp from a number of units since 1970; the number may have a fraction."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         (values,) = broadcast_all(arguments)
@@ -142,7 +142,7 @@ def timestamp_from(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Arra
             values = nullify(values, kernel("invert", kernel("is_finite", values)))
             scaled = kernel("multiply", values.cast(pa.float64()), pa.scalar(float(micros)))
             return cast(scaled, pa.int64()).view(dtype)
-        # More digits than microseconds have are an error, in Spark too.
+        # More than six fractional digits are an error, as in Spark.
         wide = values.cast(pa.decimal256(50, decimals.shape(values.type)[1]))
         factor = pa.scalar(micros).cast(pa.decimal256(19, 0))
         return kernel("multiply_checked", wide.cast(pa.decimal256(50, 6)), factor).cast(pa.int64()).view(dtype)
@@ -151,7 +151,7 @@ def timestamp_from(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Arra
 
 
 def add_micros(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """The timestamp so many microseconds later."""
+    """The timestamp plus a number of microseconds."""
     moment, micros = broadcast_all(arguments)
     return kernel("add_checked", _moments(moment).view(pa.int64()), micros.cast(pa.int64())).view(dtype)
 

@@ -1,4 +1,4 @@
-"""Decimal arithmetic with Spark's result types: exact, then rounded HALF_UP; NULL marks what does not fit.
+"""Decimal arithmetic with Spark's result types: exact, then rounded HALF_UP; NULL if the result does not fit.
 
 Exact intermediate results are 128 or 256 bits wide. Only operands that together need more than 76 digits go through
 Python's decimals, row by row.
@@ -79,7 +79,7 @@ def integral_divide(left: Datum, right: Datum) -> Array:
 
 
 def as_decimal(datum: Datum) -> Datum:
-    """An integer operand as the decimal that holds its type, a decimal as it is."""
+    """An integer operand as a decimal that holds its type; a decimal unchanged."""
     digits = _INTEGER_DIGITS.get(datum.type)
     return datum if digits is None else datum.cast(pa.decimal128(digits, 0))
 
@@ -90,7 +90,7 @@ def unscaled(values: Array) -> Array:
 
 
 def reinterpret(values: Array, dtype: pa.DataType) -> Array:
-    """The same 128-bit integers under another decimal type: a shift of the point."""
+    """The same 128-bit integers under another decimal type, which shifts the decimal point."""
     validity, data = values.buffers()
     return pa.Array.from_buffers(dtype, len(values), [validity, data], values.null_count, values.offset)
 
@@ -107,7 +107,7 @@ def _digits(function: str, left: pa.DataType, right: pa.DataType, dtype: pa.Data
 
 
 def _narrow(datum: Datum) -> Datum:
-    """The operand at the precision that its values need."""
+    """The operand at the smallest precision that holds its values."""
     extremes: list[Any] = list(pc.min_max(datum).values()) if isinstance(datum, pa.Array) else [datum]
     known = [value.as_py() for value in extremes if value.is_valid]
     whole = max((value.adjusted() + 1 for value in known if value), default=1)

@@ -1,8 +1,8 @@
-"""Evaluates scalar expressions over the columns of a batch, with the meaning they have in Spark's ANSI mode.
+"""Evaluates scalar expressions over the columns of a batch, with Spark's ANSI semantics.
 
 An expression that can fail on a value is evaluated only on the rows that need it: the branch of a CASE that a row
-takes, the arguments of COALESCE up to the first that is not NULL, the right side of AND and OR where the left one does
-not decide.
+takes, the arguments of COALESCE up to the first that is not NULL, the right side of AND and OR if the left one does not
+determine the result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def evaluate_all(
 
 
 def supports(expression: Expression) -> str | None:
-    """None if `evaluate` can evaluate all of the expression, else the name of the first thing that it cannot."""
+    """None if `evaluate` can evaluate the expression, otherwise the name of the first unsupported part."""
     for node in walk(expression):
         match node:
             case SparkFunction():
@@ -104,13 +104,13 @@ def _evaluate(expression: Expression, rows: _EvaluatedRows) -> Datum:
         case Case():
             return _case(expression, rows)
         case SparkFunction(sql=sql):
-            raise EvaluationError(f"only Spark can evaluate {sql}; use it straight above a source")
+            raise EvaluationError(f"only Spark can evaluate {sql}; use it directly above a source")
 
 
 def _call(call: Call, arguments: list[Datum]) -> Datum:
     function = FUNCTIONS.get(call.function)
     if function is None:
-        raise EvaluationError(f"there is no function {call.function}; see supports()")
+        raise EvaluationError(f"unknown function {call.function}; see supports()")
     if function.strict and any(_is_null_constant(argument) for argument in arguments):
         return pa.scalar(None, call.dtype)
     constant = bool(arguments) and not any(isinstance(argument, pa.Array) for argument in arguments)

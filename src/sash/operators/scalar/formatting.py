@@ -1,4 +1,4 @@
-"""Values as Spark prints them."""
+"""Values as text, in the format of Spark."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sash.operators.scalar.decimals import shape
 
 
 def format_floats(values: Array, dtype: pa.DataType) -> Array:
-    """Doubles and floats in the form of Java's Double.toString; in scientific notation by Python, once per distinct."""
+    """Doubles and floats as Java's Double.toString; scientific notation in Python, once per distinct value."""
     low, high = (pa.scalar(limit, values.type) for limit in (1e-3, 1e7))
     size = kernel("abs", values)
     plain = kernel("and", kernel("greater_equal", size, low), kernel("less", size, high))
-    # Arrow prints the shortest digits too, but no point after a whole number.
+    # Arrow prints the shortest digits too, but no decimal point after a whole number.
     printed = values.cast(dtype)
     options = pc.ReplaceSubstringOptions(r"^(-?[0-9]+)$", r"\1.0")
     printed = kernel("replace_substring_regex", printed, options=options)
@@ -33,7 +33,7 @@ def format_floats(values: Array, dtype: pa.DataType) -> Array:
 
 
 def java_number(value: float, shortest: str) -> str:
-    """The shortest digits that give the number back, laid out as Java does.
+    """The shortest digits that round-trip, in the format of Java.
 
     >>> java_number(1e10, repr(1e10)), java_number(0.25, repr(0.25))
     ('1.0E10', '0.25')

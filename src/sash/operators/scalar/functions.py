@@ -1,4 +1,4 @@
-"""The library: every scalar function by its canonical name."""
+"""The function library: every scalar function by its canonical name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MANY = 1 << 30
 
 @dataclass(frozen=True)
 class Function:
-    """How a function runs.
+    """The implementation of a function.
 
     `run` gets at least one array among its arguments (constants stay Arrow scalars) and the type of its result. A
     strict function is NULL if an argument is, so it never sees an argument of type VOID or a NULL constant. One that

@@ -21,7 +21,7 @@ def md5(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 
 
 def sha2(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """The SHA-2 digest of so many bits as hexadecimal text; NULL for a number of bits that it does not have."""
+    """The SHA-2 digest as hexadecimal text; NULL for an invalid number of bits."""
 
     def run(values: Array, bits: int) -> Array:
         if bits not in _SHA2:
@@ -37,7 +37,7 @@ def crc32(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 
 
 def hexadecimal(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """HEX: of an integer its two's complement, of text and binary its bytes."""
+    """HEX of the two's complement of an integer, or of the bytes of text and binary."""
     (values,) = broadcast_all(arguments)
     if pa.types.is_integer(values.type):
         return map_distinct(values, lambda value: f"{value & (2**64 - 1):X}", dtype)

@@ -1,4 +1,4 @@
-"""Rounding, logarithms and powers; doubles are rounded as the decimals that they print as, HALF_UP."""
+"""Rounding, logarithms and powers; doubles are rounded HALF_UP in their decimal representation."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from sash.operators.scalar.arrays import (
     numbers,
 )
 
-# Below this a double times a power of ten has its fraction's first digits right.
+# Below this, the first fractional digits of a double times a power of ten are exact.
 _CERTAIN = 2.0**50
 
 
 def toward(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """ceil or floor: of a decimal a decimal, of everything else a BIGINT."""
+    """ceil or floor: a DECIMAL for decimals, otherwise a BIGINT."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         (values,) = broadcast_all(arguments)
@@ -37,7 +37,7 @@ def toward(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
         if pa.types.is_integer(values.type):
             return values.cast(dtype)
         whole = kernel(name, values.cast(pa.float64()))
-        # Spark gives 0 for NaN, and an overflow for what no BIGINT holds.
+        # Spark returns 0 for NaN, and an overflow error outside the range of BIGINT.
         return kernel("if_else", kernel("is_nan", whole), pa.scalar(0.0), whole).cast(pa.int64()).cast(dtype)
 
     return run
@@ -81,7 +81,7 @@ def round_half_up(values: Numbers, places: int) -> Numbers:
 
 
 def scaled_half_up(values: Numbers, places: int) -> tuple[Numbers, Numbers]:
-    """Doubles times 10^places as whole numbers, HALF_UP, and a mask of those too near a tie, or too large, to trust."""
+    """Doubles times 10^places as integers, HALF_UP, and a mask of those too close to a tie, or too large, to be exact."""
     power = 10.0 ** abs(places)
     with np.errstate(all="ignore"):
         scaled = np.abs(values * power if places >= 0 else values / power)
@@ -92,7 +92,7 @@ def scaled_half_up(values: Numbers, places: int) -> tuple[Numbers, Numbers]:
 
 
 def function(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """A function of doubles that Arrow has: sign, sqrt, exp, power."""
+    """A function of doubles by its Arrow kernel: sign, sqrt, exp, power."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         return kernel(name, *(argument.cast(pa.float64()) for argument in arguments))
@@ -101,7 +101,7 @@ def function(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def logarithm(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """ln, log10 or log2; NULL, as in Spark, where there is none."""
+    """ln, log10 or log2; NULL, as in Spark, if the argument is not positive."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         values = broadcast_all(arguments)[0].cast(pa.float64())
@@ -111,14 +111,14 @@ def logarithm(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def _exactly(values: Numbers, places: int) -> Numbers:
-    """By way of Python's decimals, once per distinct value."""
+    """Round with Python's decimals, once per distinct value."""
     distinct, inverse = np.unique(values, return_inverse=True)
     rounded = [_exact_half_up(value, places) for value in distinct.tolist()]
     return np.array([float(value) for value in rounded], dtype=np.float64)[inverse.reshape(-1)]
 
 
 def _exact_half_up(value: float, places: int) -> decimal.Decimal:
-    """The decimal that a finite double prints as, rounded HALF_UP."""
+    """The decimal representation of a finite double, rounded HALF_UP."""
     printed = decimal.Decimal(repr(value))
     exponent = printed.as_tuple().exponent
     if not isinstance(exponent, int) or exponent >= -places:

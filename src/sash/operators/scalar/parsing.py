@@ -1,4 +1,4 @@
-"""Strings read as numbers, booleans, dates and timestamps, in the forms Spark accepts; NULL for all others."""
+"""Parses strings as numbers, booleans, dates and timestamps in Spark's formats; NULL for any other text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def parse_decimals(values: Array, dtype: pa.DataType) -> Array:
     if holds_any(scientific):
         plain = map_distinct(text.filter(scientific), _without_exponent, pa.string())
         text = kernel("replace_with_mask", text, kernel("coalesce", scientific, pa.scalar(False)), plain)
-    # HALF_UP looks at one digit past the scale only.
+    # HALF_UP depends on one digit past the scale only.
     precision, scale = shape(dtype)
     text = _replace(text, rf"^([+-]?[0-9]*\.[0-9]{{{scale + 1}}})[0-9]+$", r"\1")
     text = _replace(text, r"^([+-]?)0+([0-9])", r"\1\2")
@@ -140,7 +140,7 @@ def _integers(text: Array, default: int) -> Numbers:
 
 
 def _days(fields: dict[str, Array]) -> tuple[Numbers, Numbers]:
-    """Days since 1970, and where the fields name a day that exists."""
+    """Days since 1970, and the mask of fields that form a valid date."""
     good = fields["year"].is_valid().to_numpy(zero_copy_only=False)
     negative = kernel("coalesce", kernel("equal", fields["sign"], pa.scalar("-")), pa.scalar(False))
     year = _integers(fields["year"], 1)
@@ -175,7 +175,7 @@ def _leave_zone(micros: Numbers, good: Numbers, zones: Array) -> tuple[Numbers, 
 
 
 def _offset(name: str) -> int | zoneinfo.ZoneInfo | None:
-    """A fixed offset in microseconds, a region, or None for what is neither."""
+    """A fixed offset in microseconds, a region, or None if the text is neither."""
     if name in ("", "Z", "UTC", "GMT", "UT"):
         return 0
     matched = _OFFSET.fullmatch(name)

@@ -1,4 +1,4 @@
-"""Searching in strings: LIKE, regular expressions, substrings, and what is made of them."""
+"""Searching in strings: LIKE, regular expressions, substrings, and functions based on them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def like(ignore_case: bool) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def match_regex(values: Array, pattern: str) -> Array:
-    """RLIKE; patterns that RE2 lacks (lookaround, back references) by Python's re, once per distinct value."""
+    """RLIKE; patterns that RE2 does not support (lookaround, back references) use Python's re."""
     try:
         return kernel("match_substring_regex", values, options=pc.MatchSubstringOptions(pattern))
     except pa.ArrowInvalid:
@@ -58,7 +58,7 @@ def find(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def position(values: Array, part: str) -> Array:
-    """INSTR: where the part first starts, 0 if nowhere; text beyond ASCII in Python, once per distinct value."""
+    """INSTR: the position of the first occurrence, or 0; non-ASCII text in Python, once per distinct value."""
     plain = kernel("string_is_ascii", values)
     if holds_any(kernel("invert", plain)):
         return map_distinct(values, lambda text: text.find(part) + 1, pa.int32())
@@ -79,7 +79,7 @@ def replace(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 def split_part(values: Array, delimiter: str, part: int) -> Array:
     """The part-th piece between delimiters, from the end if negative; '' if there is none."""
     if part == 0:
-        raise EvaluationError("SPLIT_PART takes a part from 1, or from -1 for the last; 0 is neither")
+        raise EvaluationError("SPLIT_PART needs a part number other than 0: 1 is the first part, -1 the last")
     if not delimiter:
         empty = kernel("if_else", kernel("is_valid", values), pa.scalar(""), pa.scalar(None, pa.string()))
         return values if part in (1, -1) else empty

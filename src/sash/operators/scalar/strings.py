@@ -22,7 +22,7 @@ from sash.operators.scalar.arrays import (
 
 
 def change_case(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """upper or lower; text beyond ASCII by Python's full mappings, which are Java's, once per distinct value."""
+    """upper or lower; non-ASCII text by Python's full case mappings, which are those of Java."""
     mapping: Callable[[str], str] = str.upper if name == "upper" else str.lower
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -36,7 +36,7 @@ def change_case(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def trim(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """trim, ltrim or rtrim: of blanks, or of the characters in the second argument."""
+    """trim, ltrim or rtrim: removes blanks, or the characters in the second argument."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         characters = arguments[1] if len(arguments) > 1 else pa.scalar(" ")
@@ -51,7 +51,7 @@ def trim(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 
 
 def length(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """Characters of a string, bytes of a binary."""
+    """The number of characters of a string, or bytes of a binary."""
     (values,) = arguments
     return kernel("binary_length" if pa.types.is_binary(values.type) else "utf8_length", values)
 
@@ -93,7 +93,7 @@ def concat_ws(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         return nulls(rows_of(arguments), dtype)
     if not parts:
         return kernel("if_else", kernel("is_null", separator), pa.scalar(None, dtype), pa.scalar(""))
-    # Arrow loses a row in which there is nothing to join.
+    # Arrow drops a row without values to join.
     nothing = kernel("is_null", kernel("coalesce", *parts))
     parts[0] = kernel("if_else", nothing, pa.scalar("", dtype), parts[0])
     return kernel("binary_join_element_wise", *parts, separator, options=pc.JoinOptions("skip"))
@@ -163,7 +163,7 @@ def _slice(values: Array, position: int, count: int) -> Array:
         return kernel(name, values, options=pc.SliceOptions(0, 0))
     start = position - 1 if position > 0 else position
     stop = start + count
-    # A slice that starts from the end and reaches it has no end of its own.
+    # A slice that starts from the end and reaches it has no stop.
     open_ended = start < 0 <= stop
     options = pc.SliceOptions(start) if open_ended else pc.SliceOptions(start, stop)
     return kernel(name, values, options=options)
