@@ -179,7 +179,7 @@ def table(figures: Figures) -> Group:
         ends.add_column(column, justify="left" if column in ("negation", "final choice") else "right")
     for result in figures["ends"]:
         times = [f"{ms:.3f}" for ms in result["ms_per_1000"].values()]
-        ends.add_row(result["negation"], f"{result['premature']:.0%}", *times, result["in_force"])
+        ends.add_row(result["negation"], f"{result['premature']:.0%}", *times, result["current_choices"])
     return Group(shown, ends, claims_table)
 
 

@@ -88,7 +88,7 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict
         "handed_over": handed,
         "changes": changes,
         "state_bytes": {name: sum(run.stage_bytes.values()) for name, run in runs.items()},
-        "in_force": ", ".join(negation.current_choice[0]),
+        "current_choices": ", ".join(negation.current_choice[0]),
     }
 
 

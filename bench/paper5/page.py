@@ -160,7 +160,7 @@ def _ends(results: Sequence[dict[str, Any]]) -> str:
         cells = [f"{result['ms_per_1000'][way]:.3f}" for way in ways]
         cells += [f"{result['handed_over'][way]:,}" for way in ways]
         lines.append(
-            f"| {result['negation']} | {result['premature']:.0%} | {' | '.join(cells)} | {result['in_force']} |"
+            f"| {result['negation']} | {result['premature']:.0%} | {' | '.join(cells)} | {result['current_choices']} |"
         )
     return "\n".join(lines) + "\n"
 

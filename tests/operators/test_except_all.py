@@ -32,7 +32,7 @@ def changes(left: list[Life], right: list[Life], *, calendar: bool = True) -> li
 @settings(derandomize=True, deadline=None, max_examples=150)
 @given(data=st.data())
 def test_oracle_of_what_is_handed_over(reach: int, data: st.DataObject) -> None:
-    """Whichever way is in force when, and also where rows of a value do not get to where they belong."""
+    """Whichever way is in use when, and also where rows of a value do not get to where they belong."""
     kinds = data.draw(st.tuples(st.sampled_from(STAMPED), st.sampled_from(KINDS)))
     inputs = [data.draw(lives(kind)) for kind in kinds]
     calls = data.draw(clocks())

@@ -130,7 +130,7 @@ def test_calendars_pay_where_few_ends_are_premature(negation: Negation, monkeypa
     ((way, why),) = adaptive.counts[negation.operator].current_choice.values()
     assert way == "ends by calendar"
     assert "(change 1):" in why
-    assert f"in force in the only shard: {way}, {why}" in adaptive.explain()
+    assert f"now in the only shard: {way}, {why}" in adaptive.explain()
     saved = fixed.counts[JOIN].taken - adaptive.counts[JOIN].taken
     assert saved > 0.3 * fixed.counts[JOIN].taken
     assert adaptive.counts[JOIN].probes < saved
@@ -157,7 +157,7 @@ def test_negative_tuples_pay_where_many_ends_are_premature(negation: Negation, m
 def test_a_share_that_wavers_about_the_border_changes_nothing(
     negation: Negation, calendar: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where both cost about the same, a tenth more or less is not worth a change, whichever way is in force."""
+    """Where both cost about the same, a tenth more or less is not worth a change, whichever way is in use."""
     filling = (400, negation.border if calendar else negation.many)
     rows = streams([filling, *((150, negation.border * (1 + 0.1 * (-1) ** n)) for n in range(8))])
     result = run(negation, rows, monkeypatch, calendar=calendar, fixed=False)
@@ -180,7 +180,7 @@ def test_oracle_while_it_changes_with_every_batch(case: str, monkeypatch: pytest
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(data=st.data())
 def test_oracle_of_what_is_handed_over(anti: bool, data: st.DataObject) -> None:
-    """Whichever way is in force when."""
+    """Whichever way is in use when."""
     kinds = data.draw(st.tuples(st.sampled_from(["fifo", "calendar"]), st.sampled_from(["fifo", "explicit"])))
     inputs = [data.draw(lives(kind)) for kind in kinds]
     calls = data.draw(clocks())
@@ -220,4 +220,4 @@ def test_few_rows_are_not_believed() -> None:
     assert not kept.calendar
     kept.observe(handed_over(1, 0), 1, 0, 7)
     assert kept.calendar
-    assert kept.in_force == ("ends by calendar", "since 7 (change 1): 0% premature, 0.0 rows a partition")
+    assert kept.current_choice == ("ends by calendar", "since 7 (change 1): 0% premature, 0.0 rows a partition")

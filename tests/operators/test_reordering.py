@@ -52,7 +52,7 @@ def test_a_change_of_order_pays_and_does_not_show(monkeypatch: pytest.MonkeyPatc
     assert order != "order s, r, q"
     assert "change 1" in why
     assert "times its rows" in why
-    assert f"in force in the only shard: {order}, {why}" in adaptive.explain()
+    assert f"now in the only shard: {order}, {why}" in adaptive.explain()
     assert adaptive.counts[JOIN].probes < 0.8 * fixed.counts[JOIN].probes
 
 
@@ -65,7 +65,7 @@ def test_rates_that_waver_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class _Chooser:
-    """Says that other orders cost a given share of those in force."""
+    """Says that other orders cost a given share of the current ones."""
 
     names = ("a", "b")
 

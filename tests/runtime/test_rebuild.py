@@ -198,7 +198,7 @@ def test_rebuilt_after_every_batch(name: str, strategy: str) -> None:
 def test_negation_rebuilt_below_a_join(
     name: str, calendar: bool, changing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is built again begins as planned, whichever way was in force: nobody sees how the join learns of ends."""
+    """What is built again begins as planned, whichever way was in use: nobody sees how the join learns of ends."""
     monkeypatch.setattr(ExpirationPlan, "calendar", calendar)
     monkeypatch.setattr(expiration_choice, "PATIENCE", 1 if changing else 10**9)
     monkeypatch.setattr(expiration_choice, "WORTH", 0.0)

@@ -29,12 +29,12 @@ def test_metrics_are_summed_except_clock_and_longest_delay() -> None:
              delay_longest=25, switches=1),
         BatchMetrics(rows_out=1, clock=50, late=2, operators={"0.0.Filter": _operator(2, 2), "0.1.Aggregate": _operator(7)},
              delays=_delays(0, 2), delay_sum=20, delay_longest=12, switches=2,
-             in_force={"0.0.Filter": {"1": ("b", "so")}}),
+             current_choice={"0.0.Filter": {"1": ("b", "so")}}),
     ]  # fmt: skip
     seen = total([one.to_json() for one in metrics], _NAMES)
     assert (seen.rows_in, seen.rows_out, seen.bad, seen.late, seen.clock) == (5, 4, 1, 2, 50)
     assert seen.operators == {"0.0.Filter": _operator(6, 3), "0.1.Aggregate": _operator(7)}
-    assert seen.in_force == {"0.0.Filter": {"1": ["b", "so"]}}
+    assert seen.current_choice == {"0.0.Filter": {"1": ["b", "so"]}}
     assert (seen.delays, seen.delay_sum, seen.delay_longest) == (_delays(3, 3), 60, 25)
     assert (seen.delay_average, seen.switches) == (0.01, 3)
 

@@ -68,7 +68,7 @@ def test_batch_metrics_have_the_same_columns() -> None:
 @pytest.mark.parametrize("time", [TIMESTAMP, TIMESTAMP_NTZ, BIGINT])
 def test_the_metrics_of_all_tasks_are_observed_unchanged(spark: SparkSession, time: pa.DataType) -> None:
     gather = Gather(_SCHEMA, time)
-    first, second, third = '{"rows_out": 2}', '{"in_force": "ä, ö"}', "{}"
+    first, second, third = '{"rows_out": 2}', '{"current_choices": "ä, ö"}', "{}"
 
     def made(frames: object) -> object:
         for frame in frames:  # type: ignore[attr-defined]

@@ -103,11 +103,11 @@ def test_differential_restarts_and_failures(
         running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
         try:
             running.await_termination()
-            ((join, (found,)),) = running.progress()["in_force"].items()
+            ((join, (found,)),) = running.progress()["current_choices"].items()
             assert join == "0.0.MultiJoin"
             assert sorted(found["what"].removeprefix("order ").split(", ")) == sorted(NAMES)
             assert (found["shards"], found["why"]) == ([0, 1], "as planned")
-            assert f"in force in all 2 shards: {found['what']}, as planned" in running.explain()
+            assert f"now in all 2 shards: {found['what']}, as planned" in running.explain()
         finally:
             running.stop()
     assert not list(trouble.iterdir()), "every fault was injected"

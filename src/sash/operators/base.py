@@ -85,7 +85,7 @@ class Operator(ABC):
     """The number of rows retracted prematurely: at an instant at which none of the rows they come from ended."""
 
     @property
-    def in_force(self) -> tuple[str, str] | None:
+    def current_choice(self) -> tuple[str, str] | None:
         """The adaptive choice now in use, and its reason; None if the operator makes no such choice."""
         return None
 

@@ -84,8 +84,8 @@ class ExceptAll(Operator):
         return self._compared
 
     @property
-    def in_force(self) -> tuple[str, str]:
-        return self._expiration.in_force
+    def current_choice(self) -> tuple[str, str]:
+        return self._expiration.current_choice
 
     @property
     def state_rows(self) -> int:

@@ -99,7 +99,7 @@ class ExpirationChoice:
         return int(self._marks[_CHANGES])
 
     @property
-    def in_force(self) -> tuple[str, str]:
+    def current_choice(self) -> tuple[str, str]:
         """The current method and its reason."""
         method = f"ends by {'calendar' if self.calendar else 'negative tuples'}"
         if not self.changes:

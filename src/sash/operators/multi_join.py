@@ -224,7 +224,7 @@ class MultiJoin(Operator):
                 keys.forget(codes[uses == 0])
 
     @property
-    def in_force(self) -> tuple[str, str]:
+    def current_choice(self) -> tuple[str, str]:
         return self._remark
 
     @property

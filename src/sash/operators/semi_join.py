@@ -96,8 +96,8 @@ class SemiJoin(Operator):
         return self._right.apply(batch, codes, clock)
 
     @property
-    def in_force(self) -> tuple[str, str] | None:
-        return None if self._expiration is None else self._expiration.in_force
+    def current_choice(self) -> tuple[str, str] | None:
+        return None if self._expiration is None else self._expiration.current_choice
 
     @property
     def state_rows(self) -> int:

@@ -99,7 +99,7 @@ class JoinPlan:
         return next((order for order in candidates if self._orders(order) == orders), ())
 
     def choose(self, orders: Orders, figures: JoinStatistics) -> Choice | None:
-        """The orders that are good by these figures, beside those in force; None if these are pinned."""
+        """The orders that are good by these figures, beside the current ones; None if these are pinned."""
         if self.pinned:
             return None
         best = self.ordered(figures)

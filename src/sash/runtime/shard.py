@@ -296,7 +296,7 @@ class Shard:
             counted.probes += operator.probes - probes
             counted.premature += operator.premature - premature
             counted.refused += operator.refused
-            if (choice := operator.in_force) is not None:
+            if (choice := operator.current_choice) is not None:
                 counted.current_choice[self._number] = choice
         for operator in self._operators:
             operator.settle()

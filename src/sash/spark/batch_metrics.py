@@ -31,7 +31,7 @@ class BatchMetrics:
 
     `clock` is the clock of the output, `operators` has the counts of each operator. `delays` is a histogram of the time
     from a change's instant until it left the last stage, by the wall clock, with sum and maximum in milliseconds.
-    `switches` counts how often edges changed the way in which they propagate time (piggybacking), and `in_force` has the
+    `switches` counts how often edges changed the way in which they propagate time (piggybacking), and `current_choice` has the
     adaptive choice in use and its reason, by operator and shard.
     """
 
@@ -48,7 +48,7 @@ class BatchMetrics:
     delay_sum: int = 0
     delay_longest: int = 0
     switches: int = 0
-    in_force: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
+    current_choice: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Non-empty fields as JSON."""
@@ -85,7 +85,7 @@ def total(metrics: Sequence[str], operators: Sequence[str] = ()) -> BatchMetrics
         clock=min(clocks, default=None),
         operators={name: {count: _sum(parts, name, count) for count in PARTS} for name in names},
         delays=delays.sum(axis=0).tolist(),
-        in_force=_in_force(parts),
+        current_choice=_current_choices(parts),
         delay_longest=max((part.delay_longest for part in parts), default=0),
     )
 
@@ -94,9 +94,9 @@ def _sum(parts: Sequence[BatchMetrics], operator: str, count: str) -> int:
     return sum(part.operators[operator][count] for part in parts if operator in part.operators)
 
 
-def _in_force(parts: Sequence[BatchMetrics]) -> dict[str, dict[str, tuple[str, str]]]:
+def _current_choices(parts: Sequence[BatchMetrics]) -> dict[str, dict[str, tuple[str, str]]]:
     found: dict[str, dict[str, tuple[str, str]]] = {}
     for part in parts:
-        for operator, shards in part.in_force.items():
+        for operator, shards in part.current_choice.items():
             found.setdefault(operator, {}).update(shards)
     return found

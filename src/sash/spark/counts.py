@@ -69,7 +69,7 @@ def operator_counts(
     return found
 
 
-def in_force_of(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
+def current_choices_of(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
     """The adaptive choices of a shard's operators and their reasons, by operator and shard."""
     return {
         f"{stage.index}.{name}": {str(shard): what for shard, what in seen.current_choice.items()}
@@ -83,7 +83,7 @@ def added(known: Mapping[str, int], seen: Mapping[str, int]) -> dict[str, int]:
     return {part: seen[part] if part in _GAUGES else known[part] + seen[part] for part in PARTS}
 
 
-def counts_of(seen: Mapping[str, int], in_force: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
+def counts_of(seen: Mapping[str, int], current_choice: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
     """Counts by name as the runtime's `Counts`, with the adaptive choice of each shard."""
     return Counts(
         taken=seen["rows_in"],
@@ -94,7 +94,7 @@ def counts_of(seen: Mapping[str, int], in_force: Mapping[int, tuple[str, str]] =
         expired=seen["expired"],
         probes=seen["probes"],
         premature=seen["premature"],
-        current_choice=dict(in_force),
+        current_choice=dict(current_choice),
     )
 
 

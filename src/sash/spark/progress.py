@@ -33,7 +33,7 @@ class Progress:
         self._names = list(operators)
         self._totals = dict.fromkeys(_SUMMED, 0)
         self._operators = {name: dict.fromkeys(PARTS, 0) for name in operators}
-        self._in_force: dict[str, dict[int, tuple[str, str]]] = {}
+        self._current_choices: dict[str, dict[int, tuple[str, str]]] = {}
         self._last_batch = -1
         self._last: dict[str, Any] = {"batch": None}
         self._first: tuple[int, dict[str, Counts]] | None = None
@@ -64,7 +64,7 @@ class Progress:
 
     def actual(self) -> Actual:
         """Return the operators' counts for EXPLAIN ANALYZE."""
-        counts = {name: counts_of(seen, self._in_force.get(name, {})) for name, seen in self._operators.items()}
+        counts = {name: counts_of(seen, self._current_choices.get(name, {})) for name, seen in self._operators.items()}
         rows = {name: seen["state_rows"] for name, seen in self._operators.items()}
         held, watermark = self._last.get("state_bytes", 0), self._last.get("watermark")
         if self._first is None or watermark is None or watermark <= self._first[0]:
@@ -73,22 +73,24 @@ class Progress:
 
     def _over_shards(self) -> dict[str, list[dict[str, Any]]]:
         """The adaptive choices now in use, by operator: each with its reason and its shards."""
-        return {name: [found.as_json for found in over_shards(shards)] for name, shards in self._in_force.items()}
+        return {
+            name: [found.as_json for found in over_shards(shards)] for name, shards in self._current_choices.items()
+        }
 
     def _count(self, report: Any) -> None:
         seen = total(report["observedMetrics"][OBSERVATION_NAME][METRICS_COLUMN] or (), self._names)
         millis = report["durationMs"].get("triggerExecution") or 0
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)
-        for name, shards in seen.in_force.items():
-            self._in_force.setdefault(name, {}).update(
+        for name, shards in seen.current_choice.items():
+            self._current_choices.setdefault(name, {}).update(
                 {int(shard): (what, why) for shard, (what, why) in shards.items()}
             )
         self._last = {
             "batch": report["batchId"],
             "batch_ms": millis,
             "watermark": seen.clock,
-            **({"in_force": self._over_shards()} if self._in_force else {}),
+            **({"current_choices": self._over_shards()} if self._current_choices else {}),
             **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
             "rows_per_second": _rate(seen.rows_in, millis),
         }

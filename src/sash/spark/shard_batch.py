@@ -24,7 +24,7 @@ from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, Strea
 from sash.plan.nodes import Range, Rows
 from sash.runtime.shard import Arrival, Intake, Shard
 from sash.spark.batch_metrics import BatchMetrics
-from sash.spark.counts import in_force_of, operator_counts
+from sash.spark.counts import current_choices_of, operator_counts
 from sash.spark.messages import CONTROL, HEARTBEAT, METRICS_STAGE, ROWS, Message
 from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch
@@ -101,7 +101,7 @@ class ShardBatch:
             sizes = arena.memory.files
             held = shard.operator_bytes(sizes)
             metrics.operators = operator_counts(self._stage, intake.counts, shard.operator_rows, held)
-            metrics.in_force = in_force_of(self._stage, intake.counts)
+            metrics.current_choice = current_choices_of(self._stage, intake.counts)
             metrics.switches = shard.switches
             metrics.late, metrics.state_rows, metrics.state_bytes = intake.late, shard.state_rows, sum(sizes.values())
             metrics.bad = sum(counts.refused for counts in intake.counts.values())
