@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bench.paper4.costs import lazy_cost, naive_cost
 from bench.paper4.streams import Streams
 from sash.operators.base import Edge
 from sash.operators.join_program import Graph
 from sash.operators.multi_join import MultiJoin
 from sash.operators.reordering import Orders
-from sash.optimizer.cost import eager_cost, lazy_cost, naive_cost
+from sash.optimizer.cost import eager_cost
 from sash.state.memory import HeapMemory
 
 _SLICE = 1 << 14

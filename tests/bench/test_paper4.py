@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from bench.paper4 import command, engine
+from bench.paper4.costs import lazy_cost
 from bench.paper4.experiments import PAPER, figure_2
 from bench.paper4.operator import Setting, first, measure, plans
 from bench.paper4.streams import TABLE_5, alike
 from sash.errors import SashError
-from sash.optimizer.cost import eager_cost, lazy_cost
+from sash.optimizer.cost import eager_cost
 from sash.physical.nodes import MultiJoin, operations
 from sash.testing import replay
 

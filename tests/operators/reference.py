@@ -36,7 +36,7 @@ class Life(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What is said of a row at an instant."""
+    """A change of a row at an instant."""
 
     ts: int
     sign: int
@@ -82,10 +82,10 @@ def strict(entries: Sequence[Life], dtypes: Sequence[pa.DataType] = DTYPES) -> C
     changes = []
     for life in entries:
         early = {0: life.exp, 1: life.exp + 3, 2: int(FOREVER)}[(7 * life.ts + life.exp) % 3]
-        said = min(early, int(FOREVER))
-        changes.append((life.ts, 1, said, life.row))
-        if said != life.exp < FOREVER:
-            changes.append((life.exp, -1, said, life.row))
+        expires = min(early, int(FOREVER))
+        changes.append((life.ts, 1, expires, life.row))
+        if expires != life.exp < FOREVER:
+            changes.append((life.exp, -1, expires, life.row))
     changes.sort(key=lambda change: change[:2])
     columns = [pa.array([row[i] for *_, row in changes], dtype) for i, dtype in enumerate(dtypes)]
     ts, sign, exp = (np.array([change[i] for change in changes], np.int64) for i in range(3))
@@ -106,8 +106,8 @@ def batches(source: Edge, entries: Sequence[Life], calls: Sequence[int]) -> list
     if source.stamped:
         return parts
     if source.expiry == "strict":
-        told = strict(entries, source.dtypes)
-        return [told.take(np.flatnonzero((told.ts >= low) & (told.ts < high))) for low, high in bounds]
+        batch = strict(entries, source.dtypes)
+        return [batch.take(np.flatnonzero((batch.ts >= low) & (batch.ts < high))) for low, high in bounds]
     expire = Expire(HeapMemory(), (edge("calendar", source.dtypes),))
     return [expire.process([part], clock) for part, clock in zip(parts, calls, strict=True)]
 
@@ -147,8 +147,8 @@ def drive(
             if sign > 0:
                 begun.setdefault(row, []).append(ts)
             else:
-                assert (ts, row) not in added, "a row is added and taken back at one instant"
-                assert begun.get(row), "a row is taken back that is not there"
+                assert (ts, row) not in added, "a row is added and retracted at one instant"
+                assert begun.get(row), "a retracted row does not exist"
                 result.append(Life(begun[row].pop(), ts, row))
     return result + [Life(ts, int(FOREVER), row) for row, times in begun.items() for ts in times]
 
@@ -163,7 +163,7 @@ def drive_strict(
     """Run a negation, made anew for every call, by calendar where `ways` says so: the lives of its output rows, and its
     changes.
 
-    A row ends when it says, or before that by a `-` row that repeats what it said.
+    A row ends at its expiration time, or earlier by a `-` row with the same expiration time.
     """
     memory, edges = HeapMemory(), (edge(kinds[0]), edge(kinds[1]))
     given: list[Life] = []
@@ -175,8 +175,8 @@ def drive_strict(
         operator = make(memory, edges, ExpirationPlan(0.0, 0.0, 4, fixed=True))
         memory.array("ending.marks", np.float64, 0)[1] = calendar
         output = operator.process(list(step), clock)
-        told = zip(output.ts.tolist(), output.sign.tolist(), output.exp.tolist(), rows_of(output), strict=True)
-        found = [Change(*change) for change in told]
+        rows = zip(output.ts.tolist(), output.sign.tolist(), output.exp.tolist(), rows_of(output), strict=True)
+        found = [Change(*change) for change in rows]
         assert [change[:2] for change in found] == sorted(change[:2] for change in found)
         assert all(last <= change.ts < clock for change in found)
         for change in found:

@@ -60,7 +60,7 @@ def test_an_older_duplicate_that_lives_longer_is_not_lost() -> None:
 
 
 def test_spoken_a_replacement_is_no_change() -> None:
-    """The same rows, every end said: a value that is replaced stays."""
+    """The same rows with retractions: a value that is replaced stays."""
     a, d = (1, "a"), (2, "d")
     rows = [Life(2, 8, a), Life(4, 10, d), Life(6, 12, a), Life(7, 13, d), Life(12, 18, a)]
     operator = Distinct(HeapMemory(), (edge("fifo"),), retracting=True)

@@ -32,7 +32,7 @@ def changes(left: list[Life], right: list[Life], *, calendar: bool = True) -> li
 @settings(derandomize=True, deadline=None, max_examples=150)
 @given(data=st.data())
 def test_oracle_of_what_is_handed_over(reach: int, data: st.DataObject) -> None:
-    """Whichever way is in use when, and also where rows of a value do not get to where they belong."""
+    """With any sequence of methods, and with rows beyond the reach of their position."""
     kinds = data.draw(st.tuples(st.sampled_from(STAMPED), st.sampled_from(KINDS)))
     inputs = [data.draw(lives(kind)) for kind in kinds]
     calls = data.draw(clocks())
@@ -41,8 +41,8 @@ def test_oracle_of_what_is_handed_over(reach: int, data: st.DataObject) -> None:
         patch.setattr(except_all, "REACH", reach)
         output, found = drive_strict(ExceptAll, kinds, inputs, calls, ways)
     check(output, inputs, lambda left, right: answer("except_all", left, right))
-    told = [(change.ts, change.exp, change.row, change.sign) for change in found]
-    assert not any((*change[:3], -change[3]) in told for change in told), "added and taken back at one instant"
+    made = [(change.ts, change.exp, change.row, change.sign) for change in found]
+    assert not any((*change[:3], -change[3]) in made for change in made), "added and retracted at one instant"
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)
@@ -71,8 +71,8 @@ def test_the_copies_that_expire_first_are_in_the_answer(data: st.DataObject) -> 
 def test_a_row_on_the_right_takes_the_copy_that_expires_last_and_gives_it_back() -> None:
     left, right = [Life(0, 20, A), Life(0, 10, A), Life(3, 15, A)], [Life(1, 6, A)]
     assert changes(left, right) == [(0, 1, 10), (0, 1, 20), (1, -1, 20), (3, 1, 15), (6, 1, 20)]
-    said = [(0, 1), (0, 1), (1, -1), (3, 1), (6, 1), (10, -1), (15, -1), (20, -1)]
-    assert changes(left, right, calendar=False) == [(*change, int(FOREVER)) for change in said]
+    expected = [(0, 1), (0, 1), (1, -1), (3, 1), (6, 1), (10, -1), (15, -1), (20, -1)]
+    assert changes(left, right, calendar=False) == [(*change, int(FOREVER)) for change in expected]
 
 
 def test_a_row_that_comes_with_its_like_on_the_right_takes_the_place_of_one_that_expires_later() -> None:

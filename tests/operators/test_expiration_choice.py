@@ -43,7 +43,7 @@ OVER_NEGATION = (
 
 @dataclass(frozen=True)
 class Negation:
-    """A negation below a join, what it costs to have an end of it said, and rates of rows of r, in rows a ms, with which few
+    """A negation below a join, the cost of a retraction, and rates of rows of r, in rows a ms, with which few
     of its rows end prematurely, many, and so many that both ways cost about the same."""
 
     operator: str
@@ -122,7 +122,7 @@ def bag(result: Result) -> Counter[tuple[Any, ...]]:
 
 @of_both
 def test_calendars_pay_where_few_ends_are_premature(negation: Negation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Natural ends need not be said any more: the join is handed fewer rows, and searches little for those taken back."""
+    """Natural ends need no retractions: the join processes fewer rows, and searches little for retracted ones."""
     rows = streams([(2000, negation.few)])
     fixed, adaptive = (run(negation, rows, monkeypatch, calendar=False, fixed=fixed) for fixed in (True, False))
     assert bag(fixed) == bag(adaptive)
@@ -157,7 +157,7 @@ def test_negative_tuples_pay_where_many_ends_are_premature(negation: Negation, m
 def test_a_share_that_wavers_about_the_border_changes_nothing(
     negation: Negation, calendar: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where both cost about the same, a tenth more or less is not worth a change, whichever way is in use."""
+    """Where both cost about the same, a tenth more or less is not worth a change, for either method."""
     filling = (400, negation.border if calendar else negation.many)
     rows = streams([filling, *((150, negation.border * (1 + 0.1 * (-1) ** n)) for n in range(8))])
     result = run(negation, rows, monkeypatch, calendar=calendar, fixed=False)
@@ -180,7 +180,7 @@ def test_oracle_while_it_changes_with_every_batch(case: str, monkeypatch: pytest
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(data=st.data())
 def test_oracle_of_what_is_handed_over(anti: bool, data: st.DataObject) -> None:
-    """Whichever way is in use when."""
+    """With any sequence of methods."""
     kinds = data.draw(st.tuples(st.sampled_from(["fifo", "calendar"]), st.sampled_from(["fifo", "explicit"])))
     inputs = [data.draw(lives(kind)) for kind in kinds]
     calls = data.draw(clocks())
@@ -192,7 +192,7 @@ def test_oracle_of_what_is_handed_over(anti: bool, data: st.DataObject) -> None:
 
 
 def handed_over(given: int, premature: int) -> ChangeBatch:
-    """So many rows, of which some are taken back at once."""
+    """A batch of `given` rows, some of which are retracted at once."""
     sign = np.concatenate((np.ones(given, np.int8), np.full(premature, -1, np.int8)))
     return ChangeBatch(np.zeros(len(sign), np.int64), np.full(len(sign), FOREVER), sign, ())
 

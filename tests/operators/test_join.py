@@ -61,7 +61,7 @@ def test_oracle_join(keys: tuple[tuple[int, int], ...], data: st.DataObject) -> 
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(data=st.data())
 def test_oracle_spoken_join(data: st.DataObject) -> None:
-    """Stamped inputs, and every end said: what a row gave is taken back by probing once more."""
+    """Stamped inputs and retractions: the results of a row are found by a second probe."""
     kinds = data.draw(st.tuples(*[st.sampled_from(["fifo", "calendar"])] * 2))
     inputs = [data.draw(lives(kind, size=15)) for kind in kinds]
 
@@ -75,7 +75,7 @@ def test_oracle_spoken_join(data: st.DataObject) -> None:
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(data=st.data(), purge=st.integers(1, 40))
 def test_oracle_lazily_purged_join(data: st.DataObject, purge: int) -> None:
-    """Rows that have ended and are still there meet nobody."""
+    """Expired rows that are still in the state have no matches."""
     kinds = data.draw(st.tuples(*[st.sampled_from(["fifo", "calendar"])] * 2))
     inputs = [data.draw(lives(kind, size=15)) for kind in kinds]
 

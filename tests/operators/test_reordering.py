@@ -65,7 +65,7 @@ def test_rates_that_waver_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class _Chooser:
-    """Says that other orders cost a given share of the current ones."""
+    """Other orders cost a given share of the current ones."""
 
     names = ("a", "b")
 

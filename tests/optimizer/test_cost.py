@@ -7,8 +7,9 @@ import math
 
 import pytest
 
+from bench.paper4.costs import general_cost, lazy_cost, naive_cost
 from sash.errors import StatisticsError
-from sash.optimizer.cost import JoinCosts, JoinGraph, eager_cost, general_cost, lazy_cost, naive_cost
+from sash.optimizer.cost import JoinCosts, JoinGraph, eager_cost
 from tests.optimizer.join_tables import TABLE_5, TABLE_6, TABLE_7, Streams, every_order
 
 

@@ -7,8 +7,9 @@ import random
 
 import pytest
 
+from bench.paper4.costs import general_cost, lazy_cost
 from sash.errors import StatisticsError
-from sash.optimizer.cost import JoinCosts, JoinGraph, eager_cost, general_cost, lazy_cost
+from sash.optimizer.cost import JoinCosts, JoinGraph, eager_cost
 from sash.optimizer.join_order import allocate_buckets, choose_order, choose_orders
 from tests.optimizer.join_tables import TABLE_5, TABLE_6, TABLE_7, Streams, every_order
 
@@ -98,11 +99,11 @@ def test_hashed_windows_are_innermost_in_the_hybrid() -> None:
 
 
 def test_dear_tests_come_early_where_results_grow() -> None:
-    """Every loop doubles the results, so a dear test between 3 and 4 is made in the first loops."""
+    """Every loop doubles the results, so an expensive test between 3 and 4 is made in the first loops."""
     streams: Streams = ([1, 1, 1, 1], [100] * 4, [50] * 4)
     equalities = JoinGraph.on_common_attribute(streams[2]).equalities
-    dear = choose_order(*streams[:2], graph=JoinGraph(equalities, {(3, 4): 1.0}, {(3, 4): 40.0}))
-    assert set(dear.order[:2]) == {3, 4}
+    expensive = choose_order(*streams[:2], graph=JoinGraph(equalities, {(3, 4): 1.0}, {(3, 4): 40.0}))
+    assert set(expensive.order[:2]) == {3, 4}
     assert set(choose_order(*streams).order[:2]) != {3, 4}
 
 
@@ -110,8 +111,8 @@ def test_dear_tests_come_late_where_results_shrink() -> None:
     """Of a window's 100 rows one in five has a match in the next."""
     streams: Streams = ([1, 1, 1, 1], [100] * 4, [500] * 4)
     equalities = JoinGraph.on_common_attribute(streams[2]).equalities
-    dear = choose_order(*streams[:2], graph=JoinGraph(equalities, {(1, 2): 1.0}, {(1, 2): 4000.0}))
-    assert set(dear.order[:2]) != {1, 2}
+    expensive = choose_order(*streams[:2], graph=JoinGraph(equalities, {(1, 2): 1.0}, {(1, 2): 4000.0}))
+    assert set(expensive.order[:2]) != {1, 2}
 
 
 def test_lazy_order_is_that_of_longer_windows() -> None:

@@ -94,7 +94,7 @@ def test_ends_that_are_said_double_the_work() -> None:
 
 
 def test_buffers_cost_by_update_pattern() -> None:
-    """A ring is cheaper than a calendar, and that than a table in which rows are found when their ends are said."""
+    """A ring is cheaper than a calendar, and a calendar is cheaper than a hash table, where retractions must find their rows."""
     windows = f"SELECT k FROM {S} UNION ALL SELECT k FROM {S}"
     lengths = f"SELECT k FROM {S} UNION ALL SELECT k FROM s [RANGE 60001 MILLISECONDS]"
     negated = f"SELECT k FROM ({windows}) q EXCEPT ALL SELECT k FROM {R} WHERE k = -1"

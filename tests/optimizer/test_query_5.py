@@ -52,7 +52,7 @@ def test_the_cheaper_form_is_taken(protocols: float, seconds: int) -> None:
 
 
 def test_either_form_has_its_day() -> None:
-    """Negation above a join with few results, below one with many, and what was not taken is told with its cost."""
+    """Negation above a join with few results, below one with many; EXPLAIN shows the rejected plans with their costs."""
     sql = BELOW.format(w="RANGE 1000 SECONDS")
     assert is_pulled_up(sql, protocols=1_000)
     assert not is_pulled_up(sql, protocols=1)

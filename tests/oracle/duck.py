@@ -177,7 +177,7 @@ class Oracle:
 
 
 def unkeyed(updates: Rows, key: Sequence[str]) -> list[Row]:
-    """Updates by key as updates of a bag: what a `+` replaces and what a `-` takes away is said in full.
+    """Updates by key as updates of a bag: the rows that a `+` replaces and that a `-` deletes are written out.
 
     At one instant the `-` come first; of several `+` of one key the largest row holds.
     """
@@ -185,16 +185,16 @@ def unkeyed(updates: Rows, key: Sequence[str]) -> list[Row]:
     def order(update: Row) -> tuple[Any, ...]:
         return (update["ts"], update["_op"] == "+", *((value is not None, value) for value in update.values()))
 
-    said: list[Row] = []
+    changes: list[Row] = []
     now: dict[tuple[Any, ...], Row] = {}
     for update in sorted(updates, key=order):
         old = now.pop(tuple(update[column] for column in key), None)
         if old is not None:
-            said.append({**old, "ts": update["ts"], "_op": "-"})
+            changes.append({**old, "ts": update["ts"], "_op": "-"})
         if update["_op"] == "+":
             now[tuple(update[column] for column in key)] = update
-            said.append(update)
-    return said
+            changes.append(update)
+    return changes
 
 
 def met(relation: str, moment: str, unit: str = "s") -> str:

@@ -220,56 +220,10 @@ def eager_cost(
     buckets: Sequence[int] | None = None,
 ) -> float:
     """The cost of EAGER MULTI-WAY NLJ, or with buckets of the hash join: each new row is joined on arrival, first."""
-    return _costs(rates, windows, distinct, None, buckets).new_first(order)
-
-
-def lazy_cost(
-    order: Sequence[int],
-    rates: Sequence[float],
-    windows: Sequence[float],
-    distinct: Sequence[float],
-    tau: float,
-    buckets: Sequence[int] | None = None,
-) -> float:
-    """The cost of LAZY MULTI-WAY NLJ, or of the lazy hash join: every tau, the new rows of each stream come first."""
-    return _costs(rates, windows, distinct, tau, buckets).new_first(order)
-
-
-def naive_cost(
-    order: Sequence[int],
-    rates: Sequence[float],
-    windows: Sequence[float],
-    distinct: Sequence[float],
-    tau: float | None = None,
-    buckets: Sequence[int] | None = None,
-) -> float:
-    """The cost of NAIVE MULTI-WAY NLJ, eager without tau: new rows stay where the one order has their stream."""
-    return _costs(rates, windows, distinct, tau, buckets).any_order([order] * len(rates))
-
-
-def general_cost(
-    orders: Sequence[Sequence[int]],
-    rates: Sequence[float],
-    windows: Sequence[float],
-    distinct: Sequence[float],
-    tau: float,
-    buckets: Sequence[int] | None = None,
-) -> float:
-    """The cost of GENERAL LAZY MULTI-WAY NLJ: `orders[i-1]` is the order for the new rows of stream i."""
-    return _costs(rates, windows, distinct, tau, buckets).any_order(orders)
-
-
-def _costs(
-    rates: Sequence[float],
-    windows: Sequence[float],
-    distinct: Sequence[float],
-    tau: float | None,
-    buckets: Sequence[int] | None,
-) -> JoinCosts:
     _require(
         len(distinct) == len(rates), f"distinct has {len(distinct)} values for {len(rates)} streams: give one for each"
     )
-    return JoinCosts(rates, windows, JoinGraph.on_common_attribute(distinct), tau, buckets)
+    return JoinCosts(rates, windows, JoinGraph.on_common_attribute(distinct), None, buckets).new_first(order)
 
 
 def _connects(pair: tuple[int, int], present: frozenset[int], stream: int) -> bool:
