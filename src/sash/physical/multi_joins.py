@@ -17,7 +17,7 @@ from sash.operators.reordering import JoinStatistics
 from sash.optimizer.cost import JoinCosts, JoinGraph
 from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
 from sash.physical.join_plan import JoinPlan
-from sash.physical.nodes import Filter, MultiJoin, Operation, OutputExpiry, Physical, Project
+from sash.physical.nodes import Filter, MultiJoin, Operation, OutputEdge, OutputExpiry, Physical, Project
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node, Stream
 from sash.plan.options import Options
@@ -139,7 +139,7 @@ class _Gathering:
         schema = node.schema if direct else tuple(self._fields[column] for column in kept)
         made: Physical = _operation(plan, [part.node for part in parts], schema)
         if direct and pattern(node) != made.pattern:
-            made = replace(made, pattern=pattern(node))
+            made = replace(made, output=replace(made.output, pattern=pattern(node)))
         made = self._above(made, kept, order_predicates(filters, counts), outputs if last and not direct else (), node)
         return _Part(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
 
@@ -188,23 +188,11 @@ class _Gathering:
     ) -> Physical:
         moved = {column: place for place, column in enumerate(kept)}
         for condition in filters:
-            made = Filter(
-                predicate=remap(condition, moved),
-                inputs=(made,),
-                schema=made.schema,
-                expiry=made.expiry,
-                pattern=made.pattern,
-                horizon=made.horizon,
-            )
+            made = Filter(predicate=remap(condition, moved), inputs=(made,), output=made.output)
         if outputs:
-            made = Project(
-                expressions=tuple(remap(output, moved) for output in outputs),
-                inputs=(made,),
-                schema=node.schema,
-                expiry=made.expiry,
-                pattern=pattern(node),
-                horizon=made.horizon,
-            )
+            expressions = tuple(remap(output, moved) for output in outputs)
+            edge = replace(made.output, schema=node.schema, pattern=pattern(node))
+            made = Project(expressions=expressions, inputs=(made,), output=edge)
         return made
 
     def _estimate(
@@ -249,4 +237,4 @@ def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, 
         expiry = "mono"
     horizon = min((given.horizon for given in inputs if given.horizon), default=0) if stamped else 0
     update = {"mono": Pattern.MONO, "calendar": Pattern.WK}.get(expiry, Pattern.STR)
-    return MultiJoin(plan=plan, inputs=tuple(inputs), schema=schema, expiry=expiry, pattern=update, horizon=horizon)
+    return MultiJoin(plan=plan, inputs=tuple(inputs), output=OutputEdge(schema, expiry, update, horizon))

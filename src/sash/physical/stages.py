@@ -12,35 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sash.physical.facts import is_light, is_repeatable, is_stateless
-from sash.physical.nodes import (
-    Aggregate,
-    Combine,
-    CountWindow,
-    Distinct,
-    ExceptAll,
-    Expire,
-    Filter,
-    Join,
-    Leaf,
-    Lookup,
-    MultiJoin,
-    NrrJoin,
-    Operation,
-    Physical,
-    Project,
-    Sample,
-    SemiJoin,
-    SetOperation,
-    Stage,
-    StageInput,
-    TopK,
-    Union,
-    Updates,
-    operations,
-    valid_rows,
-    walk,
-)
+from sash.physical import nodes
+from sash.physical.facts import facts_of, is_repeatable
+from sash.physical.nodes import Leaf, Operation, Physical, Stage, StageInput, operations, valid_rows, walk
 from sash.plan.expressions import Column
 
 _MAX_KEYS: Final = 4
@@ -106,42 +80,42 @@ class StageSplitter:
     def _operation(self, node: Operation) -> _Part:
         parts = [self._part(child) for child in node.inputs]
         match node:
-            case Combine() | Expire() | Filter() | Lookup() | Project() | Sample():
+            case nodes.Combine() | nodes.Expire() | nodes.Filter() | nodes.Lookup() | nodes.Project() | nodes.Sample():
                 (part,) = parts
-                loose = part.loose and is_stateless(node)
+                loose = part.loose and facts_of(node).stateless
                 return _Part(_over(node, parts), _through(node, part.attributes), loose, part.single)
-            case Union():
+            case nodes.Union():
                 return self._union(node, parts)
-            case Aggregate():
+            case nodes.Aggregate():
                 return self._keyed(node, parts, [(key,) for key in node.keys], [{n} for n in range(len(node.keys))])
-            case Updates():
+            case nodes.Updates():
                 chosen = range(len(node.schema)) if node.key is None else node.key
                 return self._keyed(node, parts, [(n,) for n in chosen], [{n} for n in chosen])
-            case Distinct() | ExceptAll() | SetOperation():
+            case nodes.Distinct() | nodes.ExceptAll() | nodes.SetOperation():
                 columns = range(len(node.schema))
                 return self._keyed(node, parts, [(n,) * len(parts) for n in columns], [{n} for n in columns])
-            case Join():
+            case nodes.Join():
                 split = len(node.inputs[0].schema)
                 return self._keyed(node, parts, node.keys, [{left, split + right} for left, right in node.keys])
-            case SemiJoin():
+            case nodes.SemiJoin():
                 return self._keyed(node, parts, node.keys, [{left} for left, _ in node.keys])
-            case NrrJoin():
+            case nodes.NrrJoin():
                 if not is_repeatable(node.inputs[0]):
                     parts[0] = self._cut(parts[0])
                 split, both = len(node.inputs[0].schema), node.kind == "inner"
                 carried = [{left, split + right} if both else {left} for left, right in node.keys]
                 return self._keyed(node, parts, node.keys, carried)
-            case CountWindow():
+            case nodes.CountWindow():
                 by = node.window.partition
                 return self._keyed(node, parts, [(n,) for n in by], [{n} for n in by])
-            case MultiJoin():
+            case nodes.MultiJoin():
                 keys = node.plan.common_keys
                 carried = [
                     {position for position, (j, column) in enumerate(node.plan.columns) if key[j] == column}
                     for key in keys
                 ]
                 return self._keyed(node, parts, keys, carried)
-            case TopK():
+            case nodes.TopK():
                 return self._keyed(node, parts, [], [])
 
     def _union(self, node: Operation, parts: Sequence[_Part]) -> _Part:
@@ -175,7 +149,7 @@ class StageSplitter:
 
     def _fits_one_shard(self, part: _Part) -> bool:
         """Whether the subtree can as well run in the one shard that the operator above it needs."""
-        return self._few and all(is_light(node) for node in operations(part.node))
+        return self._few and all(facts_of(node).light for node in operations(part.node))
 
     def _cut(self, part: _Part) -> _Part:
         """End a stage here: the operators above read it through a leaf, which can be partitioned by another key.
@@ -190,16 +164,7 @@ class StageSplitter:
             stage = self._close(part)
             follows = all(given.leaf.follows for given in stage.inputs)
             timed = any(given.leaf.timed for given in stage.inputs)
-            leaf = Leaf(
-                schema=node.schema,
-                expiry=node.expiry,
-                pattern=node.pattern,
-                horizon=node.horizon,
-                stage=stage.index,
-                follows=follows,
-                timed=timed,
-                rows=valid_rows(node),
-            )
+            leaf = Leaf(output=node.output, stage=stage.index, follows=follows, timed=timed, rows=valid_rows(node))
             self._cuts[id(node)] = _leaf_part(self._keep(leaf))
         return self._cuts[id(part.node)]
 
@@ -229,7 +194,7 @@ def _unrepeatable(node: Physical) -> set[int]:
     """
     if isinstance(node, Leaf) or node.expiry not in ("fifo", "calendar"):
         return set()
-    own = {id(node)} if isinstance(node, Distinct) else set[int]()
+    own = {id(node)} if isinstance(node, nodes.Distinct) else set[int]()
     return own.union(*(_unrepeatable(below) for below in node.inputs))
 
 
@@ -248,9 +213,9 @@ def _over(node: Operation, parts: Sequence[_Part]) -> Operation:
 def _through(node: Operation, attributes: _Attributes) -> _Attributes:
     """The attributes above an operator with one input, as its output columns carry them."""
     match node:
-        case Combine():
+        case nodes.Combine():
             return [replace(attribute, outputs=frozenset()) for attribute in attributes]
-        case Project():
+        case nodes.Project():
             sources = [e.index if isinstance(e, Column) else None for e in node.expressions]
             return [
                 replace(one, outputs=frozenset(n for n, source in enumerate(sources) if source in one.outputs))
