@@ -113,10 +113,10 @@ def _columns(lines: Sequence[Line]) -> list[str]:
 def _logical(node: Node, costs: PlanCosts, depth: int) -> list[Line]:
     below = [line for child in node.children for line in _logical(child, costs, depth + 1)]
     kept, cost = costs.state(node), costs.of(node)
-    notes = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
-    notes += [f"{rounded(kept)} kept"] if kept else []
-    notes += [f"cost {rounded(cost)}"] if cost else []
-    return [(_INDENT * depth + label(node), ", ".join(notes)), *below]
+    details = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
+    details += [f"{rounded(kept)} kept"] if kept else []
+    details += [f"cost {rounded(cost)}"] if cost else []
+    return [(_INDENT * depth + label(node), ", ".join(details)), *below]
 
 
 def _stage(stage: Stage, plan: PhysicalPlan, remarks: Mapping[int, Sequence[str]]) -> list[Line]:

@@ -115,13 +115,13 @@ class JoinPlan:
             for counts in figures.keys
         )
         thetas: dict[tuple[int, int], float] = {}
-        expense: dict[tuple[int, int], float] = {}
+        test_costs: dict[tuple[int, int], float] = {}
         for theta, share in zip(self.graph.thetas, figures.shares, strict=True):
             pair = (theta.left.input + 1, theta.right.input + 1)
-            expense[pair] = expense.get(pair, 0.0) + TEST * thetas.get(pair, 1.0)
+            test_costs[pair] = test_costs.get(pair, 0.0) + TEST * thetas.get(pair, 1.0)
             thetas[pair] = thetas.get(pair, 1.0) * share
         tau = None if self.tau is None else self.tau / 1e6
-        graph = JoinGraph(equalities, thetas, expense, listed=self.buckets is None)
+        graph = JoinGraph(equalities, thetas, test_costs, listed=self.buckets is None)
         return JoinCosts(figures.rates, figures.windows, graph, tau, self.buckets)
 
 
