@@ -7,6 +7,7 @@ import time
 from bisect import bisect_left
 from contextlib import suppress
 from types import TracebackType
+from typing import Self
 
 import psutil
 
@@ -23,7 +24,7 @@ class ProcessorTime:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._sample_all, daemon=True)
 
-    def __enter__(self) -> ProcessorTime:
+    def __enter__(self) -> Self:
         self._sample()
         self._thread.start()
         return self
