@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from sash.plan.expressions import (
-    Column,
-    Expression,
-    columns_of,
-    conjunction,
-    conjuncts,
-    rewrite,
-)
+from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, rewrite
 from sash.plan.nodes import Aggregate, Filter, Join, Node, Project, with_children
 from sash.plan.types import Schema
 

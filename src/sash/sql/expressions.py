@@ -11,16 +11,7 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Case, Expression, Literal
-from sash.plan.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    INT,
-    NULL,
-    STRING,
-    is_numeric,
-    type_name,
-)
+from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
 from sash.sql.aggregates import AGGREGATES, UNSUPPORTED_AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.functions import call, canonical_name, cast_of

@@ -11,15 +11,7 @@ import pyarrow as pa
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import Cast, Expression
-from sash.plan.types import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    STRING,
-    TIMESTAMP,
-)
+from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from sash.sql.function_rules import (
     Arguments,
     Rule,

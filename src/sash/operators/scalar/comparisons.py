@@ -11,14 +11,7 @@ import pyarrow.compute as pc
 from sash.operators.scalar.arrays import Array, Datum, broadcast, broadcast_all, holds_any, kernel, nulls, rows_of
 from sash.operators.scalar.casts import cast, cast_datum
 
-_KERNELS = {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-}
+_KERNELS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _MIRRORED = {"gt": "lt", "ge": "le"}
 
 
