@@ -9,18 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.operators.scalar import decimals
-from sash.operators.scalar.arrays import (
-    Array,
-    Datum,
-    Numbers,
-    broadcast_all,
-    for_each_parameter,
-    from_numbers,
-    kernel,
-    nullify,
-    numbers,
-)
+from sash.operators.scalar import arrays, decimals
+from sash.operators.scalar.arrays import Array, Datum, Numbers, kernel
 
 # Below this, the first fractional digits of a double times a power of ten are exact.
 _CERTAIN = 2.0**50
@@ -30,7 +20,7 @@ def toward(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
     """ceil or floor: a DECIMAL for decimals, otherwise a BIGINT."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        (values,) = broadcast_all(arguments)
+        (values,) = arrays.broadcast_all(arguments)
         if pa.types.is_decimal(values.type):
             precision, scale = decimals.shape(values.type)
             return kernel(name, values.cast(pa.decimal256(precision + 1, scale))).cast(dtype)
@@ -49,8 +39,8 @@ def round_number(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 
     def run(values: Array, places: int) -> Array:
         if pa.types.is_floating(values.type):
-            result = round_half_up(numbers(values).astype(np.float64), places)
-            return from_numbers(result.astype(values.type.to_pandas_dtype()), values.type, [values]).cast(dtype)
+            result = round_half_up(arrays.numbers(values).astype(np.float64), places)
+            return arrays.from_numbers(result.astype(values.type.to_pandas_dtype()), values.type, [values]).cast(dtype)
         if pa.types.is_integer(values.type) and places >= 0:
             return values.cast(dtype)
         if pa.types.is_integer(values.type) and places < -18:
@@ -63,7 +53,7 @@ def round_number(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
             return wide.cast(dtype)
         return kernel("round", values, options=pc.RoundOptions(places, decimals.HALF_UP)).cast(dtype)
 
-    return for_each_parameter(run, values, [digits], dtype)
+    return arrays.for_each_parameter(run, values, [digits], dtype)
 
 
 def round_half_up(values: Numbers, places: int) -> Numbers:
@@ -104,8 +94,8 @@ def logarithm(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
     """ln, log10 or log2; NULL, as in Spark, if the argument is not positive."""
 
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        values = broadcast_all(arguments)[0].cast(pa.float64())
-        return kernel(name, nullify(values, kernel("less_equal", values, pa.scalar(0.0))))
+        values = arrays.broadcast_all(arguments)[0].cast(pa.float64())
+        return kernel(name, arrays.nullify(values, kernel("less_equal", values, pa.scalar(0.0))))
 
     return run
 
