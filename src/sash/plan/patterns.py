@@ -142,20 +142,6 @@ def _fixes_matches(node: nodes.Node) -> bool:
     return is_static(node) or is_nonretroactive(node)
 
 
-def stateful(node: nodes.Node) -> bool:
-    """Whether the node itself keeps rows."""
-    match node:
-        case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Union():
-            return False
-        case nodes.Stream():
-            return isinstance(node.window, nodes.Rows)
-        case nodes.Join():
-            looked_up = is_static(node.right) and _only_looks_up(node)
-            return not looked_up and not (is_static(node.left) and _only_looks_up_leftwards(node))
-        case nodes.Aggregate() | nodes.Distinct() | nodes.Except() | nodes.Intersect() | nodes.TopK():
-            return True
-
-
 _BOUNDED_AGGREGATES = frozenset(
     {"sum", "count", "count_star", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
 )

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sash.optimizer.choice import somewhere
 from sash.optimizer.cost import JoinGraph
 from sash.optimizer.join_order import Search, choose_order
 from sash.optimizer.plan_cost import PlanCosts
-from sash.optimizer.rewriting import select
+from sash.optimizer.rewriting import select, somewhere
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, remap
 from sash.plan.nodes import Join, Node, Project, walk

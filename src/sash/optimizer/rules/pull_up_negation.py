@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sash.optimizer.choice import somewhere
-from sash.optimizer.rewriting import columns, condition_columns, select
+from sash.optimizer.rewriting import columns, condition_columns, select, somewhere
 from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, remap
 from sash.plan.keys import keys

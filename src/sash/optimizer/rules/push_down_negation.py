@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from sash.optimizer.choice import somewhere
-from sash.optimizer.rewriting import condition_columns, select, unnamed
+from sash.optimizer.rewriting import condition_columns, select, somewhere, unnamed
 from sash.optimizer.rules.pull_up_negation import bare, is_looked_up, is_negating_join
 from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import columns_of, remap
