@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+from sqlglot import exp
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import Cast, Expression
@@ -131,6 +132,38 @@ ALIASES: dict[str, str] = {
     "ucase": "upper",
 }
 """Other names of the same functions."""
+
+INFIX: dict[type[exp.Expr], str] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "modulo",
+    exp.IntDiv: "int_divide",
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "eq_null_safe",
+    exp.BitwiseAnd: "bit_and",
+    exp.BitwiseOr: "bit_or",
+    exp.BitwiseXor: "bit_xor",
+    exp.DPipe: "concat",
+    exp.RegexpLike: "rlike",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+}
+"""Operators with the operands `this` and `expression` -> the function they denote."""
+
+EXTRACTS = {
+    **{part: part for part in ("year", "month", "day", "hour", "minute", "quarter", "dayofweek")},
+    "dow": "dayofweek",
+    "doy": "dayofyear",
+    "week": "weekofyear",
+}
+"""The parts of EXTRACT(part FROM moment)."""
 
 OPERATORS = frozenset(
     {"add", "subtract", "multiply", "divide", "modulo", "negate", "int_divide", "eq", "ne", "lt", "le", "gt", "ge"}

@@ -12,8 +12,7 @@ from sash.operators.aggregates.base import Accumulator, fits_word
 from sash.operators.aggregates.counts import Count, Nothing, RowCount
 from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
-from sash.operators.aggregates.spreads import Variance
-from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum
+from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum, Variance
 from sash.operators.base import Expiry
 from sash.plan.expressions import APPROXIMATE, AggregateCall
 from sash.plan.types import is_numeric, type_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sash.operators.scalar import arithmetic, comparisons, dates, hashes, mathematics, patterns, strings
+from sash.operators.scalar import arithmetic, comparisons, dates, mathematics, patterns, strings
 from sash.operators.scalar.arrays import Datum
 from sash.time import MILLISECOND, SECOND
 
@@ -107,8 +107,8 @@ FUNCTIONS: dict[str, Function] = {
     "timestamp_millis": _one(dates.timestamp_from(MILLISECOND), fails=True),
     "timestamp_micros": _one(dates.timestamp_from(1), fails=True),
     "timestamp_add_micros": _two(dates.add_micros, fails=True),
-    "md5": _one(hashes.md5),
-    "sha2": _two(hashes.sha2),
-    "crc32": _one(hashes.crc32),
-    "hex": _one(hashes.hexadecimal),
+    "md5": _one(strings.md5),
+    "sha2": _two(strings.sha2),
+    "crc32": _one(strings.crc32),
+    "hex": _one(strings.hexadecimal),
 }

@@ -1,7 +1,9 @@
-"""Functions of strings; positions and lengths count characters (code points), from 1."""
+"""Functions of strings; positions and lengths count characters (code points), from 1. Digests and hexadecimal text."""
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,6 +12,8 @@ import pyarrow.compute as pc
 
 from sash.operators.scalar import arrays
 from sash.operators.scalar.arrays import Array, Datum, kernel
+
+_SHA2 = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
 
 
 def change_case(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
@@ -167,3 +171,40 @@ def _slice(values: Array, position: int, count: int) -> Array:
 
 def _capitalise(text: str) -> str:
     return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+
+
+def md5(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The MD5 digest as hexadecimal text."""
+    return arrays.map_distinct(
+        arrays.broadcast_all(arguments)[0],
+        lambda value: hashlib.md5(_bytes(value), usedforsecurity=False).hexdigest(),
+        dtype,
+    )
+
+
+def sha2(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The SHA-2 digest as hexadecimal text; NULL for an invalid number of bits."""
+
+    def run(values: Array, bits: int) -> Array:
+        if bits not in _SHA2:
+            return arrays.nulls(len(values), dtype)
+        return arrays.map_distinct(values, lambda value: hashlib.new(_SHA2[bits], _bytes(value)).hexdigest(), dtype)
+
+    return arrays.for_each_parameter(run, arrays.broadcast_all(arguments)[0], arguments[1:], dtype)
+
+
+def crc32(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The CRC-32 checksum."""
+    return arrays.map_distinct(arrays.broadcast_all(arguments)[0], lambda value: zlib.crc32(_bytes(value)), dtype)
+
+
+def hexadecimal(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """HEX of the two's complement of an integer, or of the bytes of text and binary."""
+    (values,) = arrays.broadcast_all(arguments)
+    if pa.types.is_integer(values.type):
+        return arrays.map_distinct(values, lambda value: f"{value & (2**64 - 1):X}", dtype)
+    return arrays.map_distinct(values, lambda value: _bytes(value).hex().upper(), dtype)
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
