@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 from sash.plan import nodes
 from sash.plan.expressions import AggregateCall
-from sash.plan.patterns import Pattern, is_nonretroactive, is_static, pattern
+from sash.plan.patterns import Pattern, looked_up_side, pattern
 from sash.plan.rates import Estimate, Estimates, equal_share
 
 _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
@@ -101,7 +101,7 @@ class PlanCosts:
             case nodes.Stream():
                 return self.estimates(node).rows if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Join():
-                looked_up = _looked_up(node)
+                looked_up = looked_up_side(node)
                 return 0.0 if looked_up is not None else sum(self.estimates(side).rows for side in node.children)
             case nodes.Distinct():
                 output = self.estimates(node).rows
@@ -172,7 +172,7 @@ class PlanCosts:
         left, right = self.estimates(node.left), self.estimates(node.right)
         columns = [[one for one, _ in node.keys], [other for _, other in node.keys]]
         found = max(_RAREST, equal_share(left, right, node.keys)) if self._hashed else 1.0
-        looked_up = _looked_up(node)
+        looked_up = looked_up_side(node)
         if looked_up is not None:
             probing, probed = (0, 1) if looked_up is node.right else (1, 0)
             probe = max(1.0, (left, right)[probed].rows * found)
@@ -216,12 +216,3 @@ def _aggregate_cost(call: AggregateCall, rows: float) -> float:
     if call.function in _CONSTANT and not call.distinct:
         return 1.0
     return max(1.0, math.log2(1 + rows))
-
-
-def _looked_up(node: nodes.Join) -> nodes.Node | None:
-    """The side of the join in which rows are only looked up, because matches are fixed on arrival; None if neither is."""
-    if node.kind in ("inner", "left", "semi", "anti") and (is_static(node.right) or is_nonretroactive(node.right)):
-        return node.right
-    if node.kind in ("inner", "right") and (is_static(node.left) or is_nonretroactive(node.left)):
-        return node.left
-    return None

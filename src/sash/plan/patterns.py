@@ -79,10 +79,8 @@ def _of_window(window: nodes.Window) -> Pattern:
 
 
 def _of_join(node: nodes.Join) -> Pattern:
-    if _only_looks_up(node):
-        return pattern(node.left)
-    if _only_looks_up_leftwards(node):
-        return pattern(node.right)
+    if (side := looked_up_side(node)) is not None:
+        return pattern(node.left if side is node.right else node.right)
     if node.kind != "inner":
         return Pattern.STR
     left, right = pattern(node.left), pattern(node.right)
@@ -127,19 +125,13 @@ def is_nonretroactive(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Relation) and node.changes and not node.retroactive
 
 
-def _only_looks_up(node: nodes.Join) -> bool:
-    """Whether the join looks each left row up on a right side where its matches are fixed on arrival."""
-    return _fixes_matches(node.right) and node.kind in ("inner", "left", "semi", "anti")
-
-
-def _only_looks_up_leftwards(node: nodes.Join) -> bool:
-    """The same with the sides exchanged."""
-    return _fixes_matches(node.left) and node.kind in ("inner", "right")
-
-
-def _fixes_matches(node: nodes.Node) -> bool:
-    """Whether the matches of a row in this node are fixed when the row arrives."""
-    return is_static(node) or is_nonretroactive(node)
+def looked_up_side(node: nodes.Join) -> nodes.Node | None:
+    """The side of the join in which rows are only looked up, because matches are fixed on arrival; None if neither is."""
+    if node.kind in ("inner", "left", "semi", "anti") and (is_static(node.right) or is_nonretroactive(node.right)):
+        return node.right
+    if node.kind in ("inner", "right") and (is_static(node.left) or is_nonretroactive(node.left)):
+        return node.left
+    return None
 
 
 _BOUNDED_AGGREGATES = frozenset(
@@ -166,7 +158,7 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
     """The name of the operator in messages, if it keeps whole rows for as long as they live."""
     match node:
         case nodes.Join():
-            if _only_looks_up(node) or _only_looks_up_leftwards(node):
+            if looked_up_side(node) is not None:
                 return None
             return "a join" if node.kind == "inner" else f"{node.kind.upper()} JOIN"
         case nodes.Except():

@@ -15,7 +15,7 @@ import numpy as np
 from sash.state.buffer import Buffer
 from sash.state.changes import Signs
 from sash.state.hashing import Hashes
-from sash.state.jit import kernel
+from sash.state.jit import grown, kernel
 from sash.state.memory import Arrays, Ints, Memory
 from sash.time import FOREVER, SECOND
 
@@ -91,9 +91,7 @@ def _drain(clock: int, first: int, last: int, heads: Ints, row_exp: Ints, row_ne
             following = row_next[slot] - 1
             if row_exp[slot] < clock:
                 if count == len(result):
-                    larger = np.empty(2 * count, np.int64)
-                    larger[:count] = result
-                    result = larger
+                    result = grown(result, 2 * count)
                 result[count] = slot
                 count += 1
             else:

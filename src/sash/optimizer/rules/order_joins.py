@@ -28,11 +28,7 @@ def order_joins(plan: Node) -> Iterator[Node]:
     """Propose other orders for every group of three or more joined inputs.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     order_joins,
-    ...     "SELECT fast.v FROM fast [RANGE 1 HOUR] JOIN s [RANGE 1 HOUR] ON fast.k = s.k "
-    ...     "JOIN slow [RANGE 1 HOUR] ON s.k = slow.k",
-    ... )
+    >>> show(order_joins, "SELECT fast.v FROM fast JOIN s ON fast.k = s.k JOIN slow ON s.k = slow.k WINDOW 1 HOUR")
     Project v#2
       Join inner ON k#4 = k#1
         Join inner ON k#1 = k#1

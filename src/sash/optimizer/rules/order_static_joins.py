@@ -21,11 +21,7 @@ def order_static_joins(plan: nodes.Node) -> nodes.Node:
     """Move inner, semi and anti joins with tables below joins of streams and unions, and semi-joins below the rest.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     order_static_joins,
-    ...     "SELECT s.v, t.name FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.v = r.v "
-    ...     "JOIN t ON s.k = t.k",
-    ... )
+    >>> show(order_static_joins, "SELECT s.v, t.name FROM s JOIN r ON s.v = r.v JOIN t ON s.k = t.k WINDOW 1 HOUR")
     Project v#2, name#7
       Join inner ON k#1 = k#0
         Join inner ON v#2 = v#2

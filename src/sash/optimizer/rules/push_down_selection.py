@@ -21,10 +21,7 @@ def push_down_selection(plan: nodes.Node) -> nodes.Node:
     that may fail must not see more rows than before, so it passes only projections and unions.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     push_down_selection,
-    ...     "SELECT s.v FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.k = r.k WHERE s.k = 7 AND r.v > 3",
-    ... )
+    >>> show(push_down_selection, "SELECT s.v FROM s JOIN r ON s.k = r.k WHERE s.k = 7 AND r.v > 3 WINDOW 1 HOUR")
     Project v#2
       Filter k#1 = 7 AND v#5 > 3
         Join inner ON k#1 = k#1
