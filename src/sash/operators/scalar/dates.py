@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +26,10 @@ _MICROS = {
 }
 
 
-def field(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def field(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """A field of a date or timestamp, under Arrow's `name` for it."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        values = _moments(arguments[0]) if name in ("hour", "minute", "second") else _days_or_moments(arguments[0])
-        return kernel(name, values).cast(dtype)
-
-    return run
+    values = _moments(arguments[0]) if name in ("hour", "minute", "second") else _days_or_moments(arguments[0])
+    return kernel(name, values).cast(dtype)
 
 
 def day_of_week(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -42,14 +38,10 @@ def day_of_week(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("day_of_week", _days_or_moments(arguments[0]), options=options).cast(dtype)
 
 
-def date_add(sign: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def date_add(sign: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The date some days later (1) or earlier (-1)."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        days, count = _days(arguments[0]).view(pa.int32()), arguments[1].cast(pa.int32())
-        return kernel("add_checked" if sign > 0 else "subtract_checked", days, count).view(dtype)
-
-    return run
+    days, count = _days(arguments[0]).view(pa.int32()), arguments[1].cast(pa.int32())
+    return kernel("add_checked" if sign > 0 else "subtract_checked", days, count).view(dtype)
 
 
 def date_diff(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -110,33 +102,25 @@ def unix_timestamp(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("divide", moments.view(pa.int64()), pa.scalar(SECOND))
 
 
-def unix_time(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def unix_time(micros: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """Whole units of a number of microseconds since 1970, rounded down."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        moments = _moments(arguments[0])
-        return arrays.from_numbers(_floor(arrays.numbers(moments), micros) // micros, dtype, [moments])
-
-    return run
+    moments = _moments(arguments[0])
+    return arrays.from_numbers(_floor(arrays.numbers(moments), micros) // micros, dtype, [moments])
 
 
-def timestamp_from(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def timestamp_from(micros: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The timestamp from a number of units since 1970; the number may have a fraction."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        (values,) = arrays.broadcast_all(arguments)
-        if pa.types.is_integer(values.type):
-            return kernel("multiply_checked", values.cast(pa.int64()), pa.scalar(micros)).view(dtype)
-        if pa.types.is_floating(values.type):
-            values = arrays.nullify(values, kernel("invert", kernel("is_finite", values)))
-            scaled = kernel("multiply", values.cast(pa.float64()), pa.scalar(float(micros)))
-            return cast(scaled, pa.int64()).view(dtype)
-        # More than six fractional digits are an error, as in Spark.
-        wide = values.cast(pa.decimal256(50, decimals.shape(values.type)[1]))
-        factor = pa.scalar(micros).cast(pa.decimal256(19, 0))
-        return kernel("multiply_checked", wide.cast(pa.decimal256(50, 6)), factor).cast(pa.int64()).view(dtype)
-
-    return run
+    (values,) = arrays.broadcast_all(arguments)
+    if pa.types.is_integer(values.type):
+        return kernel("multiply_checked", values.cast(pa.int64()), pa.scalar(micros)).view(dtype)
+    if pa.types.is_floating(values.type):
+        values = arrays.nullify(values, kernel("invert", kernel("is_finite", values)))
+        scaled = kernel("multiply", values.cast(pa.float64()), pa.scalar(float(micros)))
+        return cast(scaled, pa.int64()).view(dtype)
+    # More than six fractional digits are an error, as in Spark.
+    wide = values.cast(pa.decimal256(50, decimals.shape(values.type)[1]))
+    factor = pa.scalar(micros).cast(pa.decimal256(19, 0))
+    return kernel("multiply_checked", wide.cast(pa.decimal256(50, 6)), factor).cast(pa.int64()).view(dtype)
 
 
 def add_micros(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:

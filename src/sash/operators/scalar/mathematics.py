@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +16,17 @@ from sash.operators.scalar.arrays import Array, Datum, Numbers, kernel
 _CERTAIN = 2.0**50
 
 
-def toward(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def toward(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """ceil or floor: a DECIMAL for decimals, otherwise a BIGINT."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        (values,) = arrays.broadcast_all(arguments)
-        if pa.types.is_decimal(values.type):
-            precision, scale = decimals.shape(values.type)
-            return kernel(name, values.cast(pa.decimal256(precision + 1, scale))).cast(dtype)
-        if pa.types.is_integer(values.type):
-            return values.cast(dtype)
-        whole = kernel(name, values.cast(pa.float64()))
-        # Spark returns 0 for NaN, and an overflow error outside the range of BIGINT.
-        return kernel("if_else", kernel("is_nan", whole), pa.scalar(0.0), whole).cast(pa.int64()).cast(dtype)
-
-    return run
+    (values,) = arrays.broadcast_all(arguments)
+    if pa.types.is_decimal(values.type):
+        precision, scale = decimals.shape(values.type)
+        return kernel(name, values.cast(pa.decimal256(precision + 1, scale))).cast(dtype)
+    if pa.types.is_integer(values.type):
+        return values.cast(dtype)
+    whole = kernel(name, values.cast(pa.float64()))
+    # Spark returns 0 for NaN, and an overflow error outside the range of BIGINT.
+    return kernel("if_else", kernel("is_nan", whole), pa.scalar(0.0), whole).cast(pa.int64()).cast(dtype)
 
 
 def round_number(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -81,23 +77,15 @@ def scaled_half_up(values: Numbers, places: int) -> tuple[Numbers, Numbers]:
     return whole, np.isfinite(values) & (near | (scaled >= _CERTAIN))
 
 
-def function(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def function(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """A function of doubles by its Arrow kernel: sign, sqrt, exp, power."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        return kernel(name, *(argument.cast(pa.float64()) for argument in arguments))
-
-    return run
+    return kernel(name, *(argument.cast(pa.float64()) for argument in arguments))
 
 
-def logarithm(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def logarithm(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """ln, log10 or log2; NULL, as in Spark, if the argument is not positive."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        values = arrays.broadcast_all(arguments)[0].cast(pa.float64())
-        return kernel(name, arrays.nullify(values, kernel("less_equal", values, pa.scalar(0.0))))
-
-    return run
+    values = arrays.broadcast_all(arguments)[0].cast(pa.float64())
+    return kernel(name, arrays.nullify(values, kernel("less_equal", values, pa.scalar(0.0))))
 
 
 def _exactly(values: Numbers, places: int) -> Numbers:

@@ -16,33 +16,25 @@ from sash.operators.scalar.arrays import Array, Datum, kernel
 _SHA2 = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
 
 
-def change_case(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def change_case(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """upper or lower; non-ASCII text by Python's full case mappings, which are those of Java."""
     mapping: Callable[[str], str] = str.upper if name == "upper" else str.lower
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        (values,) = arrays.broadcast_all(arguments)
-        plain = kernel("string_is_ascii", values)
-        if pc.call_function("all", [plain]).as_py() is not False:
-            return kernel(f"ascii_{name}", values)
-        return arrays.map_distinct(values, mapping, dtype)
-
-    return run
+    (values,) = arrays.broadcast_all(arguments)
+    plain = kernel("string_is_ascii", values)
+    if pc.call_function("all", [plain]).as_py() is not False:
+        return kernel(f"ascii_{name}", values)
+    return arrays.map_distinct(values, mapping, dtype)
 
 
-def trim(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def trim(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """trim, ltrim or rtrim: removes blanks, or the characters in the second argument."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        characters = arguments[1] if len(arguments) > 1 else pa.scalar(" ")
-        return arrays.for_each_parameter(
-            lambda values, set_: kernel(f"utf8_{name}", values, options=pc.TrimOptions(set_)),
-            arrays.broadcast_all(arguments)[0],
-            [characters],
-            dtype,
-        )
-
-    return run
+    characters = arguments[1] if len(arguments) > 1 else pa.scalar(" ")
+    return arrays.for_each_parameter(
+        lambda values, set_: kernel(f"utf8_{name}", values, options=pc.TrimOptions(set_)),
+        arrays.broadcast_all(arguments)[0],
+        [characters],
+        dtype,
+    )
 
 
 def length(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -99,14 +91,11 @@ def concat_ws(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("binary_join_element_wise", *parts, separator, options=pc.JoinOptions("skip"))
 
 
-def pad(side: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def pad(side: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """lpad ("left") or rpad ("right") to n characters, cutting what is longer."""
+    filling = arguments[2] if len(arguments) > 2 else pa.scalar(" ")
 
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        filling = arguments[2] if len(arguments) > 2 else pa.scalar(" ")
-        return arrays.for_each_parameter(_pad, arrays.broadcast_all(arguments)[0], [arguments[1], filling], dtype)
-
-    def _pad(values: Array, width: int, filling: str) -> Array:
+    def run(values: Array, width: int, filling: str) -> Array:
         cut = _slice(values, 1, width)
         if not filling or width <= 0:
             return cut
@@ -117,7 +106,7 @@ def pad(side: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
         parts = (paddings, cut) if side == "left" else (cut, paddings)
         return kernel("binary_join_element_wise", *parts, pa.scalar(""))
 
-    return run
+    return arrays.for_each_parameter(run, arrays.broadcast_all(arguments)[0], [arguments[1], filling], dtype)
 
 
 def repeat(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
