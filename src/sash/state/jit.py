@@ -1,4 +1,4 @@
-"""Compilation of kernels: decorators, a cache directory that is set before numba is imported, and what kernels share."""
+"""Compilation of kernels (numba's cache directory is set before numba is imported), and growing and prefetching in them."""
 
 from __future__ import annotations
 

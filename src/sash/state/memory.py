@@ -1,4 +1,7 @@
-"""The memory of operators: named flat arrays, in the heap or in memory-mapped files that any worker can attach."""
+"""The memory of operators: named flat arrays, in the heap or in memory-mapped files that any worker can attach.
+
+`Arrays` grow together; `Regions` grow independently in one array, so that a kernel can access any number of inputs.
+"""
 
 from __future__ import annotations
 

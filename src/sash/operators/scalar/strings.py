@@ -1,4 +1,4 @@
-"""Functions of strings; positions and lengths count characters (code points), from 1. Digests and hexadecimal text."""
+"""Functions of strings, digests and hexadecimal text; positions and lengths count characters (code points), from 1."""
 
 from __future__ import annotations
 
