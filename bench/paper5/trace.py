@@ -21,7 +21,7 @@ import pyarrow.csv as arrow_csv
 from pyarrow import parquet
 
 from sash.plan.catalog import Catalog, StreamEntry
-from sash.plan.observation import seen
+from sash.plan.statistics import seen
 from sash.plan.types import BIGINT, STRING, Field
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sash.errors import CatalogError
-from sash.optimizer.optimizer import Optimized, optimize_in_steps
+from sash.optimizer.optimizer import Optimized, optimize
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
 from sash.physical.planner import plan_physical
@@ -120,7 +120,7 @@ def plan_query(
     """
     written = parse(sql, catalog)
     refuse_unbounded(written)
-    optimization = optimize_in_steps(written, disable=disable)
+    optimization = optimize(written, disable=disable)
     refuse_misused_relations(optimization.plan)
     physical = plan_physical(optimization.plan, shards, options)
     return Planned(sql, written, optimization, physical, options)

@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sash.operators.base import Edge
-from sash.operators.lookup import Lookup
-from sash.operators.lookup_index import CLOSE, CloseKeys, HashedKeys, index_of
+from sash.operators.lookup import CLOSE, CloseKeys, HashedKeys, Lookup, index_of
 from sash.plan.nodes import JoinKind
 from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory

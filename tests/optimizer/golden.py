@@ -31,8 +31,8 @@ def render(rule: str) -> str:
             continue
         before = parse(sql, CATALOG)
         if rule not in ("merge_projections", ALL):
-            before, _ = optimize(before, tidy)
-        after, _ = optimize(before, chosen)
+            before = optimize(before, tidy).plan
+        after = optimize(before, chosen).plan
         texts = ["(unchanged)"] if after == before else [tree(after)]
         shown = [] if rule == ALL else [tree(before), "=>"]
         parts.append("\n".join([f"-- {name}", sql, "", *shown, *texts, ""]))

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from sash.optimizer.choice import ByCost
-from sash.optimizer.optimizer import RULES, Optimized, optimize
+from sash.optimizer.optimizer import RULES, ByCost, Optimized, optimize
 from sash.optimizer.rewriting import named
 from sash.physical.planner import plan_physical
 from sash.plan.catalog import Catalog
@@ -94,7 +93,7 @@ TIDY = tuple((name, rule) for name, rule in RULES if not isinstance(rule, ByCost
 def alternatives(rule: str, plan: Node) -> list[Node]:
     chooser = dict(RULES)[rule]
     assert isinstance(chooser, ByCost)
-    return [named(optimize(made, TIDY)[0], plan.schema) for made in chooser.alternatives(plan)]
+    return [named(optimize(made, TIDY).plan, plan.schema) for made in chooser.alternatives(plan)]
 
 
 @pytest.mark.parametrize(("rule", "checked"), CASES)
@@ -103,7 +102,7 @@ def test_oracle_both_ways(rule: str, checked: Case, monkeypatch: pytest.MonkeyPa
     taken: list[Node] = []
 
     def planned(sql: str, catalog: Catalog, shards: int | None = None, options: Options = DEFAULT) -> Planned:
-        plan, _ = optimize(parse(sql, catalog), TIDY)
+        plan = optimize(parse(sql, catalog), TIDY).plan
         proposed[:] = alternatives(rule, plan)
         chosen = taken[0] if taken else plan
         return Planned(sql, plan, Optimized(chosen, (), (), 0.0), plan_physical(chosen, shards), options)

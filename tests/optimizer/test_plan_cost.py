@@ -141,4 +141,4 @@ def test_every_plan_has_a_cost() -> None:
         for node in walk(plan):
             assert costs.of(node) >= 0
             assert costs.state(node) >= 0
-        assert plan_cost(optimize(plan)[0]) >= 0
+        assert plan_cost(optimize(plan).plan) >= 0

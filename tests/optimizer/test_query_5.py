@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sash.optimizer.optimizer import optimize, optimize_in_steps
+from sash.optimizer.optimizer import optimize
 from sash.optimizer.plan_cost import plan_cost
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.nodes import Except, Join, walk
@@ -34,7 +34,7 @@ def catalog(protocols: float) -> Catalog:
 
 
 def is_pulled_up(sql: str, protocols: float) -> bool:
-    plan, _ = optimize(parse(sql, catalog(protocols)))
+    plan = optimize(parse(sql, catalog(protocols))).plan
     top = next(node for node in walk(plan) if isinstance(node, Join | Except))
     return isinstance(top, Except)
 
@@ -45,9 +45,9 @@ def test_the_cheaper_form_is_taken(protocols: float, seconds: int) -> None:
     costs, chosen = [], []
     for text in (BELOW, ABOVE):
         sql = text.format(w=f"RANGE {seconds} SECONDS")
-        as_written, _ = optimize(parse(sql, catalog(protocols)), disable=CHOICES)
+        as_written = optimize(parse(sql, catalog(protocols)), disable=CHOICES).plan
         costs.append(plan_cost(as_written))
-        chosen.append(optimize_in_steps(parse(sql, catalog(protocols))).cost)
+        chosen.append(optimize(parse(sql, catalog(protocols))).cost)
     assert chosen == pytest.approx([min(costs)] * 2)
 
 
@@ -57,10 +57,10 @@ def test_either_form_has_its_day() -> None:
     assert is_pulled_up(sql, protocols=1_000)
     assert not is_pulled_up(sql, protocols=1)
     assert not is_pulled_up(ABOVE.format(w="RANGE 1000 SECONDS"), protocols=1)
-    kept = optimize_in_steps(parse(sql, catalog(1)))
+    kept = optimize(parse(sql, catalog(1)))
     (other,) = [one for one in kept.rejected if one.rule == "pull_up_negation"]
     assert other.cost > kept.cost == other.instead
-    taken = optimize_in_steps(parse(sql, catalog(1_000)))
+    taken = optimize(parse(sql, catalog(1_000)))
     step = next(step for step in taken.steps if step.rule == "pull_up_negation")
     assert step.after < step.before
 
@@ -73,6 +73,6 @@ def test_frequent_values_are_counted_with() -> None:
     for statistics, pulled_up in ((even, True), (skewed, False)):
         entries = {name: StreamEntry(name, LINK, "ts", statistics) for name in ("link1", "link2", "link3")}
         for text in (BELOW, ABOVE):
-            plan, _ = optimize(parse(text.format(w="RANGE 10 SECONDS"), Catalog(entries)))
+            plan = optimize(parse(text.format(w="RANGE 10 SECONDS"), Catalog(entries))).plan
             top = next(node for node in walk(plan) if isinstance(node, Join | Except))
             assert isinstance(top, Except) == pulled_up

@@ -88,7 +88,8 @@ def test_names_of_the_answer_stay_although_inner_ones_go() -> None:
     renamed = Project(S, ("a", "b"), (Column(0, "ts", BIGINT), Column(1, "k", BIGINT)))
     assert merge_projections(renamed) == renamed
     plan = Filter(renamed, above(1))
-    after, fired = optimize(plan)
+    done = optimize(plan)
+    after, fired = done.plan, done.rules
     assert [field.name for field in after.schema] == ["a", "b"]
     assert lines(after) == [
         "Project ts#0 AS a, k#1 AS b",

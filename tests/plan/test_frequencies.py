@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from sash.errors import StatisticsError
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.frequencies import Distribution, chance_of_equality, compared, in_both, together
-from sash.plan.observation import seen
 from sash.plan.rates import Estimates
-from sash.plan.statistics import FREQUENT, Statistics, declared, observed
+from sash.plan.statistics import FREQUENT, Statistics, declared, observed, seen
 from sash.plan.types import BIGINT, STRING, Field
 from sash.sql import parse
 

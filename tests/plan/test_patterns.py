@@ -25,7 +25,7 @@ from sash.plan.nodes import (
     Union,
     Window,
 )
-from sash.plan.patterns import Pattern, pattern, refuse_unbounded, stateful
+from sash.plan.patterns import Pattern, pattern, refuse_unbounded
 from sash.plan.types import BIGINT, BOOLEAN, Field
 
 SCHEMA = (Field("ts", BIGINT), Field("k", BIGINT))
@@ -114,26 +114,6 @@ def test_paper5_erratum6_union_of_different_windows_is_not_fifo() -> None:
 def test_paper5_erratum7_group_by_is_weak_only_by_replacement() -> None:
     assert Pattern.REPLACE.label == "WK(replace)"
     assert Pattern.MONO < Pattern.WKS < Pattern.WK < Pattern.REPLACE < Pattern.STR
-
-
-@pytest.mark.parametrize(
-    ("plan", "expected"),
-    [
-        (HOUR, False),
-        (COUNTED, True),
-        (TABLE, False),
-        (Union(HOUR, HOUR), False),
-        (join(HOUR, TABLE), False),
-        (join(TABLE, HOUR), False),
-        (join(TABLE, HOUR, "left"), True),
-        (join(HOUR, NRR), True),
-        (join(HOUR, HOUR), True),
-        (Distinct(HOUR), True),
-        (grouped(HOUR, SUM), True),
-    ],
-)
-def test_what_needs_state(plan: Node, expected: bool) -> None:
-    assert stateful(plan) is expected
 
 
 @pytest.mark.parametrize(

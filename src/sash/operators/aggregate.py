@@ -28,8 +28,8 @@ from sash.state.rows import RowStore
 class Aggregate(Operator):
     """Keeps row counts by group, the group of each live row by slot, and the accumulators; the output is explicit.
 
-    Aggregates that depend on order (FIRST, MIN_BY) sort rows by ts if they are `timed`, then by the `order` columns
-    (default: all). On an explicit edge a `-` row has another ts than its `+` row, so their time must be in column `time`.
+    Aggregates that depend on order (FIRST, MIN_BY) sort rows by ts if they are `timed`, then by all columns.
+    On an explicit edge a `-` row has another ts than its `+` row, so their time must be in column `time`.
     """
 
     def __init__(
@@ -38,7 +38,6 @@ class Aggregate(Operator):
         inputs: tuple[Edge],
         keys: tuple[int, ...],
         aggregates: tuple[AggregateCall, ...],
-        order: tuple[int, ...] = (),
         timed: bool = False,
         time: int | None = None,
     ) -> None:
@@ -52,7 +51,7 @@ class Aggregate(Operator):
         self._by_group = Arrays(memory, {"group.rows": np.int64, "group.mark": np.int64})
         self._by_slot = Arrays(memory, {"slot.group": np.int32})
         self._arguments = ArgumentColumns(memory.scope("feed"), edge)
-        self._accumulators = Accumulators(memory.scope("state"), self._arguments, order, timed, time)
+        self._accumulators = Accumulators(memory.scope("state"), self._arguments, timed, time)
         self._answers = [self._accumulators.add(call) for call in aggregates]
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:

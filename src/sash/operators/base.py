@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from sash.state.buffer import Buffer
-from sash.state.calendar import CalendarBuffer
+from sash.state.calendar import CalendarBuffer, StrictCalendar
 from sash.state.changes import ChangeBatch
 from sash.state.fifo import FifoBuffer
 from sash.state.jit import kernel
 from sash.state.memory import Ints, Memory
 from sash.state.rows import RowStore
-from sash.state.strict import StrictCalendar
 from sash.time import SECOND
 
 Expiry = Literal["fifo", "calendar", "strict", "explicit"]

@@ -23,7 +23,7 @@ from sash.state.changes import ChangeBatch, Signs
 from sash.state.columns import gather
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
-from sash.state.jit import kernel
+from sash.state.jit import grown, kernel
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.rows import RowStore
 from sash.time import BEGINNING
@@ -101,7 +101,8 @@ def _advance(
         code = codes[index] if arrival else expired[index - len(ts)]
         now = ts[index] if arrival else clock
         if count + 2 >= len(out_codes):
-            out_codes, out_ts, out_exp = _double(out_codes), _double(out_ts), _double(out_exp)
+            size = 2 * len(out_codes)
+            out_codes, out_ts, out_exp = grown(out_codes, size), grown(out_ts, size), grown(out_exp, size)
         if reported[code] < now and latest[code] > reported[code]:
             out_codes[count], out_ts[count], out_exp[count] = code, reported[code], latest[code]
             reported[code] = latest[code]
@@ -147,10 +148,3 @@ def _retract(
             out_codes[count], out_ts[count], out_sign[count] = code, latest[code], -1
             count += 1
     return out_codes[:count].copy(), out_ts[:count].copy(), out_sign[:count].copy()
-
-
-@kernel
-def _double(array: Ints) -> Ints:
-    larger = np.empty(2 * len(array), np.int64)
-    larger[: len(array)] = array
-    return larger

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.operators.base import Edge, Operator
-from sash.operators.kernels.texts import places_of
 from sash.operators.scalar import evaluate
 from sash.plan.expressions import Call, Column, Expression, Literal
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import byte_buffers
+from sash.state.jit import kernel
 from sash.state.memory import Ints, Memory
 
 
@@ -35,7 +35,7 @@ class Filter(Operator):
         if self._wanted is not None:
             index, text = self._wanted
             if not batch.columns[index].null_count:
-                return places_of(text, *byte_buffers(batch.columns[index]))
+                return _places_of(text, *byte_buffers(batch.columns[index]))
         passed = evaluate(self._predicate, batch.columns, len(batch))
         positions: Ints = pc.indices_nonzero(passed).to_numpy().view(np.int64)
         return positions
@@ -50,3 +50,23 @@ def _wanted_text(predicate: Expression) -> tuple[int, npt.NDArray[np.uint8]] | N
         ) if pa.types.is_string(dtype) and literal.dtype == dtype and literal.value is not None:
             return index, np.frombuffer(literal.value.encode(), np.uint8)
     return None
+
+
+@kernel
+def _places_of(text: npt.NDArray[np.uint8], offsets: Ints, data: npt.NDArray[np.uint8]) -> Ints:
+    """The positions, in order, at which a text column without NULLs equals the text: the most common selection."""
+    places = np.empty(len(offsets) - 1, np.int64)
+    size, found = len(text), 0
+    for row in range(len(offsets) - 1):
+        start = offsets[row]
+        if offsets[row + 1] - start != size:
+            continue
+        same = True
+        for index in range(size):
+            if data[start + index] != text[index]:
+                same = False
+                break
+        if same:
+            places[found] = row
+            found += 1
+    return places[:found]

@@ -10,12 +10,12 @@ import pyarrow as pa
 from sash.operators.base import Edge
 from sash.operators.kernels.events import interleave
 from sash.state.buffer import Buffer
+from sash.state.calendar import StrictCalendar
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.columns import gather
 from sash.state.hash import HashBuffer
 from sash.state.hashing import hash_rows
 from sash.state.memory import Array, Arrays, Ints, Memory
-from sash.state.strict import StrictCalendar
 from sash.time import FOREVER
 
 

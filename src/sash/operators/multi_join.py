@@ -27,9 +27,8 @@ from sash.operators.scalar import evaluate
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
-from sash.state.memory import Array, Ints, Memory
+from sash.state.memory import Array, Ints, Memory, Regions
 from sash.state.ordering import ordered_bits
-from sash.state.regions import Regions
 from sash.state.rows import RowStore
 from sash.time import FOREVER
 

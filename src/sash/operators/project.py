@@ -20,11 +20,7 @@ class Project(Operator):
     """
 
     def __init__(
-        self,
-        memory: Memory,
-        inputs: tuple[Edge],
-        expressions: tuple[Expression, ...],
-        selection: Filter | None = None,
+        self, memory: Memory, inputs: tuple[Edge], expressions: tuple[Expression, ...], selection: Filter | None = None
     ) -> None:
         self._expressions = expressions
         self._selection = selection

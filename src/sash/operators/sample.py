@@ -13,8 +13,8 @@ import numpy as np
 
 from sash.operators.base import Edge, Operator
 from sash.state.changes import ChangeBatch, concat
+from sash.state.encoding import Spool
 from sash.state.memory import Memory
-from sash.state.spool import Spool
 
 
 class Sample(Operator):

@@ -7,10 +7,9 @@ alternative is cheaper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from sash.optimizer.choice import ByCost, is_cheaper
 from sash.optimizer.plan_cost import plan_cost
 from sash.optimizer.rewriting import named, unnamed
 from sash.optimizer.rules.drop_distinct import drop_distinct
@@ -31,6 +30,18 @@ from sash.plan.relations import misuses_relations
 
 Rule = Callable[[Node], Node]
 
+
+@dataclass(frozen=True)
+class ByCost:
+    """A rule that proposes alternatives to a plan, all with the same answer at every instant."""
+
+    alternatives: Callable[[Node], Iterable[Node]]
+
+    def __call__(self, plan: Node) -> Node:
+        """The cheapest of the plan and its alternatives; the plan itself if none costs less."""
+        return min((plan, *self.alternatives(plan)), key=plan_cost)
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("merge_projections", merge_projections),
     ("push_down_selection", push_down_selection),
@@ -49,6 +60,8 @@ RULES: tuple[tuple[str, Rule], ...] = (
 """The rules in the order in which they are tried."""
 
 _MOST_ROUNDS = 50
+_MARGIN = 1e-9
+"""Costs that differ by less than this share are equal."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +100,6 @@ class Optimized:
 
 def optimize(
     node: Node, rules: tuple[tuple[str, Rule], ...] = RULES, disable: Collection[str] = frozenset()
-) -> tuple[Node, tuple[str, ...]]:
-    """The optimized plan, with the schema of the given one, and the names of the rules that changed it."""
-    done = optimize_in_steps(node, rules, disable)
-    return done.plan, done.rules
-
-
-def optimize_in_steps(
-    node: Node, rules: tuple[tuple[str, Rule], ...] = RULES, disable: Collection[str] = frozenset()
 ) -> Optimized:
     """The optimized plan, with the schema of the given one, all applied rules, and the rejected plans."""
     usable = [(name, rule) for name, rule in rules if name not in disable]
@@ -125,7 +130,7 @@ def _chosen(
             proposed.pop(unnamed(plan), None)
             costs = {key: plan_cost(made) for key, made in proposed.items()}
             best = min(costs, key=lambda key: costs[key], default=None)
-            if best is not None and is_cheaper(costs[best], now):
+            if best is not None and costs[best] < now * (1 - _MARGIN):
                 plan = proposed.pop(best)
                 steps.append(AppliedRule(name, now, costs[best]))
                 now = costs[best]

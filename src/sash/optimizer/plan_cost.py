@@ -23,24 +23,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from sash.plan import nodes
 from sash.plan.expressions import AggregateCall
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Relation,
-    Rows,
-    Stream,
-    TopK,
-    Union,
-    walk,
-)
-from sash.plan.patterns import Pattern, is_nonretroactive, is_static, pattern
+from sash.plan.patterns import Pattern, looked_up_side, pattern
 from sash.plan.rates import Estimate, Estimates, equal_share
 
 _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
@@ -91,7 +76,7 @@ def negation_cost(
     return 2 * sum(searches) + 2 * premature
 
 
-def plan_cost(plan: Node, *, hashed: bool = True) -> float:
+def plan_cost(plan: nodes.Node, *, hashed: bool = True) -> float:
     """The whole plan's cost; equal subtrees run once. `hashed=False` gives the paper's scans."""
     return PlanCosts(hashed=hashed).total(plan)
 
@@ -102,92 +87,92 @@ class PlanCosts:
     def __init__(self, *, hashed: bool = True) -> None:
         self.estimates = Estimates()
         self._hashed = hashed
-        self._patterns: dict[int, tuple[Node, Pattern]] = {}
+        self._patterns: dict[int, tuple[nodes.Node, Pattern]] = {}
 
-    def total(self, plan: Node) -> float:
+    def total(self, plan: nodes.Node) -> float:
         """The cost of all operators of a plan."""
-        return sum(self.of(node) for node in dict.fromkeys(walk(plan)))
+        return sum(self.of(node) for node in dict.fromkeys(nodes.walk(plan)))
 
-    def state(self, node: Node) -> float:
+    def state(self, node: nodes.Node) -> float:
         """The number of rows that the operator itself keeps."""
         match node:
-            case Relation() | Filter() | Project() | Union():
+            case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Union():
                 return 0.0
-            case Stream():
-                return self.estimates(node).rows if isinstance(node.window, Rows) else 0.0
-            case Join():
-                looked_up = _looked_up(node)
+            case nodes.Stream():
+                return self.estimates(node).rows if isinstance(node.window, nodes.Rows) else 0.0
+            case nodes.Join():
+                looked_up = looked_up_side(node)
                 return 0.0 if looked_up is not None else sum(self.estimates(side).rows for side in node.children)
-            case Distinct():
+            case nodes.Distinct():
                 output = self.estimates(node).rows
                 return 2 * output if self._ends_are_known(node.child) else output + self.estimates(node.child).rows
-            case Aggregate():
+            case nodes.Aggregate():
                 kept = self.estimates(node.child).rows if pattern(node.child) > Pattern.MONO else 0.0
                 return self.estimates(node).rows + kept
-            case Except() | Intersect() | TopK():
+            case nodes.Except() | nodes.Intersect() | nodes.TopK():
                 return sum(self.estimates(child).rows for child in node.children)
 
-    def of(self, node: Node) -> float:
+    def of(self, node: nodes.Node) -> float:
         """The cost of the operator itself."""
         below = [self.estimates(child) for child in node.children]
         flows = [self._flow(child) for child in node.children]
         rates = [estimate.rate for estimate in below]
         match node:
-            case Relation():
+            case nodes.Relation():
                 return 0.0
-            case Stream():
-                return 2 * self.estimates(node).rate if isinstance(node.window, Rows) else 0.0
-            case Filter() | Project() | Union():
+            case nodes.Stream():
+                return 2 * self.estimates(node).rate if isinstance(node.window, nodes.Rows) else 0.0
+            case nodes.Filter() | nodes.Project() | nodes.Union():
                 return sum(flows)
-            case Join():
+            case nodes.Join():
                 return self._of_join(node, flows)
-            case Distinct():
+            case nodes.Distinct():
                 output = self.estimates(node)
                 search = distinct_cost(flows[0], output.rows, output.rows if self._hashed else 1)
                 kept = 0.0 if self._ends_are_known(node.child) else self._kept(node.children)
                 return search + _RING * output.rate + kept
-            case Aggregate():
+            case nodes.Aggregate():
                 groups = self.estimates(node).rows
                 each = sum(_aggregate_cost(call, below[0].rows / max(groups, 1.0)) for call in node.aggregates)
                 return group_by_cost(rates[0], max(1.0, each)) + self._kept(node.children)
-            case Except():
+            case nodes.Except():
                 counted = self._negation(below, rates, [None, None], self.estimates(node).premature)
                 return counted + self._kept(node.children) - sum(rates)
-            case Intersect():
+            case nodes.Intersect():
                 counts = [estimate.values() if self._hashed else 1.0 for estimate in below]
                 found = join_cost(_pair(flows), _pair([estimate.rows for estimate in below]), _pair(counts))
                 return found + self._kept(node.children)
-            case TopK():
+            case nodes.TopK():
                 return 2 * rates[0] * math.log2(2 + below[0].rows) + self._kept(node.children)
 
-    def _flow(self, node: Node) -> float:
+    def _flow(self, node: nodes.Node) -> float:
         """The changes per second on an edge, including retractions."""
         rate = self.estimates(node).rate
         return rate if self._ends_are_known(node) else 2 * rate
 
-    def _kept(self, nodes: Sequence[Node]) -> float:
-        """Steps per second to insert and remove the rows of these edges."""
+    def _kept(self, inputs: Sequence[nodes.Node]) -> float:
+        """Steps per second to insert and remove the rows of these inputs."""
         steps = 0.0
-        for node in nodes:
+        for node in inputs:
             known = self._pattern(node)
             each = _RING if known <= Pattern.WKS else _CALENDAR if known <= Pattern.WK else _TABLE
             steps += each * self.estimates(node).rate
         return steps
 
-    def _ends_are_known(self, node: Node) -> bool:
+    def _ends_are_known(self, node: nodes.Node) -> bool:
         """Whether rows carry their expiration times; otherwise they end by retractions."""
         return self._pattern(node) <= Pattern.WK
 
-    def _pattern(self, node: Node) -> Pattern:
+    def _pattern(self, node: nodes.Node) -> Pattern:
         if id(node) not in self._patterns:
             self._patterns[id(node)] = node, pattern(node)
         return self._patterns[id(node)][1]
 
-    def _of_join(self, node: Join, flows: Sequence[float]) -> float:
+    def _of_join(self, node: nodes.Join, flows: Sequence[float]) -> float:
         left, right = self.estimates(node.left), self.estimates(node.right)
         columns = [[one for one, _ in node.keys], [other for _, other in node.keys]]
         found = max(_RAREST, equal_share(left, right, node.keys)) if self._hashed else 1.0
-        looked_up = _looked_up(node)
+        looked_up = looked_up_side(node)
         if looked_up is not None:
             probing, probed = (0, 1) if looked_up is node.right else (1, 0)
             probe = max(1.0, (left, right)[probed].rows * found)
@@ -231,12 +216,3 @@ def _aggregate_cost(call: AggregateCall, rows: float) -> float:
     if call.function in _CONSTANT and not call.distinct:
         return 1.0
     return max(1.0, math.log2(1 + rows))
-
-
-def _looked_up(node: Join) -> Node | None:
-    """The side of the join in which rows are only looked up, because matches are fixed on arrival; None if neither is."""
-    if node.kind in ("inner", "left", "semi", "anti") and (is_static(node.right) or is_nonretroactive(node.right)):
-        return node.right
-    if node.kind in ("inner", "right") and (is_static(node.left) or is_nonretroactive(node.left)):
-        return node.left
-    return None

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from sash.plan.expressions import (
-    Column,
-    Expression,
-    columns_of,
-    conjunction,
-    conjuncts,
-    rewrite,
-)
+from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, rewrite
 from sash.plan.nodes import Aggregate, Filter, Join, Node, Project, with_children
 from sash.plan.types import Schema
 
@@ -23,6 +16,14 @@ def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
     if any(new is not old for new, old in zip(children, node.children, strict=True)):
         node = with_children(node, children)
     return change(node)
+
+
+def somewhere(plan: Node, change: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    """Every plan that results from applying `change` to one node of the plan."""
+    yield from change(plan)
+    for place, child in enumerate(plan.children):
+        for changed in somewhere(child, change):
+            yield with_children(plan, (*plan.children[:place], changed, *plan.children[place + 1 :]))
 
 
 def columns(node: Node) -> tuple[Column, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import type_name
 
-_INFIX = {
+INFIX = {
     "or": (1, "OR"),
     "and": (2, "AND"),
     "eq": (4, "="),
@@ -33,7 +33,7 @@ _INFIX = {
 }
 """Operator -> its precedence and its symbol."""
 
-COMPARISONS = {name: sign for name, (binding, sign) in _INFIX.items() if binding == 4}
+COMPARISONS = {name: sign for name, (binding, sign) in INFIX.items() if binding == 4}
 """The symbols of comparisons."""
 
 _NOT = 3
@@ -85,8 +85,8 @@ def _text(expression: Expression, outer: int) -> str:
 def _call(call: Call) -> tuple[int, str]:
     """The precedence of the outermost operator, and the text."""
     name, arguments = call.function, call.arguments
-    if name in _INFIX and len(arguments) == 2:
-        level, sign = _INFIX[name]
+    if name in INFIX and len(arguments) == 2:
+        level, sign = INFIX[name]
         left, right = arguments
         return level, f"{_text(left, level)} {sign} {_text(right, level + 1)}"
     first = arguments[0] if arguments else None

@@ -4,64 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sash.plan import nodes
 from sash.plan.expressions import Column
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Relation,
-    Stream,
-    TopK,
-    Union,
-)
 from sash.plan.patterns import is_nonretroactive
 
 Key = frozenset[int]
 Keys = frozenset[Key]
 
 
-def keys(node: Node) -> Keys:
+def keys(node: nodes.Node) -> Keys:
     """The smallest known keys, with NULLs equal. An empty key means at most one row; no key means possible duplicates.
 
     >>> from sash.plan.types import BIGINT, Field
-    >>> item = Relation("items", (Field("item", BIGINT),))
-    >>> sorted(map(sorted, keys(Distinct(item))))
+    >>> item = nodes.Relation("items", (Field("item", BIGINT),))
+    >>> sorted(map(sorted, keys(nodes.Distinct(item))))
     [[0]]
     """
     match node:
-        case Stream() | Union():
+        case nodes.Stream() | nodes.Union():
             return frozenset()
-        case Relation():
+        case nodes.Relation():
             return frozenset() if node.key is None else frozenset({Key(node.key)})
-        case Filter():
+        case nodes.Filter():
             return keys(node.child)
-        case TopK():
+        case nodes.TopK():
             return frozenset({Key()}) if node.limit <= 1 else keys(node.child)
-        case Project():
+        case nodes.Project():
             return _projected(node)
-        case Join():
+        case nodes.Join():
             return _joined(node)
-        case Aggregate():
+        case nodes.Aggregate():
             return frozenset({Key(range(len(node.keys)))})
-        case Distinct():
+        case nodes.Distinct():
             return _smallest({*keys(node.child), _all_columns(node)})
-        case Except():
+        case nodes.Except():
             return keys(node.left) if node.all else _smallest({*keys(node.left), _all_columns(node)})
-        case Intersect():
+        case nodes.Intersect():
             either = {*keys(node.left), *keys(node.right)}
             return _smallest(either if node.all else {*either, _all_columns(node)})
 
 
-def _all_columns(node: Node) -> Key:
+def _all_columns(node: nodes.Node) -> Key:
     return Key(range(len(node.schema)))
 
 
-def _projected(node: Project) -> Keys:
+def _projected(node: nodes.Project) -> Keys:
     places: dict[int, int] = {}
     for position, expression in enumerate(node.expressions):
         if isinstance(expression, Column):
@@ -69,7 +56,7 @@ def _projected(node: Project) -> Keys:
     return frozenset(Key(places[column] for column in key) for key in keys(node.child) if key <= places.keys())
 
 
-def _joined(node: Join) -> Keys:
+def _joined(node: nodes.Join) -> Keys:
     """Pairs of keys, or the key of one side alone if each of its rows matches at most one row of the other.
 
     A row that an outer join pads with NULLs is identified only by the side that it comes from. So is a row joined with a

@@ -38,8 +38,45 @@ class Unbounded:
 Window = Range | Rows | Unbounded
 
 
+class _Source:
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+
 @dataclass(frozen=True)
-class Stream:
+class _Unary:
+    """A node with one input, whose columns it has unless it defines others."""
+
+    child: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.child.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class _Binary:
+    """A node with two inputs; it has the columns of the left one unless it defines others."""
+
+    left: Node
+    right: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Stream(_Source):
     """A window over a registered stream; the time column is among its columns, at position `time`.
 
     `statistics` are for estimates only: nodes that differ in nothing else are equal.
@@ -51,13 +88,9 @@ class Stream:
     window: Window
     statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return ()
-
 
 @dataclass(frozen=True)
-class Relation:
+class Relation(_Source):
     """A registered relation. `retroactive=False` makes it an NRR; a relation with `changes` is updated while queries run.
 
     `key` are the positions of its key columns, if it has a key. With `waits`, the query waits for the relation's updates,
@@ -74,32 +107,18 @@ class Relation:
     timed: bool = True
     statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return ()
-
 
 @dataclass(frozen=True)
-class Filter:
+class Filter(_Unary):
     """The rows for which the predicate is true (not false, not NULL)."""
 
-    child: Node
     predicate: Expression
-
-    @property
-    def schema(self) -> Schema:
-        return self.child.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True)
-class Project:
+class Project(_Unary):
     """New columns computed from the old; duplicates stay."""
 
-    child: Node
     names: tuple[str, ...]
     expressions: tuple[Expression, ...]
 
@@ -107,21 +126,15 @@ class Project:
     def schema(self) -> Schema:
         return tuple(Field(name, e.dtype) for name, e in zip(self.names, self.expressions, strict=True))
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
 
 
 @dataclass(frozen=True)
-class Join:
+class Join(_Binary):
     """A join. `keys` are pairs of columns of one type that must be equal (left position, right position); `condition` is
     a further predicate over the left columns followed by the right ones. A cross join has neither."""
 
-    left: Node
-    right: Node
     kind: JoinKind
     keys: tuple[tuple[int, int], ...] = ()
     condition: Expression | None = None
@@ -132,16 +145,11 @@ class Join:
             return self.left.schema
         return self.left.schema + self.right.schema
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(_Unary):
     """GROUP BY the key columns. Without keys it is a global aggregate, which always has one row."""
 
-    child: Node
     keys: tuple[int, ...]
     names: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
@@ -151,74 +159,29 @@ class Aggregate:
         keys = tuple(self.child.schema[key] for key in self.keys)
         return keys + tuple(Field(name, a.dtype) for name, a in zip(self.names, self.aggregates, strict=True))
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(_Unary):
     """Removes duplicate rows; NULLs are equal."""
 
-    child: Node
-
-    @property
-    def schema(self) -> Schema:
-        return self.child.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class Union:
+class Union(_Binary):
     """UNION ALL of two inputs of equal types, with the names of the left one. UNION is a Distinct over it."""
 
-    left: Node
-    right: Node
-
-    @property
-    def schema(self) -> Schema:
-        return self.left.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True)
-class Except:
+class Except(_Binary):
     """EXCEPT (= MINUS), as sets, or with `all` as bags."""
 
-    left: Node
-    right: Node
     all: bool
-
-    @property
-    def schema(self) -> Schema:
-        return self.left.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True)
-class Intersect:
+class Intersect(_Binary):
     """INTERSECT, as sets, or with `all` as bags."""
 
-    left: Node
-    right: Node
     all: bool
-
-    @property
-    def schema(self) -> Schema:
-        return self.left.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -231,21 +194,12 @@ class SortKey:
 
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(_Unary):
     """The first `limit` rows after `offset`, by `order`; ties are broken by the remaining columns, ascending."""
 
-    child: Node
     order: tuple[SortKey, ...]
     limit: int
-    offset: int = field(default=0)
-
-    @property
-    def schema(self) -> Schema:
-        return self.child.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
+    offset: int = 0
 
 
 Node = Stream | Relation | Filter | Project | Join | Aggregate | Distinct | Union | Except | Intersect | TopK

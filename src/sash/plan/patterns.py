@@ -11,25 +11,7 @@ import enum
 import functools
 
 from sash.errors import UnboundedStateError
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Range,
-    Relation,
-    Rows,
-    Stream,
-    TopK,
-    Unbounded,
-    Union,
-    Window,
-    walk,
-)
+from sash.plan import nodes
 
 
 @functools.total_ordering
@@ -50,7 +32,7 @@ class Pattern(enum.Enum):
         return self.value[0] < other.value[0]
 
 
-def pattern(node: Node) -> Pattern:
+def pattern(node: nodes.Node) -> Pattern:
     """The update pattern of a node's output. A node over relations that never change is MONO.
 
     EXCEPT is strict because an arrival on its right removes rows from the answer; TopK because a new row may push out the
@@ -63,44 +45,42 @@ def pattern(node: Node) -> Pattern:
     if is_static(node):
         return Pattern.MONO
     match node:
-        case Stream():
+        case nodes.Stream():
             return _of_window(node.window)
-        case Relation():
+        case nodes.Relation():
             return Pattern.STR
-        case Filter() | Project():
+        case nodes.Filter() | nodes.Project():
             return pattern(node.child)
-        case Join():
+        case nodes.Join():
             return _of_join(node)
-        case Aggregate():
+        case nodes.Aggregate():
             return Pattern.REPLACE
-        case Distinct():
+        case nodes.Distinct():
             below = pattern(node.child)
             if below == Pattern.MONO:
                 return Pattern.MONO
             return Pattern.WK if below <= Pattern.WK else Pattern.STR
-        case Union():
+        case nodes.Union():
             return _of_union(node)
-        case Intersect():
+        case nodes.Intersect():
             return Pattern.WK if max(pattern(node.left), pattern(node.right)) <= Pattern.WKS else Pattern.STR
-        case Except() | TopK():
+        case nodes.Except() | nodes.TopK():
             return Pattern.STR
 
 
-def _of_window(window: Window) -> Pattern:
+def _of_window(window: nodes.Window) -> Pattern:
     match window:
-        case Range():
+        case nodes.Range():
             return Pattern.WKS
-        case Rows():
+        case nodes.Rows():
             return Pattern.STR
-        case Unbounded():
+        case nodes.Unbounded():
             return Pattern.MONO
 
 
-def _of_join(node: Join) -> Pattern:
-    if _only_looks_up(node):
-        return pattern(node.left)
-    if _only_looks_up_leftwards(node):
-        return pattern(node.right)
+def _of_join(node: nodes.Join) -> Pattern:
+    if (side := looked_up_side(node)) is not None:
+        return pattern(node.left if side is node.right else node.right)
     if node.kind != "inner":
         return Pattern.STR
     left, right = pattern(node.left), pattern(node.right)
@@ -109,69 +89,49 @@ def _of_join(node: Join) -> Pattern:
     return Pattern.MONO if left == right == Pattern.MONO else Pattern.WK
 
 
-def _of_union(node: Union) -> Pattern:
+def _of_union(node: nodes.Union) -> Pattern:
     """Rows of windows of different lengths do not expire in order of arrival."""
     left, right = pattern(node.left), pattern(node.right)
     if left == right == Pattern.MONO:
         return Pattern.MONO
     if left == right == Pattern.WKS:
-        windows = {below.window for below in walk(node) if isinstance(below, Stream)}
+        windows = {below.window for below in nodes.walk(node) if isinstance(below, nodes.Stream)}
         return Pattern.WKS if len(windows) == 1 else Pattern.WK
     return max(left, right, Pattern.WK)
 
 
-def is_static(node: Node) -> bool:
+def is_static(node: nodes.Node) -> bool:
     """Whether the node reads only relations that never change."""
     match node:
-        case Stream():
+        case nodes.Stream():
             return False
-        case Relation():
+        case nodes.Relation():
             return not node.changes
         case _:
             return all(is_static(child) for child in node.children)
 
 
-def is_table(node: Node) -> bool:
+def is_table(node: nodes.Node) -> bool:
     """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered or projected."""
-    while isinstance(node, Filter | Project):
+    while isinstance(node, nodes.Filter | nodes.Project):
         node = node.child
-    return isinstance(node, Relation) and not node.changes
+    return isinstance(node, nodes.Relation) and not node.changes
 
 
-def is_nonretroactive(node: Node) -> bool:
+def is_nonretroactive(node: nodes.Node) -> bool:
     """Whether the node is a non-retroactive relation, whose updates apply only to rows that arrive later."""
-    while isinstance(node, Filter | Project):
+    while isinstance(node, nodes.Filter | nodes.Project):
         node = node.child
-    return isinstance(node, Relation) and node.changes and not node.retroactive
+    return isinstance(node, nodes.Relation) and node.changes and not node.retroactive
 
 
-def _only_looks_up(node: Join) -> bool:
-    """Whether the join looks each left row up on a right side where its matches are fixed on arrival."""
-    return _fixes_matches(node.right) and node.kind in ("inner", "left", "semi", "anti")
-
-
-def _only_looks_up_leftwards(node: Join) -> bool:
-    """The same with the sides exchanged."""
-    return _fixes_matches(node.left) and node.kind in ("inner", "right")
-
-
-def _fixes_matches(node: Node) -> bool:
-    """Whether the matches of a row in this node are fixed when the row arrives."""
-    return is_static(node) or is_nonretroactive(node)
-
-
-def stateful(node: Node) -> bool:
-    """Whether the node itself keeps rows."""
-    match node:
-        case Relation() | Filter() | Project() | Union():
-            return False
-        case Stream():
-            return isinstance(node.window, Rows)
-        case Join():
-            looked_up = is_static(node.right) and _only_looks_up(node)
-            return not looked_up and not (is_static(node.left) and _only_looks_up_leftwards(node))
-        case Aggregate() | Distinct() | Except() | Intersect() | TopK():
-            return True
+def looked_up_side(node: nodes.Join) -> nodes.Node | None:
+    """The side of the join in which rows are only looked up, because matches are fixed on arrival; None if neither is."""
+    if node.kind in ("inner", "left", "semi", "anti") and (is_static(node.right) or is_nonretroactive(node.right)):
+        return node.right
+    if node.kind in ("inner", "right") and (is_static(node.left) or is_nonretroactive(node.left)):
+        return node.left
+    return None
 
 
 _BOUNDED_AGGREGATES = frozenset(
@@ -180,9 +140,9 @@ _BOUNDED_AGGREGATES = frozenset(
 """Aggregates that need a fixed amount of state per group if rows never expire."""
 
 
-def refuse_unbounded(node: Node) -> None:
+def refuse_unbounded(node: nodes.Node) -> None:
     """Raise UnboundedStateError if some operator would have to keep every row of an unbounded stream."""
-    for below in walk(node):
+    for below in nodes.walk(node):
         operator = _row_keeping_operator(below)
         if operator is None:
             continue
@@ -194,36 +154,36 @@ def refuse_unbounded(node: Node) -> None:
             )
 
 
-def _row_keeping_operator(node: Node) -> str | None:
+def _row_keeping_operator(node: nodes.Node) -> str | None:
     """The name of the operator in messages, if it keeps whole rows for as long as they live."""
     match node:
-        case Join():
-            if _only_looks_up(node) or _only_looks_up_leftwards(node):
+        case nodes.Join():
+            if looked_up_side(node) is not None:
                 return None
             return "a join" if node.kind == "inner" else f"{node.kind.upper()} JOIN"
-        case Except():
+        case nodes.Except():
             return "EXCEPT"
-        case Intersect():
+        case nodes.Intersect():
             return "INTERSECT"
-        case TopK():
+        case nodes.TopK():
             return "ORDER BY ... LIMIT"
-        case Aggregate():
+        case nodes.Aggregate():
             for call in node.aggregates:
                 if call.distinct:
                     return f"{call.function.upper()}(DISTINCT ...)"
                 if call.function not in _BOUNDED_AGGREGATES:
                     return call.function.upper()
             return None
-        case Stream() | Relation() | Filter() | Project() | Distinct() | Union():
+        case nodes.Stream() | nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Distinct() | nodes.Union():
             return None
 
 
-def _unbounded_streams(node: Node) -> list[str]:
+def _unbounded_streams(node: nodes.Node) -> list[str]:
     """The unbounded streams whose rows the node outputs one by one (a GROUP BY outputs one row per group)."""
     match node:
-        case Stream():
-            return [node.name] if isinstance(node.window, Unbounded) else []
-        case Aggregate():
+        case nodes.Stream():
+            return [node.name] if isinstance(node.window, nodes.Unbounded) else []
+        case nodes.Aggregate():
             return []
         case _:
             return [name for child in node.children for name in _unbounded_streams(child)]

@@ -16,25 +16,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from sash.plan import nodes
 from sash.plan.expressions import Column, Expression, Literal, columns_of
 from sash.plan.frequencies import NONE, Alike, Distribution, Shares, chance_of_equality, compared, in_both, together
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Range,
-    Relation,
-    Rows,
-    Stream,
-    TopK,
-    Unbounded,
-    Union,
-)
 from sash.plan.patterns import is_nonretroactive
 from sash.plan.selectivity import pinned, selectivity
 from sash.plan.types import BOOLEAN
@@ -83,44 +67,44 @@ class Estimates:
     """The estimates of a plan's edges, each computed once."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Node, Estimate]] = {}
+        self._made: dict[int, tuple[nodes.Node, Estimate]] = {}
 
-    def __call__(self, node: Node) -> Estimate:
+    def __call__(self, node: nodes.Node) -> Estimate:
         """The estimate of a node's output."""
         if id(node) not in self._made:
             self._made[id(node)] = node, self._of(node)
         return self._made[id(node)][1]
 
-    def _of(self, node: Node) -> Estimate:
+    def _of(self, node: nodes.Node) -> Estimate:
         match node:
-            case Stream():
+            case nodes.Stream():
                 return _of_stream(node)
-            case Relation():
+            case nodes.Relation():
                 return _of_relation(node)
-            case Filter():
+            case nodes.Filter():
                 below = self(node.child)
                 left = below.thinned(selectivity(node.predicate, below.distinct, below.frequent))
                 held = pinned(node.predicate)
                 counts = tuple(min(count, held.get(place, count)) for place, count in enumerate(left.distinct))
                 known = tuple(NONE if place in held else shares for place, shares in enumerate(left.frequent))
                 return replace(left, distinct=counts, frequent=known)
-            case Project():
+            case nodes.Project():
                 below = self(node.child)
                 spreads = [_distribution(made, below) for made in node.expressions]
                 counts = tuple(spread.count for spread in spreads)
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
-            case Join():
+            case nodes.Join():
                 return _of_join(node, self(node.left), self(node.right))
-            case Aggregate():
+            case nodes.Aggregate():
                 below = self(node.child)
                 groups = below.values(node.keys) if node.keys else 1.0
                 changes = 2 * below.rate
                 counts = (*(below.distinct[key] for key in node.keys), *(groups for _ in node.aggregates))
                 return _made(changes, groups, counts, changes)
-            case Distinct():
+            case nodes.Distinct():
                 below = self(node.child)
                 return replace(below.thinned(below.values() / max(below.rows, 1.0)), frequent=())
-            case Union():
+            case nodes.Union():
                 left, right = self(node.left), self(node.right)
                 counts = tuple(map(max, left.distinct, right.distinct))
                 known = tuple(
@@ -132,11 +116,11 @@ class Estimates:
                 return _made(
                     left.rate + right.rate, left.rows + right.rows, counts, left.premature + right.premature, known
                 )
-            case Except():
+            case nodes.Except():
                 return _bag_difference(node, self) if node.all else _set_difference(node, self)
-            case Intersect():
+            case nodes.Intersect():
                 return _intersection(node, self)
-            case TopK():
+            case nodes.TopK():
                 below = self(node.child)
                 share = min(1.0, (node.limit + node.offset) / max(below.rows, 1.0))
                 kept = min(float(node.limit), below.rows)
@@ -184,15 +168,15 @@ def _made(
     return Estimate(rate, rows, tuple(max(1.0, count) for count in distinct), min(premature, rate), tuple(frequent))
 
 
-def _of_stream(node: Stream) -> Estimate:
+def _of_stream(node: nodes.Stream) -> Estimate:
     rate = DEFAULT_RATE if node.statistics.rate is None else node.statistics.rate
     counts = [_declared(node, place) for place in range(len(node.schema))]
     match node.window:
-        case Range():
+        case nodes.Range():
             rows, premature = rate * node.window.length / SECOND, 0.0
-        case Unbounded():
+        case nodes.Unbounded():
             rows, premature = rate * UNBOUNDED_SECONDS, 0.0
-        case Rows():
+        case nodes.Rows():
             rows = node.window.count * math.prod(counts[column] for column in node.window.partition)
             premature = rate
     if node.statistics.of_column(node.schema[node.time].name) is None:
@@ -200,7 +184,7 @@ def _of_stream(node: Stream) -> Estimate:
     return _made(rate, rows, counts, premature, [node.statistics.shares(field.name) for field in node.schema])
 
 
-def _of_relation(node: Relation) -> Estimate:
+def _of_relation(node: nodes.Relation) -> Estimate:
     rows = DEFAULT_ROWS if node.statistics.rows is None else node.statistics.rows
     updates = DEFAULT_UPDATES if node.statistics.rate is None else node.statistics.rate
     rate = updates if node.changes else 0.0
@@ -208,7 +192,7 @@ def _of_relation(node: Relation) -> Estimate:
     return _made(rate, rows, counts, rate, [node.statistics.shares(field.name) for field in node.schema])
 
 
-def _declared(node: Stream | Relation, place: int) -> float:
+def _declared(node: nodes.Stream | nodes.Relation, place: int) -> float:
     column = node.schema[place]
     known = node.statistics.of_column(column.name)
     if known is not None:
@@ -226,7 +210,7 @@ def _distribution(made: Expression, below: Estimate) -> Distribution:
             return Distribution(below.values(columns_of(made)))
 
 
-def _of_join(node: Join, left: Estimate, right: Estimate) -> Estimate:
+def _of_join(node: nodes.Join, left: Estimate, right: Estimate) -> Estimate:
     passing = selectivity(node.condition, left.distinct + right.distinct)
     known = [*(left.frequent or [NONE] * len(left.distinct)), *(right.frequent or [NONE] * len(right.distinct))]
     if is_nonretroactive(node.right):
@@ -267,13 +251,13 @@ def _alone(
     return _made(stay.rate + found.turns, stay.rows, stay.distinct, stay.premature + found.turns, stay.frequent)
 
 
-def _set_difference(node: Except, estimates: Estimates) -> Estimate:
+def _set_difference(node: nodes.Except, estimates: Estimates) -> Estimate:
     left, right = estimates(node.left), estimates(node.right)
     values = replace(left.thinned(left.values() / max(left.rows, 1.0)), frequent=())
     return _alone(values, right, _all_columns(node), 1.0, matched=False)
 
 
-def _bag_difference(node: Except, estimates: Estimates) -> Estimate:
+def _bag_difference(node: nodes.Except, estimates: Estimates) -> Estimate:
     """max(v1 - v2, 0) copies of each value, where the counts v1 and v2 are normally distributed around their means.
 
     An arrival on the left is in the answer if v1 is then larger than v2; an arrival on the right retracts a copy if v1
@@ -301,7 +285,7 @@ def _below(deviations: float) -> float:
     return (1 + math.erf(deviations / math.sqrt(2))) / 2
 
 
-def _intersection(node: Intersect, estimates: Estimates) -> Estimate:
+def _intersection(node: nodes.Intersect, estimates: Estimates) -> Estimate:
     left, right = estimates(node.left), estimates(node.right)
     values = left if node.all else replace(left.thinned(left.values() / max(left.rows, 1.0)), frequent=())
     both = _alone(values, right, _all_columns(node), 1.0, matched=True)
@@ -311,5 +295,5 @@ def _intersection(node: Intersect, estimates: Estimates) -> Estimate:
     return _made(both.rate, rows, counts, premature)
 
 
-def _all_columns(node: Except | Intersect) -> list[tuple[int, int]]:
+def _all_columns(node: nodes.Except | nodes.Intersect) -> list[tuple[int, int]]:
     return [(place, place) for place in range(len(node.schema))]

@@ -11,57 +11,42 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.errors import UnsupportedSqlError
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Relation,
-    Stream,
-    TopK,
-    Union,
-    walk,
-    with_children,
-)
+from sash.plan import nodes
 from sash.plan.patterns import Pattern, is_nonretroactive, pattern
 from sash.plan.tree import window_text
 
 
-def changing_relation(node: Node) -> Relation | None:
+def changing_relation(node: nodes.Node) -> nodes.Relation | None:
     """The changing relation that the node reads, perhaps filtered or projected; None for any other node."""
-    while isinstance(node, Filter | Project):
+    while isinstance(node, nodes.Filter | nodes.Project):
         node = node.child
-    return node if isinstance(node, Relation) and node.changes else None
+    return node if isinstance(node, nodes.Relation) and node.changes else None
 
 
-def is_strict_for(node: Node, relation: Relation) -> bool:
+def is_strict_for(node: nodes.Node, relation: nodes.Relation) -> bool:
     """Whether rows of the node may be retracted at any time, for other reasons than a retroactive relation's updates."""
     return pattern(_fixed(node) if relation.retroactive else node) == Pattern.STR
 
 
-def _fixed(node: Node) -> Node:
+def _fixed(node: nodes.Node) -> nodes.Node:
     """The node as if retroactive relations did not change."""
-    if isinstance(node, Relation):
+    if isinstance(node, nodes.Relation):
         return replace(node, changes=False) if node.retroactive else node
-    return with_children(node, tuple(_fixed(child) for child in node.children))
+    return nodes.with_children(node, tuple(_fixed(child) for child in node.children))
 
 
-def refuse_misused_relations(plan: Node) -> None:
+def refuse_misused_relations(plan: nodes.Node) -> None:
     """Raise UnsupportedSqlError if a relation that changes is used where it cannot be."""
     _refuse_unjoined(plan, None)
-    for node in walk(plan):
-        if isinstance(node, Join):
+    for node in nodes.walk(plan):
+        if isinstance(node, nodes.Join):
             for side, other in ((node.right, node.left), (node.left, node.right)):
                 relation = changing_relation(side)
                 if relation is not None and is_strict_for(other, relation):
                     raise UnsupportedSqlError(_reason(relation, other))
 
 
-def misuses_relations(plan: Node) -> bool:
+def misuses_relations(plan: nodes.Node) -> bool:
     """Whether a relation that changes is used where it cannot be."""
     try:
         refuse_misused_relations(plan)
@@ -70,7 +55,7 @@ def misuses_relations(plan: Node) -> bool:
     return False
 
 
-def _reason(relation: Relation, other: Node) -> str:
+def _reason(relation: nodes.Relation, other: nodes.Node) -> str:
     kind = "relation" if relation.retroactive else "non-retroactive relation"
     return (
         f"{kind} {relation.name} changes, so it cannot be joined with rows that may be retracted at any time (update "
@@ -79,37 +64,37 @@ def _reason(relation: Relation, other: Node) -> str:
     )
 
 
-def _culprit(node: Node, relation: Relation) -> str:
+def _culprit(node: nodes.Node, relation: nodes.Relation) -> str:
     """The lowest operator that makes the node strict, for messages."""
     for child in node.children:
         if is_strict_for(child, relation):
             return _culprit(child, relation)
     match node:
-        case Stream():
+        case nodes.Stream():
             return f"the window {window_text(node.window, node)} of {node.name}"
-        case Relation():
+        case nodes.Relation():
             return f"the updates of relation {node.name}"
-        case Join():
+        case nodes.Join():
             found = [changing_relation(side) for side in node.children]
             names = [side.name for side in found if side is not None]
             if node.kind == "inner" and names:
                 return f"the join with relation {names[0]}, which changes"
             return "a join with GROUP BY" if node.kind == "inner" else f"{node.kind.upper()} JOIN"
-        case Except():
+        case nodes.Except():
             return "EXCEPT"
-        case Intersect():
+        case nodes.Intersect():
             return "INTERSECT"
-        case TopK():
+        case nodes.TopK():
             return "LIMIT"
-        case Distinct():
+        case nodes.Distinct():
             return "DISTINCT over GROUP BY"
-        case Filter() | Project() | Aggregate() | Union():
+        case nodes.Filter() | nodes.Project() | nodes.Aggregate() | nodes.Union():
             return "its input"
 
 
-def _refuse_unjoined(node: Node, above: Join | None) -> None:
+def _refuse_unjoined(node: nodes.Node, above: nodes.Join | None) -> None:
     """A non-retroactive relation is defined only as an input of a join with the rows of a stream."""
-    if isinstance(node, Relation) and is_nonretroactive(node):
+    if isinstance(node, nodes.Relation) and is_nonretroactive(node):
         if above is None:
             raise UnsupportedSqlError(
                 f"relation {node.name} is non-retroactive, so it can only be joined with a stream: use an INNER join, or a LEFT, "
@@ -117,16 +102,16 @@ def _refuse_unjoined(node: Node, above: Join | None) -> None:
             )
         return
     for child in node.children:
-        if isinstance(node, Filter | Project):
+        if isinstance(node, nodes.Filter | nodes.Project):
             _refuse_unjoined(child, above)
-        elif isinstance(node, Join) and _joins_stream(node, child):
+        elif isinstance(node, nodes.Join) and _joins_stream(node, child):
             _refuse_unjoined(child, node)
         else:
             _refuse_unjoined(child, None)
 
 
-def _joins_stream(node: Join, side: Node) -> bool:
+def _joins_stream(node: nodes.Join, side: nodes.Node) -> bool:
     """Whether rows of a stream are joined with the side, with matches fixed on arrival."""
     other = node.left if side is node.right else node.right
     kinds = ("inner", "left", "semi", "anti") if side is node.right else ("inner", "right")
-    return node.kind in kinds and any(isinstance(below, Stream) for below in walk(other))
+    return node.kind in kinds and any(isinstance(below, nodes.Stream) for below in nodes.walk(other))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from sash.errors import StatisticsError
 from sash.plan.frequencies import NONE, Shares
+from sash.plan.types import Schema
 from sash.time import SECOND
 
 FREQUENT = 100
@@ -100,3 +104,23 @@ def observed(
 def commonest(counts: Mapping[Any, int]) -> dict[Any, int]:
     """The most frequent values with their row counts."""
     return dict(sorted(counts.items(), key=lambda pair: -pair[1])[:FREQUENT])
+
+
+def seen(
+    schema: Schema, columns: Sequence[pa.Array], microseconds: int, leave: str, known: Statistics = UNKNOWN
+) -> Statistics:
+    """The statistics of rows that arrived within `microseconds`; `leave` is the time column, which is not counted.
+
+    Columns of lists and maps, whose values cannot be compared, are not counted; NULLs are ignored.
+    """
+    distinct: dict[str, float] = {}
+    frequent: dict[str, dict[object, int]] = {}
+    for described, column in zip(schema, columns, strict=True):
+        name = described.name
+        if name.lower() == leave.lower() or pa.types.is_nested(column.type):
+            continue
+        counted = pc.value_counts(column.drop_null())
+        distinct[name] = len(counted)
+        most = counted.take(pc.sort_indices(counted.field(1), sort_keys=[("", "descending")])[:FREQUENT])
+        frequent[name] = dict(zip(most.field(0).to_pylist(), most.field(1).to_pylist(), strict=True))
+    return observed(len(columns[0]) if columns else 0, max(microseconds, 1), distinct, known, frequent)

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sash.plan import nodes
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.expressions import AggregateCall, Column, Expression, rewrite
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Range,
-    Relation,
-    Rows,
-    SortKey,
-    Stream,
-    TopK,
-    Unbounded,
-    Union,
-    Window,
-)
 from sash.plan.types import Schema
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
@@ -34,63 +16,63 @@ _UNITS = (
 )
 
 
-def tree(node: Node) -> str:
+def tree(node: nodes.Node) -> str:
     """The plan as text, top down.
 
     >>> from sash.plan.types import BIGINT, Field
-    >>> print(tree(Distinct(Relation("items", (Field("item", BIGINT),)))))
+    >>> print(tree(nodes.Distinct(nodes.Relation("items", (Field("item", BIGINT),)))))
     Distinct
       Relation items
     """
     return "\n".join(_lines(node, 0))
 
 
-def _lines(node: Node, depth: int) -> list[str]:
+def _lines(node: nodes.Node, depth: int) -> list[str]:
     below = [line for child in node.children for line in _lines(child, depth + 1)]
     return ["  " * depth + label(node), *below]
 
 
-def label(node: Node) -> str:
+def label(node: nodes.Node) -> str:
     """The line of one node."""
     match node:
-        case Stream():
+        case nodes.Stream():
             return f"Stream {node.name} {window_text(node.window, node)}"
-        case Relation():
+        case nodes.Relation():
             return f"Relation {node.name}{_updates_text(node)}"
-        case Filter():
+        case nodes.Filter():
             return f"Filter {_text(node.predicate, node.schema)}"
-        case Project():
+        case nodes.Project():
             columns = zip(node.names, node.expressions, strict=True)
             return f"Project {', '.join(_named(name, made, node.child.schema) for name, made in columns)}"
-        case Join():
+        case nodes.Join():
             return _join_label(node)
-        case Aggregate():
+        case nodes.Aggregate():
             by = ", ".join(f"{node.child.schema[key].name}#{key}" for key in node.keys)
             calls = ", ".join(
                 f"{_call_text(call, node.child.schema)} AS {name}"
                 for name, call in zip(node.names, node.aggregates, strict=True)
             )
             return f"Aggregate {' '.join(part for part in (calls, f'BY {by}' if by else '') if part)}"
-        case Distinct():
+        case nodes.Distinct():
             return "Distinct"
-        case Union():
+        case nodes.Union():
             return "Union all"
-        case Except() | Intersect():
+        case nodes.Except() | nodes.Intersect():
             return type(node).__name__ + (" all" if node.all else "")
-        case TopK():
+        case nodes.TopK():
             order = ", ".join(_sort_text(key, node) for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
             return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
 
 
-def _updates_text(node: Relation) -> str:
+def _updates_text(node: nodes.Relation) -> str:
     if not node.changes:
         return ""
     by = "" if node.key is None else " by " + ", ".join(node.schema[column].name for column in node.key)
     return f" (changes{by})" if node.retroactive else f" (non-retroactive{by})"
 
 
-def _join_label(node: Join) -> str:
+def _join_label(node: nodes.Join) -> str:
     pairs = [
         f"{node.left.schema[left].name}#{left} = {node.right.schema[right].name}#{right}" for left, right in node.keys
     ]
@@ -118,23 +100,23 @@ def _placed(column: Column, schema: Schema) -> Column:
     return replace(column, name=f"{schema[column.index].name}#{column.index}")
 
 
-def _sort_text(key: SortKey, node: TopK) -> str:
+def _sort_text(key: nodes.SortKey, node: nodes.TopK) -> str:
     direction = " DESC" if key.descending else ""
     default = key.nulls_first != key.descending
     nulls = "" if default else f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
     return f"{node.schema[key.column].name}#{key.column}{direction}{nulls}"
 
 
-def window_text(window: Window, stream: Stream) -> str:
+def window_text(window: nodes.Window, stream: nodes.Stream) -> str:
     """The window as it is written in a query."""
     match window:
-        case Range():
+        case nodes.Range():
             slide = "" if window.slide is None else f" SLIDE {duration_text(window.slide)}"
             return f"[RANGE {duration_text(window.length)}{slide}]"
-        case Rows():
+        case nodes.Rows():
             names = ", ".join(stream.schema[column].name for column in window.partition)
             return f"[{f'PARTITION BY {names} ' if names else ''}ROWS {window.count}]"
-        case Unbounded():
+        case nodes.Unbounded():
             return "[RANGE UNBOUNDED]"
 
 

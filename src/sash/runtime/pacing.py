@@ -15,8 +15,8 @@ from sash.physical.nodes import Operation
 from sash.physical.strategies.base import Strategy, TimeSettings
 from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.state.changes import ChangeBatch, concat
+from sash.state.encoding import Spool
 from sash.state.memory import Memory
-from sash.state.spool import Spool
 from sash.time import BEGINNING
 
 

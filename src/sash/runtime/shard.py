@@ -25,9 +25,9 @@ from sash.runtime.counts import Counts
 from sash.runtime.pacing import Pacing, TimeMessages
 from sash.state.buffer import Buffer
 from sash.state.changes import ChangeBatch, concat
+from sash.state.encoding import Spool
 from sash.state.hashing import hash_rows, shards_of
 from sash.state.memory import Memory
-from sash.state.spool import Spool
 from sash.time import BEGINNING, FOREVER
 
 SLICE = 1 << 15

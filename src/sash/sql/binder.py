@@ -16,7 +16,7 @@ from sash.sql.coercion import coerce, common_dtype
 from sash.sql.dialect import parse_statement
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
-from sash.sql.ordering import limited, project, sort_keys
+from sash.sql.ordering import limited, project, sort_items
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText
@@ -147,12 +147,10 @@ class Binder:
         if order is not None:
             spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
             binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
-            for key, descending, nulls_first, _ in sort_keys(
-                self.source, order, lambda part: self._sort_expression(part, binder, expressions)
-            ):
-                if key not in wide:
-                    wide.append(key)
-                keys.append(SortKey(wide.index(key), descending, nulls_first))
+            for item in sort_items(self.source, order, lambda part: self._sort_expression(part, binder, expressions)):
+                if item.expression not in wide:
+                    wide.append(item.expression)
+                keys.append(SortKey(wide.index(item.expression), item.descending, item.nulls_first))
         hidden = [f"_order{i}" for i in range(1, len(wide) - len(names) + 1)]
         plan = limited(self.source, node, project(plan, names + hidden, wide), tuple(keys))
         return project(plan, names, expressions) if hidden else plan

@@ -8,31 +8,14 @@ from decimal import Decimal
 import pyarrow as pa
 
 from sash.errors import TypeMismatchError
+from sash.plan import types
 from sash.plan.expressions import Cast, Expression, Literal
-from sash.plan.types import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    NULL,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-    is_integer,
-    is_numeric,
-    type_name,
-)
 
 MAX_PRECISION = 38
 MIN_ADJUSTED_SCALE = 6
-_PRECEDENCE = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
-_DIGITS: dict[pa.DataType, int] = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
-_TEMPORAL = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+_PRECEDENCE = (types.TINYINT, types.SMALLINT, types.INT, types.BIGINT, types.FLOAT, types.DOUBLE)
+_DIGITS: dict[pa.DataType, int] = {types.TINYINT: 3, types.SMALLINT: 5, types.INT: 10, types.BIGINT: 20}
+_TEMPORAL = (types.DATE, types.TIMESTAMP_NTZ, types.TIMESTAMP)
 
 
 def is_decimal(dtype: pa.DataType) -> bool:
@@ -87,7 +70,7 @@ def common_type(left: Expression, right: Expression) -> pa.DataType | None:
 
 def common_type_of(expressions: Sequence[Expression]) -> pa.DataType | None:
     """The type in which all the expressions can be compared or merged; None if there is none."""
-    result: pa.DataType = NULL
+    result: pa.DataType = types.NULL
     for expression in expressions:
         merged = common_dtype(result, expression.dtype)
         if merged is None:
@@ -102,26 +85,26 @@ def common_dtype(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def _common(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expression | None) -> pa.DataType | None:
-    if right in (left, NULL):
+    if right in (left, types.NULL):
         return left
-    if left == NULL:
+    if left == types.NULL:
         return right
-    if is_numeric(left) and is_numeric(right):
+    if types.is_numeric(left) and types.is_numeric(right):
         return _common_numeric(left, right, a, b)
     if left in _TEMPORAL and right in _TEMPORAL:
         return _TEMPORAL[max(_TEMPORAL.index(left), _TEMPORAL.index(right))]
-    if STRING in (left, right):
-        return _with_string(right if left == STRING else left)
+    if types.STRING in (left, right):
+        return _with_string(right if left == types.STRING else left)
     return None
 
 
 def _common_numeric(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expression | None) -> pa.DataType:
     if is_decimal(left) or is_decimal(right):
         if pa.types.is_floating(left) or pa.types.is_floating(right):
-            return DOUBLE
+            return types.DOUBLE
         return wider_decimal(_as_decimal(left, a), _as_decimal(right, b))
     wider = _PRECEDENCE[max(_PRECEDENCE.index(left), _PRECEDENCE.index(right))]
-    return DOUBLE if wider == FLOAT else wider
+    return types.DOUBLE if wider == types.FLOAT else wider
 
 
 def _as_decimal(dtype: pa.DataType, expression: Expression | None) -> pa.DataType:
@@ -131,10 +114,10 @@ def _as_decimal(dtype: pa.DataType, expression: Expression | None) -> pa.DataTyp
 
 
 def _with_string(other: pa.DataType) -> pa.DataType | None:
-    if is_integer(other):
-        return BIGINT
-    if is_numeric(other):
-        return DOUBLE
+    if types.is_integer(other):
+        return types.BIGINT
+    if types.is_numeric(other):
+        return types.DOUBLE
     return other
 
 
@@ -145,7 +128,7 @@ def coerce(expression: Expression, dtype: pa.DataType) -> Expression:
     if isinstance(expression, Literal):
         if expression.value is None:
             return Literal(None, dtype)
-        if is_numeric(expression.dtype) and is_numeric(dtype):
+        if types.is_numeric(expression.dtype) and types.is_numeric(dtype):
             return _retyped(expression, dtype) or Cast(expression, dtype)
     return Cast(expression, dtype)
 
@@ -159,9 +142,9 @@ def _retyped(literal: Literal, dtype: pa.DataType) -> Literal | None:
         whole = number == number.to_integral_value()
         fits = max(0, number.adjusted() + 1) <= precision - scale
         return Literal(number, dtype) if fits and (whole or scale >= digits_of(literal.dtype)[1]) else None
-    if isinstance(value, int) and is_integer(dtype):
+    if isinstance(value, int) and types.is_integer(dtype):
         return Literal(value, dtype) if -(2 ** (dtype.bit_width - 1)) <= value < 2 ** (dtype.bit_width - 1) else None
-    if dtype == DOUBLE and (isinstance(value, Decimal) or (isinstance(value, int) and abs(value) <= 2**53)):
+    if dtype == types.DOUBLE and (isinstance(value, Decimal) or (isinstance(value, int) and abs(value) <= 2**53)):
         return Literal(float(value), dtype)
     return None
 
@@ -170,16 +153,16 @@ def implicit(expression: Expression, dtype: pa.DataType, what: str) -> Expressio
     """The expression as an argument of that type, with a cast where Spark casts implicitly."""
     have = expression.dtype
     if have != dtype and not _may_become(have, dtype):
-        raise TypeMismatchError(f"{what} takes {type_name(dtype)}, not {type_name(have)}")
+        raise TypeMismatchError(f"{what} takes {types.type_name(dtype)}, not {types.type_name(have)}")
     return coerce(expression, dtype)
 
 
 def _may_become(have: pa.DataType, want: pa.DataType) -> bool:
-    if have in (NULL, STRING):
+    if have in (types.NULL, types.STRING):
         return True
-    if want == STRING:
-        return bool(have != BINARY)
-    if is_numeric(have) and is_numeric(want):
+    if want == types.STRING:
+        return bool(have != types.BINARY)
+    if types.is_numeric(have) and types.is_numeric(want):
         return True
     return have in _TEMPORAL and want in _TEMPORAL
 
@@ -188,22 +171,22 @@ def unify(expressions: Sequence[Expression], what: str) -> list[Expression]:
     """The expressions in their common type."""
     dtype = common_type_of(expressions)
     if dtype is None:
-        names = ", ".join(dict.fromkeys(type_name(expression.dtype) for expression in expressions))
+        names = ", ".join(dict.fromkeys(types.type_name(expression.dtype) for expression in expressions))
         raise TypeMismatchError(f"the types of {what} have no common type: {names}; cast one of them")
     return [coerce(expression, dtype) for expression in expressions]
 
 
 def castable(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether CAST may turn one type into the other (ANSI)."""
-    if have in (want, NULL) or STRING in (have, want):
+    if have in (want, types.NULL) or types.STRING in (have, want):
         return True
-    if is_numeric(have) or have == BOOLEAN:
+    if types.is_numeric(have) or have == types.BOOLEAN:
         return (
-            is_numeric(want)
-            or want == BOOLEAN
-            or (want == TIMESTAMP and is_numeric(have))
-            or (want == BINARY and is_integer(have))
+            types.is_numeric(want)
+            or want == types.BOOLEAN
+            or (want == types.TIMESTAMP and types.is_numeric(have))
+            or (want == types.BINARY and types.is_integer(have))
         )
     if have in _TEMPORAL:
-        return want in _TEMPORAL or (have == TIMESTAMP and is_numeric(want))
+        return want in _TEMPORAL or (have == types.TIMESTAMP and types.is_numeric(want))
     return False

@@ -11,25 +11,15 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Case, Expression, Literal
-from sash.plan.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    INT,
-    NULL,
-    STRING,
-    is_numeric,
-    type_name,
-)
+from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
 from sash.sql.aggregates import AGGREGATES, UNSUPPORTED_AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
-from sash.sql.functions import call, canonical_name, cast_of
+from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
-from sash.sql.syntax import EXTRACTS, INFIX
 from sash.sql.type_names import type_of
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)

@@ -7,33 +7,10 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from sash.errors import TypeMismatchError
+from sash.plan import types
 from sash.plan.expressions import Call, Case, Expression, Literal
-from sash.plan.types import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    is_integer,
-    is_numeric,
-    type_name,
-)
-from sash.sql.coercion import (
-    adjusted_decimal,
-    bounded_decimal,
-    coerce,
-    common_dtype,
-    common_type,
-    decimal_for,
-    digits_of,
-    implicit,
-    is_decimal,
-    unify,
-)
+from sash.sql import coercion
+from sash.sql.coercion import coerce, digits_of, implicit, is_decimal, unify
 
 Arguments = Sequence[Expression]
 Rule = Callable[[str, Arguments], Expression]
@@ -42,69 +19,71 @@ Rule = Callable[[str, Arguments], Expression]
 def arithmetic(name: str, arguments: Arguments) -> Expression:
     """Two numbers in their common type; `/` of integers is DOUBLE."""
     left, right = arguments
-    dtype = common_type(left, right)
-    if dtype == NULL:
-        dtype = DOUBLE
-    if dtype is None or not is_numeric(dtype):
-        raise TypeMismatchError(f"{name} takes two numbers, not {type_name(left.dtype)} and {type_name(right.dtype)}")
+    dtype = coercion.common_type(left, right)
+    if dtype == types.NULL:
+        dtype = types.DOUBLE
+    if dtype is None or not types.is_numeric(dtype):
+        raise TypeMismatchError(
+            f"{name} takes two numbers, not {types.type_name(left.dtype)} and {types.type_name(right.dtype)}"
+        )
     if is_decimal(dtype):
         return _decimal_arithmetic(name, _to_decimal(left), _to_decimal(right))
     if name == "divide":
-        dtype = DOUBLE
+        dtype = types.DOUBLE
     operands = (coerce(left, dtype), coerce(right, dtype))
     if name == "int_divide":
-        if not is_integer(dtype):
-            raise TypeMismatchError(f"DIV takes integers or decimals, not {type_name(dtype)}; cast the operands")
-        return Call(name, (coerce(left, BIGINT), coerce(right, BIGINT)), BIGINT)
+        if not types.is_integer(dtype):
+            raise TypeMismatchError(f"DIV takes integers or decimals, not {types.type_name(dtype)}; cast the operands")
+        return Call(name, (coerce(left, types.BIGINT), coerce(right, types.BIGINT)), types.BIGINT)
     return Call(name, operands, dtype)
 
 
 def _to_decimal(expression: Expression) -> Expression:
-    return coerce(expression, decimal_for(expression)) if expression.dtype != NULL else expression
+    return coerce(expression, coercion.decimal_for(expression)) if expression.dtype != types.NULL else expression
 
 
 def _decimal_arithmetic(name: str, left: Expression, right: Expression) -> Expression:
     """Spark's result types of decimal arithmetic (DecimalPrecision)."""
-    if left.dtype == NULL:
+    if left.dtype == types.NULL:
         left = coerce(left, right.dtype)
-    if right.dtype == NULL:
+    if right.dtype == types.NULL:
         right = coerce(right, left.dtype)
     (p1, s1), (p2, s2) = digits_of(left.dtype), digits_of(right.dtype)
     dtype: pa.DataType
     match name:
         case "add" | "subtract":
             scale = max(s1, s2)
-            dtype = adjusted_decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
+            dtype = coercion.adjusted_decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
         case "multiply":
-            dtype = adjusted_decimal(p1 + p2 + 1, s1 + s2)
+            dtype = coercion.adjusted_decimal(p1 + p2 + 1, s1 + s2)
         case "divide":
             scale = max(6, s1 + p2 + 1)
-            dtype = adjusted_decimal(p1 - s1 + s2 + scale, scale)
+            dtype = coercion.adjusted_decimal(p1 - s1 + s2 + scale, scale)
         case "int_divide":
-            dtype = BIGINT
+            dtype = types.BIGINT
         case _:
             scale = max(s1, s2)
-            dtype = adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale)
+            dtype = coercion.adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale)
     return Call(name, (left, right), dtype)
 
 
 def comparison(name: str, arguments: Arguments) -> Expression:
     """Both sides in their common type."""
     left, right = arguments
-    dtype = common_type(left, right)
+    dtype = coercion.common_type(left, right)
     if dtype is None:
         raise TypeMismatchError(
-            f"{type_name(left.dtype)} and {type_name(right.dtype)} cannot be compared; cast one of them"
+            f"{types.type_name(left.dtype)} and {types.type_name(right.dtype)} cannot be compared; cast one of them"
         )
-    return Call(name, (coerce(left, dtype), coerce(right, dtype)), BOOLEAN)
+    return Call(name, (coerce(left, dtype), coerce(right, dtype)), types.BOOLEAN)
 
 
 def logical(name: str, arguments: Arguments) -> Expression:
     """BOOLEAN operands only."""
     for argument in arguments:
-        if argument.dtype not in (BOOLEAN, NULL):
-            raise TypeMismatchError(f"{name.upper()} takes BOOLEAN, not {type_name(argument.dtype)}")
-    return Call(name, tuple(coerce(argument, BOOLEAN) for argument in arguments), BOOLEAN)
+        if argument.dtype not in (types.BOOLEAN, types.NULL):
+            raise TypeMismatchError(f"{name.upper()} takes BOOLEAN, not {types.type_name(argument.dtype)}")
+    return Call(name, tuple(coerce(argument, types.BOOLEAN) for argument in arguments), types.BOOLEAN)
 
 
 def same_number(name: str, arguments: Arguments) -> Expression:
@@ -114,10 +93,10 @@ def same_number(name: str, arguments: Arguments) -> Expression:
 
 
 def _number(name: str, argument: Expression) -> Expression:
-    if argument.dtype in (NULL, STRING):
-        return coerce(argument, DOUBLE)
-    if not is_numeric(argument.dtype):
-        raise TypeMismatchError(f"{name} takes a number, not {type_name(argument.dtype)}")
+    if argument.dtype in (types.NULL, types.STRING):
+        return coerce(argument, types.DOUBLE)
+    if not types.is_numeric(argument.dtype):
+        raise TypeMismatchError(f"{name} takes a number, not {types.type_name(argument.dtype)}")
     return argument
 
 
@@ -126,14 +105,14 @@ def to_integer(name: str, arguments: Arguments) -> Expression:
     number = _number(name, arguments[0])
     if is_decimal(number.dtype):
         precision, scale = digits_of(number.dtype)
-        return Call(name, (number,), bounded_decimal(precision - scale + (scale > 0), 0))
-    return Call(name, (coerce(number, BIGINT if is_integer(number.dtype) else DOUBLE),), BIGINT)
+        return Call(name, (number,), coercion.bounded_decimal(precision - scale + (scale > 0), 0))
+    return Call(name, (coerce(number, types.BIGINT if types.is_integer(number.dtype) else types.DOUBLE),), types.BIGINT)
 
 
 def rounded(name: str, arguments: Arguments) -> Expression:
     """ROUND to a constant number of digits."""
     number = _number(name, arguments[0])
-    digits = arguments[1] if len(arguments) == 2 else Literal(0, INT)
+    digits = arguments[1] if len(arguments) == 2 else Literal(0, types.INT)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int):
         raise TypeMismatchError("the second argument of round must be a whole number")
     dtype = number.dtype
@@ -141,11 +120,11 @@ def rounded(name: str, arguments: Arguments) -> Expression:
         precision, scale = digits_of(dtype)
         integer_digits = precision - scale + 1
         if digits.value < 0:
-            dtype = bounded_decimal(max(integer_digits, 1 - digits.value), 0)
+            dtype = coercion.bounded_decimal(max(integer_digits, 1 - digits.value), 0)
         else:
             scale = min(scale, digits.value)
-            dtype = bounded_decimal(integer_digits + scale, scale)
-    return Call(name, (number, coerce(digits, INT)), dtype)
+            dtype = coercion.bounded_decimal(integer_digits + scale, scale)
+    return Call(name, (number, coerce(digits, types.INT)), dtype)
 
 
 def merge(name: str, arguments: Arguments) -> Expression:
@@ -166,7 +145,7 @@ def nullif(name: str, arguments: Arguments) -> Expression:
 def nvl2(name: str, arguments: Arguments) -> Expression:
     """NVL2 is a CASE."""
     then, otherwise = unify(arguments[1:], "the last arguments of nvl2")
-    return Case(((Call("is_not_null", tuple(arguments[:1]), BOOLEAN), then),), otherwise, then.dtype)
+    return Case(((Call("is_not_null", tuple(arguments[:1]), types.BOOLEAN), then),), otherwise, then.dtype)
 
 
 def of_anything(result: pa.DataType) -> Rule:
@@ -189,44 +168,44 @@ def in_list(name: str, arguments: Arguments) -> Expression:
     """IN: `in` if every choice is a literal, otherwise equalities."""
     dtype = arguments[0].dtype
     for choice in arguments[1:]:
-        merged = common_dtype(dtype, choice.dtype)
+        merged = coercion.common_dtype(dtype, choice.dtype)
         if merged is None:
             raise TypeMismatchError(
-                f"IN compares {type_name(arguments[0].dtype)} with {type_name(choice.dtype)}; cast one of them"
+                f"IN compares {types.type_name(arguments[0].dtype)} with {types.type_name(choice.dtype)}; cast one of them"
             )
         dtype = merged
     value, *choices = (coerce(argument, dtype) for argument in arguments)
     if all(isinstance(choice, Literal) for choice in choices):
-        return Call(name, (value, *choices), BOOLEAN)
-    result: Expression = Call("eq", (value, choices[0]), BOOLEAN)
+        return Call(name, (value, *choices), types.BOOLEAN)
+    result: Expression = Call("eq", (value, choices[0]), types.BOOLEAN)
     for choice in choices[1:]:
-        result = Call("or", (result, Call("eq", (value, choice), BOOLEAN)), BOOLEAN)
+        result = Call("or", (result, Call("eq", (value, choice), types.BOOLEAN)), types.BOOLEAN)
     return result
 
 
 def concat(name: str, arguments: Arguments) -> Expression:
     """Strings; other types are cast."""
-    if arguments and all(argument.dtype in (BINARY, NULL) for argument in arguments):
+    if arguments and all(argument.dtype in (types.BINARY, types.NULL) for argument in arguments):
         raise TypeMismatchError("concat takes STRING; cast BINARY to STRING")
-    return of_types((STRING,), STRING)(name, arguments)
+    return of_types((types.STRING,), types.STRING)(name, arguments)
 
 
 def bitwise(name: str, arguments: Arguments) -> Expression:
     """Integers in their common type."""
     operands = unify(arguments, f"the operands of {name}")
-    if not is_integer(operands[0].dtype):
-        raise TypeMismatchError(f"{name} takes integers, not {type_name(operands[0].dtype)}")
+    if not types.is_integer(operands[0].dtype):
+        raise TypeMismatchError(f"{name} takes integers, not {types.type_name(operands[0].dtype)}")
     return Call(name, tuple(operands), operands[0].dtype)
 
 
 def _moment(name: str, argument: Expression) -> Expression:
     """A DATE or TIMESTAMP; anything else is cast to TIMESTAMP."""
-    return argument if pa.types.is_temporal(argument.dtype) else implicit(argument, TIMESTAMP, name)
+    return argument if pa.types.is_temporal(argument.dtype) else implicit(argument, types.TIMESTAMP, name)
 
 
 def unix_time(name: str, arguments: Arguments) -> Expression:
     """A DATE or TIMESTAMP as a BIGINT."""
-    return Call(name, (coerce(_moment(name, arguments[0]), TIMESTAMP),), BIGINT)
+    return Call(name, (coerce(_moment(name, arguments[0]), types.TIMESTAMP),), types.BIGINT)
 
 
 _TRUNCATIONS = (
@@ -242,24 +221,24 @@ def date_trunc(name: str, arguments: Arguments) -> Expression:
     if not isinstance(unit, Literal) or str(unit.value).lower() not in _TRUNCATIONS:
         raise TypeMismatchError(f"the first argument of date_trunc must be one of {', '.join(map(repr, _TRUNCATIONS))}")
     word = str(unit.value).lower()
-    moment = coerce(_moment(name, arguments[1]), TIMESTAMP)
-    return Call(name, (Literal(_CANONICAL_UNIT.get(word, word), STRING), moment), TIMESTAMP)
+    moment = coerce(_moment(name, arguments[1]), types.TIMESTAMP)
+    return Call(name, (Literal(_CANONICAL_UNIT.get(word, word), types.STRING), moment), types.TIMESTAMP)
 
 
 def to_date(name: str, arguments: Arguments) -> Expression:
     """TO_DATE without a format is a cast."""
-    return implicit(arguments[0], DATE, name)
+    return implicit(arguments[0], types.DATE, name)
 
 
 def add_months(name: str, arguments: Arguments) -> Expression:
     """A DATE some months later."""
-    months = implicit(arguments[1], INT, name)
-    return Call(name, (implicit(arguments[0], DATE, name), months), DATE)
+    months = implicit(arguments[1], types.INT, name)
+    return Call(name, (implicit(arguments[0], types.DATE, name), months), types.DATE)
 
 
 def seconds(name: str, arguments: Arguments) -> Expression:
     """TIMESTAMP_SECONDS takes a number of any type."""
-    return Call(name, (_number(name, arguments[0]),), TIMESTAMP)
+    return Call(name, (_number(name, arguments[0]),), types.TIMESTAMP)
 
 
 def digest(parameters: tuple[pa.DataType, ...], result: pa.DataType) -> Rule:
@@ -267,8 +246,8 @@ def digest(parameters: tuple[pa.DataType, ...], result: pa.DataType) -> Rule:
 
     def rule(name: str, arguments: Arguments) -> Expression:
         data, *rest = arguments
-        if data.dtype != BINARY:
-            data = implicit(data, STRING, name)
+        if data.dtype != types.BINARY:
+            data = implicit(data, types.STRING, name)
         rest = [implicit(argument, want, name) for argument, want in zip(rest, parameters, strict=True)]
         return Call(name, (data, *rest), result)
 
@@ -277,6 +256,6 @@ def digest(parameters: tuple[pa.DataType, ...], result: pa.DataType) -> Rule:
 
 def hexadecimal(name: str, arguments: Arguments) -> Expression:
     """HEX of a BIGINT, or of bytes."""
-    if is_numeric(arguments[0].dtype):
-        return Call(name, (coerce(arguments[0], BIGINT),), STRING)
-    return digest((), STRING)(name, arguments)
+    if types.is_numeric(arguments[0].dtype):
+        return Call(name, (coerce(arguments[0], types.BIGINT),), types.STRING)
+    return digest((), types.STRING)(name, arguments)

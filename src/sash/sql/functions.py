@@ -8,43 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+from sqlglot import exp
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import Cast, Expression
-from sash.plan.types import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    STRING,
-    TIMESTAMP,
-)
-from sash.sql.function_rules import (
-    Arguments,
-    Rule,
-    add_months,
-    arithmetic,
-    bitwise,
-    comparison,
-    concat,
-    date_trunc,
-    digest,
-    hexadecimal,
-    in_list,
-    logical,
-    merge,
-    nullif,
-    nvl2,
-    of_anything,
-    of_types,
-    rounded,
-    same_number,
-    seconds,
-    to_date,
-    to_integer,
-    unix_time,
-)
+from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from sash.sql import function_rules as rules
 
 
 @dataclass(frozen=True)
@@ -53,10 +22,10 @@ class Signature:
 
     least: int
     most: int | None
-    rule: Rule
+    rule: rules.Rule
 
 
-def call(name: str, arguments: Arguments) -> Expression:
+def call(name: str, arguments: rules.Arguments) -> Expression:
     """The typed call of a function of the library.
 
     >>> from sash.plan.expressions import Literal
@@ -72,58 +41,66 @@ def call(name: str, arguments: Arguments) -> Expression:
 
 
 FUNCTIONS: dict[str, Signature] = {
-    **{name: Signature(2, 2, arithmetic) for name in ("add", "subtract", "multiply", "divide", "modulo")},
-    **{name: Signature(2, 2, arithmetic) for name in ("int_divide", "pmod")},
-    **{name: Signature(2, 2, comparison) for name in ("eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe")},
-    **{name: Signature(2, 2, logical) for name in ("and", "or")},
-    "not": Signature(1, 1, logical),
-    "negate": Signature(1, 1, same_number),
-    "abs": Signature(1, 1, same_number),
-    **{name: Signature(1, 1, of_anything(BOOLEAN)) for name in ("is_null", "is_not_null")},
-    "is_nan": Signature(1, 1, of_types((DOUBLE,), BOOLEAN)),
-    **{name: Signature(2, 2, of_types((STRING,), BOOLEAN)) for name in ("like", "ilike", "rlike")},
-    "in": Signature(2, None, in_list),
-    "coalesce": Signature(1, None, merge),
-    **{name: Signature(2, None, merge) for name in ("greatest", "least")},
-    "nullif": Signature(2, 2, nullif),
-    "nvl2": Signature(3, 3, nvl2),
-    **{name: Signature(1, 1, to_integer) for name in ("ceil", "floor")},
-    "round": Signature(1, 2, rounded),
-    **{name: Signature(1, 1, of_types((DOUBLE,), DOUBLE)) for name in ("sign", "sqrt", "exp", "ln", "log10", "log2")},
-    "pow": Signature(2, 2, of_types((DOUBLE,), DOUBLE)),
-    **{name: Signature(1, 1, of_types((STRING,), STRING)) for name in ("upper", "lower", "reverse", "initcap")},
-    **{name: Signature(1, 2, of_types((STRING,), STRING)) for name in ("trim", "ltrim", "rtrim")},
-    "length": Signature(1, 1, of_types((STRING,), INT)),
-    "substring": Signature(2, 3, of_types((STRING, INT), STRING)),
-    "concat": Signature(1, None, concat),
-    "concat_ws": Signature(2, None, of_types((STRING,), STRING)),
-    "replace": Signature(2, 3, of_types((STRING,), STRING)),
-    **{name: Signature(2, 2, of_types((STRING, INT), STRING)) for name in ("left", "right", "repeat")},
-    **{name: Signature(2, 3, of_types((STRING, INT, STRING), STRING)) for name in ("lpad", "rpad")},
-    "instr": Signature(2, 2, of_types((STRING,), INT)),
-    **{name: Signature(2, 2, of_types((STRING,), BOOLEAN)) for name in ("starts_with", "ends_with", "contains")},
-    "split_part": Signature(3, 3, of_types((STRING, STRING, INT), STRING)),
-    "ascii": Signature(1, 1, of_types((STRING,), INT)),
-    "translate": Signature(3, 3, of_types((STRING,), STRING)),
+    **{name: Signature(2, 2, rules.arithmetic) for name in ("add", "subtract", "multiply", "divide", "modulo")},
+    **{name: Signature(2, 2, rules.arithmetic) for name in ("int_divide", "pmod")},
+    **{name: Signature(2, 2, rules.comparison) for name in ("eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe")},
+    **{name: Signature(2, 2, rules.logical) for name in ("and", "or")},
+    "not": Signature(1, 1, rules.logical),
+    "negate": Signature(1, 1, rules.same_number),
+    "abs": Signature(1, 1, rules.same_number),
+    **{name: Signature(1, 1, rules.of_anything(BOOLEAN)) for name in ("is_null", "is_not_null")},
+    "is_nan": Signature(1, 1, rules.of_types((DOUBLE,), BOOLEAN)),
+    **{name: Signature(2, 2, rules.of_types((STRING,), BOOLEAN)) for name in ("like", "ilike", "rlike")},
+    "in": Signature(2, None, rules.in_list),
+    "coalesce": Signature(1, None, rules.merge),
+    **{name: Signature(2, None, rules.merge) for name in ("greatest", "least")},
+    "nullif": Signature(2, 2, rules.nullif),
+    "nvl2": Signature(3, 3, rules.nvl2),
+    **{name: Signature(1, 1, rules.to_integer) for name in ("ceil", "floor")},
+    "round": Signature(1, 2, rules.rounded),
     **{
-        name: Signature(1, 1, of_types((DATE,), INT))
+        name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE))
+        for name in ("sign", "sqrt", "exp", "ln", "log10", "log2")
+    },
+    "pow": Signature(2, 2, rules.of_types((DOUBLE,), DOUBLE)),
+    **{name: Signature(1, 1, rules.of_types((STRING,), STRING)) for name in ("upper", "lower", "reverse", "initcap")},
+    **{name: Signature(1, 2, rules.of_types((STRING,), STRING)) for name in ("trim", "ltrim", "rtrim")},
+    "length": Signature(1, 1, rules.of_types((STRING,), INT)),
+    "substring": Signature(2, 3, rules.of_types((STRING, INT), STRING)),
+    "concat": Signature(1, None, rules.concat),
+    "concat_ws": Signature(2, None, rules.of_types((STRING,), STRING)),
+    "replace": Signature(2, 3, rules.of_types((STRING,), STRING)),
+    **{name: Signature(2, 2, rules.of_types((STRING, INT), STRING)) for name in ("left", "right", "repeat")},
+    **{name: Signature(2, 3, rules.of_types((STRING, INT, STRING), STRING)) for name in ("lpad", "rpad")},
+    "instr": Signature(2, 2, rules.of_types((STRING,), INT)),
+    **{name: Signature(2, 2, rules.of_types((STRING,), BOOLEAN)) for name in ("starts_with", "ends_with", "contains")},
+    "split_part": Signature(3, 3, rules.of_types((STRING, STRING, INT), STRING)),
+    "ascii": Signature(1, 1, rules.of_types((STRING,), INT)),
+    "translate": Signature(3, 3, rules.of_types((STRING,), STRING)),
+    **{
+        name: Signature(1, 1, rules.of_types((DATE,), INT))
         for name in ("year", "month", "day", "quarter", "weekofyear", "dayofweek", "dayofyear")
     },
-    **{name: Signature(1, 1, of_types((TIMESTAMP,), INT)) for name in ("hour", "minute", "second")},
-    **{name: Signature(2, 2, of_types((DATE, INT), DATE)) for name in ("date_add", "date_sub")},
-    "datediff": Signature(2, 2, of_types((DATE,), INT)),
-    "date_trunc": Signature(2, 2, date_trunc),
-    "to_date": Signature(1, 1, to_date),
-    **{name: Signature(1, 1, unix_time) for name in ("unix_timestamp", "unix_seconds", "unix_millis", "unix_micros")},
-    **{name: Signature(1, 1, of_types((BIGINT,), TIMESTAMP)) for name in ("timestamp_micros", "timestamp_millis")},
-    "timestamp_seconds": Signature(1, 1, seconds),
-    "last_day": Signature(1, 1, of_types((DATE,), DATE)),
-    "add_months": Signature(2, 2, add_months),
-    **{name: Signature(2, 2, bitwise) for name in ("bit_and", "bit_or", "bit_xor")},
-    "crc32": Signature(1, 1, digest((), BIGINT)),
-    "md5": Signature(1, 1, digest((), STRING)),
-    "sha2": Signature(2, 2, digest((INT,), STRING)),
-    "hex": Signature(1, 1, hexadecimal),
+    **{name: Signature(1, 1, rules.of_types((TIMESTAMP,), INT)) for name in ("hour", "minute", "second")},
+    **{name: Signature(2, 2, rules.of_types((DATE, INT), DATE)) for name in ("date_add", "date_sub")},
+    "datediff": Signature(2, 2, rules.of_types((DATE,), INT)),
+    "date_trunc": Signature(2, 2, rules.date_trunc),
+    "to_date": Signature(1, 1, rules.to_date),
+    **{
+        name: Signature(1, 1, rules.unix_time)
+        for name in ("unix_timestamp", "unix_seconds", "unix_millis", "unix_micros")
+    },
+    **{
+        name: Signature(1, 1, rules.of_types((BIGINT,), TIMESTAMP)) for name in ("timestamp_micros", "timestamp_millis")
+    },
+    "timestamp_seconds": Signature(1, 1, rules.seconds),
+    "last_day": Signature(1, 1, rules.of_types((DATE,), DATE)),
+    "add_months": Signature(2, 2, rules.add_months),
+    **{name: Signature(2, 2, rules.bitwise) for name in ("bit_and", "bit_or", "bit_xor")},
+    "crc32": Signature(1, 1, rules.digest((), BIGINT)),
+    "md5": Signature(1, 1, rules.digest((), STRING)),
+    "sha2": Signature(2, 2, rules.digest((INT,), STRING)),
+    "hex": Signature(1, 1, rules.hexadecimal),
 }
 
 ALIASES: dict[str, str] = {
@@ -155,6 +132,38 @@ ALIASES: dict[str, str] = {
     "ucase": "upper",
 }
 """Other names of the same functions."""
+
+INFIX: dict[type[exp.Expr], str] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "modulo",
+    exp.IntDiv: "int_divide",
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "eq_null_safe",
+    exp.BitwiseAnd: "bit_and",
+    exp.BitwiseOr: "bit_or",
+    exp.BitwiseXor: "bit_xor",
+    exp.DPipe: "concat",
+    exp.RegexpLike: "rlike",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+}
+"""Operators with the operands `this` and `expression` -> the function they denote."""
+
+EXTRACTS = {
+    **{part: part for part in ("year", "month", "day", "hour", "minute", "quarter", "dayofweek")},
+    "dow": "dayofweek",
+    "doy": "dayofyear",
+    "week": "weekofyear",
+}
+"""The parts of EXTRACT(part FROM moment)."""
 
 OPERATORS = frozenset(
     {"add", "subtract", "multiply", "divide", "modulo", "negate", "int_divide", "eq", "ne", "lt", "le", "gt", "ge"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -12,18 +13,27 @@ from sash.plan.nodes import Node, Project, SortKey, TopK
 from sash.sql.source import SqlText
 
 
-def sort_keys(
-    source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression]
-) -> list[tuple[Expression, bool, bool, exp.Expr]]:
-    """Per expression of ORDER BY: the expression, descending, NULLs first, and its node."""
+@dataclass(frozen=True)
+class SortItem:
+    """One expression of ORDER BY."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+    node: exp.Expr
+
+
+def sort_items(source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> list[SortItem]:
+    """The expressions of ORDER BY; NULLs come first by default if the order is ascending."""
     source.refuse_all_but(order, "expressions")
-    keys = []
+    items = []
     for node in order.expressions:
         source.refuse_all_but(node, "this", "desc", "nulls_first")
         descending = bool(node.args.get("desc"))
         nulls_first = node.args.get("nulls_first")
-        keys.append((bind(node.this), descending, not descending if nulls_first is None else bool(nulls_first), node))
-    return keys
+        nulls_first = not descending if nulls_first is None else bool(nulls_first)
+        items.append(SortItem(bind(node.this), descending, nulls_first, node))
+    return items
 
 
 def limited(source: SqlText, query: exp.Expr, node: Node, order: tuple[SortKey, ...]) -> Node:

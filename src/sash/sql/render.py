@@ -9,33 +9,11 @@ from decimal import Decimal
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
+from sash.plan.describe import INFIX
 from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
 
-_INFIX = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "modulo": "%",
-    "int_divide": "div",
-    "eq": "=",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq_null_safe": "<=>",
-    "and": "AND",
-    "or": "OR",
-    "bit_and": "&",
-    "bit_or": "|",
-    "bit_xor": "^",
-    "like": "LIKE",
-    "ilike": "ILIKE",
-    "rlike": "RLIKE",
-}
-
+_INFIX = {name: sign for name, (_, sign) in INFIX.items()} | {"int_divide": "div", "ne": "!="}
 _RENAMED = {"starts_with": "startswith", "ends_with": "endswith", "is_nan": "isnan"}
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 

@@ -25,7 +25,7 @@ from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
-from sash.sql.ordering import limited, project, sort_keys
+from sash.sql.ordering import SortItem, limited, project, sort_items
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
@@ -39,16 +39,6 @@ class Item:
 
     name: str
     expression: Expression
-    node: exp.Expr
-
-
-@dataclass(frozen=True)
-class SortItem:
-    """One expression of ORDER BY."""
-
-    expression: Expression
-    descending: bool
-    nulls_first: bool
     node: exp.Expr
 
 
@@ -168,10 +158,7 @@ class _Select:
             return []
         outputs = {item.name.lower(): item.expression for item in reversed(items)}
         binder = replace(self.grouped, clause="ORDER BY", first=outputs)
-        return [
-            SortItem(*key)
-            for key in sort_keys(self.source, order, lambda node: self._sort_expression(node, items, binder))
-        ]
+        return sort_items(self.source, order, lambda node: self._sort_expression(node, items, binder))
 
     def _sort_expression(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:

@@ -7,39 +7,26 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
-from sash.plan.types import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-)
+from sash.plan import types
 from sash.sql.coercion import MAX_PRECISION
 from sash.sql.source import SqlText
 
 _TYPES: dict[exp.DType, pa.DataType] = {
-    exp.DType.BOOLEAN: BOOLEAN,
-    exp.DType.TINYINT: TINYINT,
-    exp.DType.SMALLINT: SMALLINT,
-    exp.DType.INT: INT,
-    exp.DType.BIGINT: BIGINT,
-    exp.DType.FLOAT: FLOAT,
-    exp.DType.DOUBLE: DOUBLE,
-    exp.DType.TEXT: STRING,
-    exp.DType.VARCHAR: STRING,
-    exp.DType.BINARY: BINARY,
-    exp.DType.DATE: DATE,
-    exp.DType.TIMESTAMP: TIMESTAMP,
-    exp.DType.TIMESTAMPTZ: TIMESTAMP,
-    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
-    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+    exp.DType.BOOLEAN: types.BOOLEAN,
+    exp.DType.TINYINT: types.TINYINT,
+    exp.DType.SMALLINT: types.SMALLINT,
+    exp.DType.INT: types.INT,
+    exp.DType.BIGINT: types.BIGINT,
+    exp.DType.FLOAT: types.FLOAT,
+    exp.DType.DOUBLE: types.DOUBLE,
+    exp.DType.TEXT: types.STRING,
+    exp.DType.VARCHAR: types.STRING,
+    exp.DType.BINARY: types.BINARY,
+    exp.DType.DATE: types.DATE,
+    exp.DType.TIMESTAMP: types.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: types.TIMESTAMP,
+    exp.DType.TIMESTAMPLTZ: types.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: types.TIMESTAMP_NTZ,
 }
 
 

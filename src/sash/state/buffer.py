@@ -9,14 +9,35 @@ from sash.state.memory import Ints, Memory
 from sash.state.slots import Slots
 
 
-class Buffer(ABC):
-    """The live rows of one stamped input. Operators keep what they need of a row in arrays indexed by its slot."""
+class SlotBuffer:
+    """Rows by slot. Operators keep what they need of a row in arrays indexed by its slot."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+
+    def release(self, slots: Ints) -> None:
+        """Free the slots of rows that ended."""
+        self.slots.give(slots)
+
+    @property
+    def capacity(self) -> int:
+        """Every slot is below this."""
+        return self.slots.high
+
+    @property
+    def live(self) -> int:
+        """The number of rows in the buffer."""
+        return self.slots.live
+
+
+class Buffer(SlotBuffer, ABC):
+    """The live rows of one stamped input."""
 
     expired: ClassVar[int] = 0
     """The number of rows that have expired in all buffers of this process; callers compute differences."""
 
     def __init__(self, memory: Memory) -> None:
-        self.slots = Slots(memory)
+        super().__init__(Slots(memory))
 
     @abstractmethod
     def add(self, exp: Ints) -> Ints:
@@ -31,17 +52,3 @@ class Buffer(ABC):
     @abstractmethod
     def _drain(self, clock: int) -> tuple[Ints, Ints]:
         """As `drain`, without counting."""
-
-    def release(self, slots: Ints) -> None:
-        """Free drained slots."""
-        self.slots.give(slots)
-
-    @property
-    def capacity(self) -> int:
-        """Every slot is below this."""
-        return self.slots.high
-
-    @property
-    def live(self) -> int:
-        """The number of rows in the buffer."""
-        return self.slots.live

@@ -1,7 +1,11 @@
-"""The calendar buffer: rows partitioned by expiration time, for inputs that expire out of order (WK; paper 5, 5.2).
+"""The calendar buffers: rows partitioned by expiration time, for inputs that expire out of order (WK; paper 5, 5.2).
 
 The partitions form a wheel: a row is in partition (exp / width) mod partitions. Draining visits only the partitions that
 the clock has passed, so its cost depends on expired rows, not on stored ones; rows of a later turn of the wheel stay.
+
+In the strict calendar rows may be retracted before they expire (STR; 5.3.2). A `-` row repeats the expiration time of its
+`+` row, so that only one partition is searched. The cost of a search is the length of a partition, so it is for inputs
+with few retractions.
 """
 
 from __future__ import annotations
@@ -9,7 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from sash.state.buffer import Buffer
-from sash.state.jit import kernel
+from sash.state.changes import Signs
+from sash.state.hashing import Hashes
+from sash.state.jit import grown, kernel
 from sash.state.memory import Arrays, Ints, Memory
 from sash.time import FOREVER, SECOND
 
@@ -85,9 +91,7 @@ def _drain(clock: int, first: int, last: int, heads: Ints, row_exp: Ints, row_ne
             following = row_next[slot] - 1
             if row_exp[slot] < clock:
                 if count == len(result):
-                    larger = np.empty(2 * count, np.int64)
-                    larger[:count] = result
-                    result = larger
+                    result = grown(result, 2 * count)
                 result[count] = slot
                 count += 1
             else:
@@ -96,3 +100,61 @@ def _drain(clock: int, first: int, last: int, heads: Ints, row_exp: Ints, row_ne
             slot = following
         heads[place] = keep
     return result[:count].copy()
+
+
+class StrictCalendar(CalendarBuffer):
+    """A calendar whose rows can be found by (expiration time, value)."""
+
+    def __init__(self, memory: Memory, partitions: int, width: int) -> None:
+        super().__init__(memory, partitions, width)
+        self._values = Arrays(memory, {"row.value": np.uint64})
+        self.searched = 0
+        """The number of rows examined to find retracted ones."""
+
+    def apply(self, sign: Signs, exp: Ints, values: Hashes) -> Ints:
+        """The slot of every change, in order: a new one for `+`; for `-` that of a row with the same expiration time and value.
+
+        The caller releases the slots of the `-` rows once their contents have been used.
+        """
+        if not len(sign):
+            return np.empty(0, np.int64)
+        spare = self.slots.take(int((sign > 0).sum()))
+        self._reserve(self.slots.high, exp)
+        self._values.reserve(self.slots.high)
+        slots, searched = _apply(
+            sign, exp, values, spare, self._heads, self._width,
+            self._rows["row.exp"], self._rows["row.next"], self._values["row.value"],
+        )  # fmt: skip
+        self.searched += searched
+        return slots
+
+
+@kernel
+def _apply(
+    sign: Signs, exp: Ints, values: Hashes, spare: Ints, heads: Ints, width: int,
+    row_exp: Ints, row_next: Ints, row_value: Hashes,
+) -> tuple[Ints, int]:  # fmt: skip
+    result = np.empty(len(sign), np.int64)
+    used = searched = 0
+    for index in range(len(sign)):
+        place = (exp[index] // width) % len(heads)
+        if sign[index] > 0:
+            slot = spare[used]
+            used += 1
+            row_exp[slot], row_value[slot] = exp[index], values[index]
+            row_next[slot] = heads[place]
+            heads[place] = slot + 1
+        else:
+            before, slot = -1, heads[place] - 1
+            while slot >= 0 and (row_exp[slot] != exp[index] or row_value[slot] != values[index]):
+                before, slot = slot, row_next[slot] - 1
+                searched += 1
+            if slot < 0:
+                raise ValueError("a retracted row does not exist")
+            searched += 1
+            if before < 0:
+                heads[place] = row_next[slot]
+            else:
+                row_next[before] = row_next[slot]
+        result[index] = slot
+    return result, searched

@@ -1,7 +1,7 @@
 """Change batches as bytes: Arrow IPC without redundant columns.
 
 `exp` is omitted if no row expires, `sign` if every row is `+`, and times within 71 minutes are stored as 32-bit offsets:
-a source's rows take their columns and four bytes each.
+a source's rows take their columns and four bytes each. A spool keeps one batch, encoded, between calls.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.state.changes import ChangeBatch, concat
-from sash.state.memory import Ints
+from sash.state.memory import Ints, Memory
 from sash.time import FOREVER
 
 _BASE = b"base"
@@ -70,3 +70,33 @@ def pieces(batch: ChangeBatch, size: int) -> Iterator[ChangeBatch]:
     rows = max(1, len(batch) * size // size_of(batch))
     for start in range(0, len(batch), rows):
         yield batch.slice(start, min(start + rows, len(batch)))
+
+
+class Spool:
+    """Holds one pending batch, or none."""
+
+    def __init__(self, memory: Memory, dtypes: Sequence[pa.DataType]) -> None:
+        self._memory = memory
+        self._dtypes = dtypes
+        self._size = memory.array("size", np.int64, 2)
+        self._bytes = memory.array("bytes", np.uint8, 1024)
+
+    @property
+    def rows(self) -> int:
+        """The number of pending rows."""
+        return int(self._size[1])
+
+    def load(self) -> ChangeBatch:
+        """The pending batch."""
+        size = int(self._size[0])
+        if not size:
+            return ChangeBatch.empty(self._dtypes)
+        return decode(self._bytes[:size].tobytes())
+
+    def save(self, batch: ChangeBatch) -> None:
+        """Replace the pending batch."""
+        data = np.frombuffer(encode(batch), np.uint8) if len(batch) else self._bytes[:0]
+        if len(data) > len(self._bytes):
+            self._bytes = self._memory.grow("bytes", np.uint8, 2 * len(data))
+        self._bytes[: len(data)] = data
+        self._size[:] = len(data), len(batch)

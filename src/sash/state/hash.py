@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sash.state.buffer import SlotBuffer
 from sash.state.hashing import Hashes
 from sash.state.interner import Interner
 from sash.state.jit import kernel
@@ -12,7 +13,7 @@ from sash.state.memory import Arrays, Ints, Memory
 from sash.state.slots import Slots
 
 
-class HashBuffer:
+class HashBuffer(SlotBuffer):
     """The live rows of one explicit input, found by value: a `-` row gets the slot of an equal `+` row.
 
     Of several equal rows it is the youngest or, for operators that distinguish equal rows, the oldest, which ends first if
@@ -20,8 +21,8 @@ class HashBuffer:
     """
 
     def __init__(self, memory: Memory, oldest_first: bool = False, slots: Slots | None = None) -> None:
+        super().__init__(Slots(memory.scope("rows")) if slots is None else slots)
         self._oldest_first = oldest_first
-        self.slots = Slots(memory.scope("rows")) if slots is None else slots
         self._values = Interner(memory.scope("values"))
         self._heads = Arrays(memory, {"value.head": np.int64, "value.tail": np.int64})
         self._links = Arrays(memory, {"row.next": np.int64})
@@ -41,20 +42,6 @@ class HashBuffer:
         gone = np.unique(codes[sign < 0])
         self._values.forget(gone[self._heads["value.head"][gone] == 0])
         return result
-
-    def release(self, slots: Ints) -> None:
-        """Free the slots of retracted rows."""
-        self.slots.give(slots)
-
-    @property
-    def capacity(self) -> int:
-        """Every slot is below this."""
-        return self.slots.high
-
-    @property
-    def live(self) -> int:
-        """The number of rows in the buffer."""
-        return self.slots.live
 
 
 @kernel

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sash.state.hashing import Hashes, mix
-from sash.state.jit import inlined, kernel, uncounted
+from sash.state.jit import AHEAD, inlined, kernel, prefetch, uncounted
 from sash.state.memory import Arrays, Ints, Memory
-from sash.state.prefetch import AHEAD, prefetch
 from sash.state.slots import Slots, next_slot
 
 _TABLE = 1024

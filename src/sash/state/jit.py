@@ -1,4 +1,4 @@
-"""Compilation of kernels: decorators, and a cache directory that is set before numba is imported."""
+"""Compilation of kernels (numba's cache directory is set before numba is imported), and growing and prefetching in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ def _cache_directory() -> str:
 
 os.environ.setdefault("NUMBA_CACHE_DIR", _cache_directory())
 
-import numba  # noqa: E402  (its cache directory is read at import)
+# isort: split
+# numba reads its cache directory when it is imported.
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+from llvmlite import ir  # noqa: E402
+from numba import types  # noqa: E402
+from numba.core import cgutils  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
+
+from sash.state.memory import Array  # noqa: E402
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -43,3 +52,42 @@ def uncounted(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """A small step of a hot loop, inlined into its callers: a call would count references to its arrays."""
     return cast(_Function, numba.njit(function, cache=True, nogil=True, inline="always"))
+
+
+@kernel
+def grown(array: Array, size: int) -> Array:
+    """The array itself if it has `size` elements, else a copy at least twice as long."""
+    if len(array) >= size:
+        return array
+    larger = np.empty(max(2 * len(array), size), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+AHEAD = 16
+"""The prefetch distance in rows, enough to cover a miss to main memory.
+
+A loop over keys in random order prefetches the data of later rows, so that cache misses overlap.
+"""
+
+
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Type the call and emit LLVM's prefetch instruction for the element's address (for writing, all cache levels)."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type, index_type = signature.args
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        place = context.cast(builder, arguments[1], index_type, types.intp)
+        pointer = cgutils.get_item_pointer(context, builder, array_type, view, [place])  # type: ignore[no-untyped-call]
+        address, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+            builder.module, ir.FunctionType(ir.VoidType(), [address, word, word, word]), "llvm.prefetch.p0i8"
+        )
+        builder.call(function, [builder.bitcast(pointer, address), word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), emit
+
+
+prefetch = cast(Callable[[Array, Any], None], intrinsic(_prefetch))
+"""In kernels: start loading array[index] into the cache. The index must be within the array."""

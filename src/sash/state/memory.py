@@ -1,4 +1,7 @@
-"""The memory of operators: named flat arrays, in the heap or in memory-mapped files that any worker can attach."""
+"""The memory of operators: named flat arrays, in the heap or in memory-mapped files that any worker can attach.
+
+`Arrays` grow together; `Regions` grow independently in one array, so that a kernel can access any number of inputs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -168,3 +171,35 @@ class Arrays:
         while capacity < size:
             capacity *= 2
         self._attach({name: self._memory.grow(name, dtype, capacity) for name, dtype in self._dtypes.items()})
+
+
+_LEAST: Final = 256
+
+
+class Regions:
+    """Region r starts at `starts[r]` in `data`. A full region moves to the end of the array with twice the size."""
+
+    def __init__(self, memory: Memory, count: int, dtype: npt.DTypeLike = np.int64) -> None:
+        self._memory = memory
+        self._count = count
+        self._dtype = dtype
+        self._places = memory.array("places", np.int64, 2 * count + 1)
+        self.data: Array = memory.array("data", dtype, 1024)
+
+    @property
+    def starts(self) -> Ints:
+        return self._places[: self._count]
+
+    def reserve(self, region: int, size: int) -> None:
+        """Reserve `size` words in a region; its contents are kept, and new words are zero."""
+        capacity = int(self._places[self._count + region])
+        if size <= capacity:
+            return
+        start, used = int(self._places[region]), int(self._places[-1])
+        wanted = max(2 * capacity, size, _LEAST)
+        if used + wanted > len(self.data):
+            self.data = self._memory.grow("data", self._dtype, max(2 * len(self.data), used + wanted))
+        self.data[used : used + capacity] = self.data[start : start + capacity]
+        self._places[region] = used
+        self._places[self._count + region] = wanted
+        self._places[-1] = used + wanted

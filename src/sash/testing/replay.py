@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from sash.errors import OptionError, StrategyError
 from sash.plan.catalog import Catalog
-from sash.plan.observation import seen
 from sash.plan.options import JoinForm, Options, ReplayStrategy
-from sash.plan.statistics import UNKNOWN, Statistics
+from sash.plan.statistics import UNKNOWN, Statistics, seen
 from sash.plan.types import Field
 from sash.planning import Planned, plan_query
 from sash.rows import Row, parse_schema, refuse_duplicates, to_dicts

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
@@ -12,8 +10,7 @@ from sash.operators.aggregates.base import Accumulator, fits_word
 from sash.operators.aggregates.counts import Count, Nothing, RowCount
 from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
-from sash.operators.aggregates.spreads import Variance
-from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum
+from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum, Variance
 from sash.operators.base import Expiry
 from sash.plan.expressions import APPROXIMATE, AggregateCall
 from sash.plan.types import is_numeric, type_name
@@ -23,12 +20,9 @@ from sash.state.memory import Memory
 class Accumulators:
     """The accumulators of one operator, each under a name of its own in memory."""
 
-    def __init__(
-        self, memory: Memory, arguments: ArgumentColumns, order: Sequence[int], timed: bool, time: int | None
-    ) -> None:
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, timed: bool, time: int | None) -> None:
         self._memory = memory
         self._arguments = arguments
-        self._order = order
         self._timed = timed
         self._time = time
         self.by_name: dict[str, Accumulator] = {}
@@ -67,9 +61,9 @@ class Accumulators:
             case "places":
                 return RankedValues(memory, self._arguments, columns[0], call.distinct, "double")
             case "by":
-                return RankedRows(memory, self._arguments, columns[0], columns[1], self._order, self._timed, self._time)
+                return RankedRows(memory, self._arguments, columns[0], columns[1], self._timed, self._time)
             case _:
-                return RankedRows(memory, self._arguments, columns[0], None, self._order, self._timed, self._time)
+                return RankedRows(memory, self._arguments, columns[0], None, self._timed, self._time)
 
 
 def _name(call: AggregateCall, expiry: Expiry) -> str:

@@ -1,13 +1,12 @@
 """Aggregates by rank: MIN, MAX, MEDIAN, PERCENTILE, MIN_BY, MAX_BY, FIRST and LAST.
 
 Every live row is a node in the tree of its group. The keys alone determine the result: for ties (equal ordering value,
-equal ts) the key continues with the order columns and the value itself.
+equal ts) the key continues with all columns and the value itself.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -131,14 +130,7 @@ class RankedRows(Ranked):
     """Rows ordered by another column (MIN_BY, MAX_BY; NULLs there are skipped), or by time (FIRST, LAST)."""
 
     def __init__(
-        self,
-        memory: Memory,
-        arguments: ArgumentColumns,
-        column: int,
-        by: int | None,
-        order: Sequence[int],
-        timed: bool,
-        time: int | None,
+        self, memory: Memory, arguments: ArgumentColumns, column: int, by: int | None, timed: bool, time: int | None
     ) -> None:
         if by is None and not arguments.edge.stamped and time is None:
             raise StrategyError("FIRST and LAST need input rows that carry their expiration times, or their times")
@@ -147,7 +139,6 @@ class RankedRows(Ranked):
         self._by = by
         self._timed = by is None or (timed and arguments.edge.stamped)
         self._time = time
-        self._order = tuple(order) or tuple(range(len(arguments.edge.dtypes)))
 
     def _write(self, work: Work, nodes: Ints) -> Mask:
         columns = work.batch.columns
@@ -155,7 +146,7 @@ class RankedRows(Ranked):
         times = [pa.array(work.batch.ts)] if self._timed else []
         if self._time is not None:
             times = [columns[self._time]]
-        keys = [*leading, *times, *(columns[index] for index in self._order), columns[self._column]]
+        keys = [*leading, *times, *columns, columns[self._column]]
         ascending, first = [False] * len(keys), [True] * len(keys)
         self._treap.write(nodes, *encode_order(keys, ascending, first, len(work.batch)))
         if self._payload is not None:

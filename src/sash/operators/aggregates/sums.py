@@ -1,4 +1,4 @@
-"""Exact SUM and AVG: the value depends only on the rows of the group, not on the history of changes."""
+"""SUM, AVG, VAR_* and STDDEV_* from exact sums of x and of x^2: the value depends only on the rows of the group, not on the history of changes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,58 @@ import pyarrow.compute as pc
 from sash.errors import EvaluationError
 from sash.operators.aggregates.arguments import ArgumentColumns, Values
 from sash.operators.aggregates.base import Accumulator, Versions, Work, array_versions, fixed_versions, validity_of
-from sash.operators.aggregates.limbs import LimbTable
-from sash.operators.kernels.limbs import span
+from sash.operators.kernels.limbs import BIAS, HEADER, span
+from sash.operators.kernels.spreads import spread
 from sash.operators.kernels.sums import DECIMAL_STRIDE, INTEGER_STRIDE, sum_decimals, sum_doubles, sum_integers
 from sash.plan.types import type_name
 from sash.state.hashing import decimal_words
-from sash.state.memory import Arrays, Memory
+from sash.state.memory import Arrays, Ints, Memory
+
+_LOW, _HIGH = 0, 1
+
+
+class LimbTable:
+    """Exact numbers by group, whose range of limbs widens when a value needs it.
+
+    Rows of HEADER counters (values, infinities and NaNs among them) and `width` limbs, the lowest being `low`.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._range = memory.array("range", np.int64, 2)
+        self.cells: Ints = memory.array("cells", np.int64, 1024)
+
+    @property
+    def low(self) -> int:
+        return int(self._range[_LOW])
+
+    @property
+    def width(self) -> int:
+        return int(self._range[_HIGH] - self._range[_LOW])
+
+    def cover(self, low: int, high: int, groups: int) -> None:
+        """Provide limbs `low` to `high` (exclusive; none if equal) and space for this many groups."""
+        if low < high and not (self.width and self.low <= low and high <= self._range[_HIGH]):
+            self._widen(low, high)
+        needed = groups * (HEADER + self.width)
+        if needed > len(self.cells):
+            self.cells = self._memory.grow("cells", np.int64, max(needed, 2 * len(self.cells)))
+
+    def _widen(self, low: int, high: int) -> None:
+        """Copy all rows to a wider layout; this happens at most once per limb that a double can have."""
+        stride = HEADER + self.width
+        if self.width:
+            low, high = min(low, self.low), max(high, int(self._range[_HIGH]))
+        groups = len(self.cells) // stride
+        old = self.cells[: groups * stride].reshape(groups, stride).copy()
+        before = self.low - low if self.width else 0
+        wider = HEADER + high - low
+        self.cells = self._memory.grow("cells", np.int64, groups * wider)
+        self.cells[:] = 0
+        rows = self.cells[: groups * wider].reshape(groups, wider)
+        rows[:, :HEADER] = old[:, :HEADER]
+        rows[:, HEADER + before : HEADER + before + stride - HEADER] = old[:, HEADER:]
+        self._range[_LOW], self._range[_HIGH] = low, high
 
 
 class IntegerSum(Accumulator):
@@ -104,3 +150,37 @@ def double_bits(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]
     filled = pc.fill_null(column, 0) if column.null_count else column
     values = np.asarray(filled.to_numpy(zero_copy_only=False), np.float64) + 0.0
     return values.view(np.uint64)
+
+
+class Variance(Accumulator):
+    """Any numbers, as doubles. The sample functions of a single value are NULL."""
+
+    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
+        super().__init__()
+        self._values = Values(arguments, column, distinct, "double")
+        self._sums = LimbTable(memory.scope("sums"))
+        self._squares = LimbTable(memory.scope("squares"))
+
+    def apply(self, work: Work) -> list[Versions]:
+        column, skip = self._values.load(work)
+        bits = double_bits(column)
+        smallest, largest = map(int, span(bits, skip))
+        some = largest >= 0
+        self._sums.cover(smallest >> 5, (largest >> 5) + 3 if some else 0, work.groups)
+        self._squares.cover(smallest >> 4, (2 * largest >> 5) + 5 if some else 0, work.groups)
+        mantissas, exponents = np.empty(work.versions, np.float64), np.empty(work.versions, np.int64)
+        counts = np.empty(work.versions, np.int64)
+        spread(
+            work.events, bits, skip, self._sums.cells, self._sums.low, self._sums.width,
+            self._squares.cells, self._squares.low, self._squares.width, mantissas, exponents, counts,
+        )  # fmt: skip
+        results = []
+        for call in self._calls:
+            sample = call.function.endswith("_samp")
+            n = np.maximum(counts, 2 if sample else 1).astype(np.float64)
+            share = mantissas / n / (n - 1 if sample else n)
+            values = np.ldexp(share, np.clip(exponents - 2 * BIAS, -(2**20), 2**20).astype(np.int32))
+            if call.function.startswith("stddev"):
+                values = np.sqrt(values)
+            results.append(fixed_versions(values.view(np.int64), counts < (2 if sample else 1), call.dtype))
+        return results

@@ -16,9 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from sash.state.changes import Signs
-from sash.state.jit import inlined, kernel
+from sash.state.jit import AHEAD, inlined, kernel, prefetch
 from sash.state.memory import Ints
-from sash.state.prefetch import AHEAD, prefetch
 from sash.time import FOREVER
 
 STRIDE = 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.growth import grown
 from sash.operators.kernels.vectors import (
     CAPACITY,
     CODE,
@@ -20,7 +19,7 @@ from sash.operators.kernels.vectors import (
     take_out,
 )
 from sash.state.changes import Signs
-from sash.state.jit import inlined, kernel, uncounted
+from sash.state.jit import grown, inlined, kernel, uncounted
 from sash.state.memory import Ints
 
 LEFT, RIGHT, _PAIRS, _EMPTY, _WANTED, _FULL = range(6)

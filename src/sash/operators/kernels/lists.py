@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.state.jit import inlined, kernel
+from sash.state.jit import AHEAD, inlined, kernel, prefetch
 from sash.state.memory import Ints
-from sash.state.prefetch import AHEAD, prefetch
 
 WORDS = 4
 NEXT, PREVIOUS, CODE, EXPIRY = range(WORDS)

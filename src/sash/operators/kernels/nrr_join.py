@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.growth import grown
 from sash.operators.kernels.lists import CODE, LENGTH, NEXT, WORDS, dead_codes, link, unlink
 from sash.state.changes import Signs
-from sash.state.jit import kernel
+from sash.state.jit import grown, kernel
 from sash.state.memory import Ints
 
 _ROW, _UPDATE, _PAIRS, _EMPTY, _WANTED = range(5)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.growth import grown
 from sash.operators.kernels.lists import CODE, EXPIRY, LENGTH, NEXT, WORDS, dead_codes, link, look_ahead, unlink
 from sash.state.changes import Signs
-from sash.state.jit import inlined, kernel, uncounted
+from sash.state.jit import grown, inlined, kernel, uncounted
 from sash.state.memory import Ints
 
 _LEFT, _RIGHT, _CHANGES, _EMPTY, _WANTED, _SILENT, _PREMATURE = range(7)

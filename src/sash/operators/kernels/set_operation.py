@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.growth import grown
 from sash.state.changes import Signs
-from sash.state.jit import inlined, kernel, uncounted
+from sash.state.jit import AHEAD, grown, inlined, kernel, prefetch, uncounted
 from sash.state.memory import Ints
-from sash.state.prefetch import AHEAD, prefetch
 
 DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL, SEMI, ANTI = range(7)
 STRIDE = 4

@@ -5,18 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sash.operators.kernels.limbs import (
-    COUNT,
-    HEADER,
-    MINUS_INFINITY,
-    NOT_A_NUMBER,
-    PLUS_INFINITY,
-    add_double,
-    add_square,
-    exponent_of,
-    leading,
-    settle,
-)
+from sash.operators.kernels import limbs
 from sash.operators.kernels.sums import count_special
 from sash.operators.kernels.touches import Events, Mask
 from sash.state.jit import kernel
@@ -52,28 +41,28 @@ def spread(
             version = events.version[event]
             if not (len(skip) and skip[position]):
                 sign = int(events.sign[position])
-                at = (HEADER + width) * code
+                at = (limbs.HEADER + width) * code
                 cells[at] += sign
-                if exponent_of(bits[position]) == 2047:
+                if limbs.exponent_of(bits[position]) == 2047:
                     count_special(bits[position], sign, cells, at)
                 else:
-                    add_double(bits[position], sign, cells, at + HEADER, low)
-                    there = (HEADER + squares_width) * code + HEADER
-                    add_square(bits[position], sign, squares, there, squares_low)
+                    limbs.add_double(bits[position], sign, cells, at + limbs.HEADER, low)
+                    there = (limbs.HEADER + squares_width) * code + limbs.HEADER
+                    limbs.add_square(bits[position], sign, squares, there, squares_low)
         if version < 0:
             continue
-        at = (HEADER + width) * code
-        settle(cells, at + HEADER, width, sum_limbs)
-        settle(squares, (HEADER + squares_width) * code + HEADER, squares_width, square_limbs)
-        count = cells[at + COUNT]
+        at = (limbs.HEADER + width) * code
+        limbs.settle(cells, at + limbs.HEADER, width, sum_limbs)
+        limbs.settle(squares, (limbs.HEADER + squares_width) * code + limbs.HEADER, squares_width, square_limbs)
+        count = cells[at + limbs.COUNT]
         counts[version] = count
         exponents[version] = 32 * bottom
-        if cells[at + PLUS_INFINITY] + cells[at + MINUS_INFINITY] + cells[at + NOT_A_NUMBER] > 0:
+        if cells[at + limbs.PLUS_INFINITY] + cells[at + limbs.MINUS_INFINITY] + cells[at + limbs.NOT_A_NUMBER] > 0:
             mantissas[version] = np.nan
             continue
         _subtract(np.uint64(count), square_limbs, squares_low - bottom, sum_limbs, 2 * low - bottom, difference)
-        settle(difference, 0, size, scratch)
-        mantissa, exponent = leading(scratch, size + 1)
+        limbs.settle(difference, 0, size, scratch)
+        mantissa, exponent = limbs.leading(scratch, size + 1)
         mantissas[version] = np.float64(mantissa)
         exponents[version] += exponent
 

@@ -5,18 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sash.operators.kernels.limbs import (
-    COUNT,
-    HEADER,
-    MINUS_INFINITY,
-    NOT_A_NUMBER,
-    PLUS_INFINITY,
-    add_double,
-    exponent_of,
-    round_fast,
-    round_sum,
-    weights,
-)
+from sash.operators.kernels import limbs
 from sash.operators.kernels.touches import Events, Mask
 from sash.state.jit import inlined, kernel
 from sash.state.memory import Ints
@@ -75,10 +64,10 @@ def sum_doubles(
     events: Events, bits: Words, skip: Mask, cells: Ints, low: int, width: int, sums: Floats, counts: Ints
 ) -> None:
     """By version: the sum, and the count."""
-    stride = HEADER + width
+    stride = limbs.HEADER + width
     scratch = np.zeros(width + 1, np.uint64)
     exact = scratch.view(np.float64)
-    weight = weights(low, width)
+    weight = limbs.weights(low, width)
     for index in range(len(events.first_group)):
         at = stride * events.first_group[index]
         version = events.first_version[index]
@@ -90,10 +79,10 @@ def sum_doubles(
         if not (len(skip) and skip[position]):
             sign = int(events.sign[position])
             cells[at] += sign
-            if exponent_of(bits[position]) == 2047:
+            if limbs.exponent_of(bits[position]) == 2047:
                 count_special(bits[position], sign, cells, at)
             else:
-                add_double(bits[position], sign, cells, at + HEADER, low)
+                limbs.add_double(bits[position], sign, cells, at + limbs.HEADER, low)
         version = events.version[event]
         if version >= 0:
             sums[version] = _read_double(cells, at, low, width, scratch, weight, exact)
@@ -104,26 +93,26 @@ def sum_doubles(
 def count_special(bits: np.uint64, sign: int, cells: Ints, at: int) -> None:
     """Count an infinity or a NaN."""
     if bits & np.uint64(2**52 - 1) != np.uint64(0):
-        cells[at + NOT_A_NUMBER] += sign
+        cells[at + limbs.NOT_A_NUMBER] += sign
     elif bits >> np.uint64(63) != np.uint64(0):
-        cells[at + MINUS_INFINITY] += sign
+        cells[at + limbs.MINUS_INFINITY] += sign
     else:
-        cells[at + PLUS_INFINITY] += sign
+        cells[at + limbs.PLUS_INFINITY] += sign
 
 
 @inlined
 def _read_double(cells: Ints, at: int, low: int, width: int, scratch: Words, weight: Floats, exact: Floats) -> float:
-    if cells[at + COUNT] == 0:
+    if cells[at + limbs.COUNT] == 0:
         # The sum is zero; deferred carries cancel out.
         for index in range(width):
-            cells[at + HEADER + index] = 0
+            cells[at + limbs.HEADER + index] = 0
         return 0.0
-    plus, minus = cells[at + PLUS_INFINITY], cells[at + MINUS_INFINITY]
-    total = round_fast(cells, at + HEADER, width, weight) if len(weight) else -1.0
+    plus, minus = cells[at + limbs.PLUS_INFINITY], cells[at + limbs.MINUS_INFINITY]
+    total = limbs.round_fast(cells, at + limbs.HEADER, width, weight) if len(weight) else -1.0
     if total < 0.0:
-        scratch[0] = round_sum(cells, at + HEADER, width, low, scratch)
+        scratch[0] = limbs.round_sum(cells, at + limbs.HEADER, width, low, scratch)
         total = exact[0]
-    if cells[at + NOT_A_NUMBER] > 0 or (plus > 0 and minus > 0):
+    if cells[at + limbs.NOT_A_NUMBER] > 0 or (plus > 0 and minus > 0):
         return np.nan
     if plus > 0:
         return np.inf
@@ -202,24 +191,24 @@ def _read_decimal(
 
 
 @kernel
-def _divide(limbs: Words, factor: np.uint64, count: np.uint64) -> None:
-    """limbs * factor / count, rounded half up; factor and count are below 2^31."""
+def _divide(words: Words, factor: np.uint64, count: np.uint64) -> None:
+    """words * factor / count, rounded half up; factor and count are below 2^31."""
     carry = np.uint64(0)
     for index in range(6):
-        product = limbs[index] * factor + carry
-        limbs[index] = product & _UMASK
+        product = words[index] * factor + carry
+        words[index] = product & _UMASK
         carry = product >> _32
     rest = np.uint64(0)
     for step in range(6):
         index = 5 - step
-        part = (rest << _32) | limbs[index]
-        limbs[index] = part // count
+        part = (rest << _32) | words[index]
+        words[index] = part // count
         rest = part % count
     if np.uint64(2) * rest >= count:
         index = 0
         while True:
-            limbs[index] += np.uint64(1)
-            if limbs[index] <= _UMASK:
+            words[index] += np.uint64(1)
+            if words[index] <= _UMASK:
                 break
-            limbs[index] = np.uint64(0)
+            words[index] = np.uint64(0)
             index += 1

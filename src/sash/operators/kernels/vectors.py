@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.state.jit import inlined, kernel
+from sash.state.jit import AHEAD, inlined, kernel, prefetch
 from sash.state.memory import Ints
-from sash.state.prefetch import AHEAD, prefetch
 
 ROW = 3
 PLACE, CODE, EXPIRY = range(ROW)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -12,34 +12,17 @@ from sash.operators.scalar.casts import cast
 from sash.plan.types import type_name
 
 
-def binary(function: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def binary(function: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """add, subtract, multiply or divide."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        left, right = arguments
-        if pa.types.is_decimal(dtype):
-            return _fits(decimals.arithmetic(function, left, right, dtype), arguments, dtype)
-        return kernel(f"{function}_checked", _as(left, dtype), _as(right, dtype))
-
-    return run
+    left, right = arguments
+    if pa.types.is_decimal(dtype):
+        return _fits(decimals.arithmetic(function, left, right, dtype), arguments, dtype)
+    return kernel(f"{function}_checked", _as(left, dtype), _as(right, dtype))
 
 
-def unary(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
-    """negate or abs."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        return kernel(f"{name}_checked", *arguments)
-
-    return run
-
-
-def bitwise(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def bitwise(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """and, or or xor of the bits of two integers."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        return kernel(f"bit_wise_{name}", *(_as(argument, dtype) for argument in arguments))
-
-    return run
+    return kernel(f"bit_wise_{name}", *(_as(argument, dtype) for argument in arguments))
 
 
 def int_divide(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:

@@ -21,6 +21,11 @@ def kernel(name: str, *arguments: Datum, options: pc.FunctionOptions | None = No
     return result
 
 
+def apply_kernel(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """A function of the library that is one of Arrow's compute functions."""
+    return kernel(name, *arguments)
+
+
 def rows_of(arguments: Sequence[Datum]) -> int:
     """The number of rows of a call's arguments."""
     return next((len(argument) for argument in arguments if isinstance(argument, pa.Array)), 1)

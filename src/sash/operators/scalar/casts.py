@@ -12,19 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from sash.errors import EvaluationError
-from sash.operators.scalar import decimals, formatting, parsing
-from sash.operators.scalar.arrays import (
-    Array,
-    Datum,
-    Numbers,
-    broadcast,
-    from_numbers,
-    kernel,
-    limits,
-    nullify,
-    nulls,
-    numbers,
-)
+from sash.operators.scalar import arrays, decimals, formatting, parsing
+from sash.operators.scalar.arrays import Array, Datum, Numbers, kernel
 from sash.operators.scalar.mathematics import scaled_half_up
 from sash.plan.types import type_name
 from sash.time import DAY, SECOND
@@ -38,13 +27,13 @@ def cast(values: Array, dtype: pa.DataType, lenient: bool = False) -> Array:
     if source == dtype:
         return values
     if pa.types.is_null(source):
-        return nulls(len(values), dtype)
+        return arrays.nulls(len(values), dtype)
     conversion = _CONVERSIONS.get((_kind(source), _kind(dtype)))
     if conversion is None:
         raise EvaluationError(f"cannot cast {type_name(source)} to {type_name(dtype)}; cast to a third type first")
     if pa.types.is_floating(source) and pa.types.is_decimal(dtype):
         # Spark returns NULL, not an error, even without TRY_.
-        values = nullify(values, kernel("invert", kernel("is_finite", values)))
+        values = arrays.nullify(values, kernel("invert", kernel("is_finite", values)))
     result = conversion(values, dtype)
     if not lenient and result.null_count > values.null_count:
         failed = values.filter(kernel("and", kernel("is_valid", values), kernel("is_null", result)))[0]
@@ -61,7 +50,7 @@ def cast_datum(datum: Datum, dtype: pa.DataType) -> Datum:
         return datum
     if isinstance(datum, pa.Array):
         return cast(datum, dtype)
-    converted: Datum = cast(broadcast(datum, 1), dtype)[0]
+    converted: Datum = cast(arrays.broadcast(datum, 1), dtype)[0]
     return converted
 
 
@@ -92,9 +81,9 @@ def _arrow(values: Array, dtype: pa.DataType) -> Array:
 def _integer_to_integer(values: Array, dtype: pa.DataType) -> Array:
     if dtype.bit_width >= values.type.bit_width:
         return values.cast(dtype)
-    low, high = (pa.scalar(limit, values.type) for limit in limits(dtype))
+    low, high = (pa.scalar(limit, values.type) for limit in arrays.limits(dtype))
     outside = kernel("or", kernel("less", values, low), kernel("greater", values, high))
-    return nullify(values, outside).cast(dtype)
+    return arrays.nullify(values, outside).cast(dtype)
 
 
 def _number_to_boolean(values: Array, dtype: pa.DataType) -> Array:
@@ -106,31 +95,31 @@ def _integer_to_decimal(values: Array, dtype: pa.DataType) -> Array:
 
 
 def _integer_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
-    low, high = limits(pa.int64())
+    low, high = arrays.limits(pa.int64())
     limit = high // SECOND
-    seconds = numbers(values.cast(pa.int64()))
+    seconds = arrays.numbers(values.cast(pa.int64()))
     micros = np.clip(seconds, -limit, limit) * SECOND
     micros = np.where(seconds > limit, high, np.where(seconds < -limit, low, micros))
-    return from_numbers(micros, dtype, [values])
+    return arrays.from_numbers(micros, dtype, [values])
 
 
 def _float_to_integer(values: Array, dtype: pa.DataType) -> Array:
-    return _truncate(numbers(values).astype(np.float64), kernel("is_null", values), dtype)
+    return _truncate(arrays.numbers(values).astype(np.float64), kernel("is_null", values), dtype)
 
 
 def _truncate(doubles: Numbers, nulls: Array, dtype: pa.DataType) -> Array:
     """Doubles without their fractions; NULL for NaN and values out of range."""
-    low, high = limits(dtype)
+    low, high = arrays.limits(dtype)
     with np.errstate(invalid="ignore"):
         bad = ~((np.floor(doubles) <= float(high)) & (np.ceil(doubles) >= float(low)))
         whole = np.trunc(np.where(bad, 0.0, doubles))
         top = whole >= float(high)
         result = np.where(top, high, np.where(top, 0.0, whole).astype(np.int64))
-    return from_numbers(result, dtype, kernel("or", nulls, pa.array(bad)))
+    return arrays.from_numbers(result, dtype, kernel("or", nulls, pa.array(bad)))
 
 
 def _float_to_decimal(values: Array, dtype: pa.DataType) -> Array:
-    doubles = numbers(values).astype(np.float64)
+    doubles = arrays.numbers(values).astype(np.float64)
     scale = decimals.shape(dtype)[1]
     whole, doubtful = scaled_half_up(doubles, scale)
     doubtful |= scale > 22
@@ -145,27 +134,27 @@ def _float_to_decimal(values: Array, dtype: pa.DataType) -> Array:
 
 def from_validity(values: Array, like: Array) -> Array:
     """The values, NULL where `like` is."""
-    return nullify(values, kernel("is_null", like))
+    return arrays.nullify(values, kernel("is_null", like))
 
 
 def _float_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
-    micros = numbers(values).astype(np.float64) * SECOND
+    micros = arrays.numbers(values).astype(np.float64) * SECOND
     micros = np.where(np.isfinite(micros), micros, np.nan)
     return _truncate(micros, kernel("is_null", values), dtype)
 
 
 def _decimal_to_integer(values: Array, dtype: pa.DataType) -> Array:
     whole = decimals.rescale(kernel("trunc", values), pa.decimal128(38, 0))
-    low, high = (pa.scalar(limit).cast(pa.decimal128(38, 0)) for limit in limits(dtype))
+    low, high = (pa.scalar(limit).cast(pa.decimal128(38, 0)) for limit in arrays.limits(dtype))
     outside = kernel("or", kernel("less", whole, low), kernel("greater", whole, high))
-    return nullify(whole, outside).cast(dtype)
+    return arrays.nullify(whole, outside).cast(dtype)
 
 
 def _decimal_to_float(values: Array, dtype: pa.DataType) -> Array:
     precision, scale = decimals.shape(values.type)
     if precision <= 15:
-        digits = numbers(decimals.unscaled(values).cast(pa.int64())).astype(np.float64)
-        return from_numbers(digits / 10.0**scale, pa.float64(), [values]).cast(dtype)
+        digits = arrays.numbers(decimals.unscaled(values).cast(pa.int64())).astype(np.float64)
+        return arrays.from_numbers(digits / 10.0**scale, pa.float64(), [values]).cast(dtype)
     return values.cast(pa.string()).cast(dtype)
 
 
@@ -177,11 +166,11 @@ def _decimal_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
 
 
 def _timestamp_to_integer(values: Array, dtype: pa.DataType) -> Array:
-    return _integer_to_integer(from_numbers(numbers(values) // SECOND, pa.int64(), [values]), dtype)
+    return _integer_to_integer(arrays.from_numbers(arrays.numbers(values) // SECOND, pa.int64(), [values]), dtype)
 
 
 def _timestamp_to_float(values: Array, dtype: pa.DataType) -> Array:
-    return from_numbers(numbers(values) / SECOND, pa.float64(), [values]).cast(dtype)
+    return arrays.from_numbers(arrays.numbers(values) / SECOND, pa.float64(), [values]).cast(dtype)
 
 
 def _timestamp_to_decimal(values: Array, dtype: pa.DataType) -> Array:
@@ -194,14 +183,16 @@ def _timestamp_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
 
 
 def _timestamp_to_date(values: Array, dtype: pa.DataType) -> Array:
-    return from_numbers((numbers(values) // DAY).astype(np.int32), dtype, [values])
+    return arrays.from_numbers((arrays.numbers(values) // DAY).astype(np.int32), dtype, [values])
 
 
 def _date_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
-    days = numbers(values).astype(np.int64)
-    limit = limits(pa.int64())[1] // DAY
+    days = arrays.numbers(values).astype(np.int64)
+    limit = arrays.limits(pa.int64())[1] // DAY
     outside = pa.array(np.abs(days) > limit)
-    return from_numbers(np.clip(days, -limit, limit) * DAY, dtype, kernel("or", kernel("is_null", values), outside))
+    return arrays.from_numbers(
+        np.clip(days, -limit, limit) * DAY, dtype, kernel("or", kernel("is_null", values), outside)
+    )
 
 
 def _binary_to_string(values: Array, dtype: pa.DataType) -> Array:

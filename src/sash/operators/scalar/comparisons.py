@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,24 +11,13 @@ import pyarrow.compute as pc
 from sash.operators.scalar.arrays import Array, Datum, broadcast, broadcast_all, holds_any, kernel, nulls, rows_of
 from sash.operators.scalar.casts import cast, cast_datum
 
-_KERNELS = {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-}
+_KERNELS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _MIRRORED = {"gt": "lt", "ge": "le"}
 
 
-def comparison(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def comparison(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """eq, ne, lt, le, gt or ge."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        return compare(name, *arguments)
-
-    return run
+    return compare(name, *arguments)
 
 
 def compare(name: str, left: Datum, right: Datum) -> Array:
@@ -84,25 +73,21 @@ def is_in(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("if_else", unknown, pa.scalar(None, pa.bool_()), found)
 
 
-def extreme(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def extreme(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """greatest ("max") or least ("min") of the arguments that are not NULL."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        if pa.types.is_null(dtype):
-            return nulls(rows_of(arguments), dtype)
-        if pa.types.is_boolean(dtype):
-            flags = [cast_datum(argument, dtype).cast(pa.uint8()) for argument in arguments]
-            return run(broadcast_all(flags), pa.uint8()).cast(dtype)
-        arrays = [cast(array, dtype) for array in broadcast_all(arguments)]
-        result = kernel(f"{name}_element_wise", *arrays)
-        if name == "max":
-            for array in arrays:
-                if _has_nan(array):
-                    is_nan = kernel("coalesce", kernel("is_nan", array), pa.scalar(False))
-                    result = kernel("if_else", is_nan, pa.scalar(math.nan, dtype), result)
-        return result
-
-    return run
+    if pa.types.is_null(dtype):
+        return nulls(rows_of(arguments), dtype)
+    if pa.types.is_boolean(dtype):
+        flags = [cast_datum(argument, dtype).cast(pa.uint8()) for argument in arguments]
+        return extreme(name, broadcast_all(flags), pa.uint8()).cast(dtype)
+    arrays = [cast(array, dtype) for array in broadcast_all(arguments)]
+    result = kernel(f"{name}_element_wise", *arrays)
+    if name == "max":
+        for array in arrays:
+            if _has_nan(array):
+                is_nan = kernel("coalesce", kernel("is_nan", array), pa.scalar(False))
+                result = kernel("if_else", is_nan, pa.scalar(math.nan, dtype), result)
+    return result
 
 
 def nullif(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -114,27 +99,12 @@ def nullif(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("if_else", same, pa.scalar(None, left.type), left)
 
 
-def is_null(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """IS NULL."""
-    return kernel("is_null", *arguments)
-
-
-def is_not_null(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """IS NOT NULL."""
-    return kernel("is_valid", *arguments)
-
-
 def is_nan(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """ISNAN, which is false for NULL."""
     (values,) = broadcast_all(arguments)
     if not pa.types.is_floating(values.type):
         return pa.repeat(False, len(values))
     return kernel("coalesce", kernel("is_nan", values), pa.scalar(False))
-
-
-def logical_not(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """NOT."""
-    return kernel("invert", *arguments)
 
 
 def _has_nan(datum: Datum) -> bool:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.operators.scalar import decimals
-from sash.operators.scalar.arrays import (
-    Array,
-    Datum,
-    Numbers,
-    broadcast_all,
-    for_each_parameter,
-    from_numbers,
-    kernel,
-    nullify,
-    nulls,
-    numbers,
-)
+from sash.operators.scalar import arrays, decimals
+from sash.operators.scalar.arrays import Array, Datum, Numbers, kernel
 from sash.operators.scalar.casts import cast
 from sash.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, WEEK
 
@@ -37,14 +26,10 @@ _MICROS = {
 }
 
 
-def field(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def field(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """A field of a date or timestamp, under Arrow's `name` for it."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        values = _moments(arguments[0]) if name in ("hour", "minute", "second") else _days_or_moments(arguments[0])
-        return kernel(name, values).cast(dtype)
-
-    return run
+    values = _moments(arguments[0]) if name in ("hour", "minute", "second") else _days_or_moments(arguments[0])
+    return kernel(name, values).cast(dtype)
 
 
 def day_of_week(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -53,19 +38,15 @@ def day_of_week(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("day_of_week", _days_or_moments(arguments[0]), options=options).cast(dtype)
 
 
-def date_add(sign: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def date_add(sign: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The date some days later (1) or earlier (-1)."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        days, count = _days(arguments[0]).view(pa.int32()), arguments[1].cast(pa.int32())
-        return kernel("add_checked" if sign > 0 else "subtract_checked", days, count).view(dtype)
-
-    return run
+    days, count = _days(arguments[0]).view(pa.int32()), arguments[1].cast(pa.int32())
+    return kernel("add_checked" if sign > 0 else "subtract_checked", days, count).view(dtype)
 
 
 def date_diff(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """Days from the second date to the first."""
-    end, start = (_days(argument).view(pa.int32()) for argument in broadcast_all(arguments))
+    end, start = (_days(argument).view(pa.int32()) for argument in arrays.broadcast_all(arguments))
     return kernel("subtract_checked", end, start)
 
 
@@ -74,7 +55,7 @@ def date_trunc(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     unit, moment = arguments
 
     def run(values: Array, name: str) -> Array:
-        name, micros = name.lower(), numbers(values)
+        name, micros = name.lower(), arrays.numbers(values)
         if name in _MONTHS:
             months = _floor(micros.view("M8[us]").astype("M8[M]").astype(np.int64), _MONTHS[name])
             start = months.astype("M8[M]").astype("M8[us]").astype(np.int64)
@@ -84,10 +65,10 @@ def date_trunc(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         elif name in _MICROS:
             start = _floor(micros, _MICROS[name])
         else:
-            return nulls(len(values), dtype)
-        return from_numbers(start, dtype, [values])
+            return arrays.nulls(len(values), dtype)
+        return arrays.from_numbers(start, dtype, [values])
 
-    return for_each_parameter(run, _moments(broadcast_all([moment, unit])[0]), [unit], dtype)
+    return arrays.for_each_parameter(run, _moments(arrays.broadcast_all([moment, unit])[0]), [unit], dtype)
 
 
 def to_date(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -98,21 +79,21 @@ def to_date(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 def last_day(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The last day of the date's month."""
     days = _days(arguments[0])
-    following = numbers(days).astype("M8[D]").astype("M8[M]") + np.timedelta64(1, "M")
-    return from_numbers(following.astype("M8[D]").astype(np.int32) - 1, dtype, [days])
+    following = arrays.numbers(days).astype("M8[D]").astype("M8[M]") + np.timedelta64(1, "M")
+    return arrays.from_numbers(following.astype("M8[D]").astype(np.int32) - 1, dtype, [days])
 
 
 def add_months(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The same day some months later, or the last day of a shorter month."""
-    days, count = broadcast_all(arguments)
+    days, count = arrays.broadcast_all(arguments)
     days = _days(days)
-    dates = numbers(days).astype("M8[D]")
+    dates = arrays.numbers(days).astype("M8[D]")
     months = dates.astype("M8[M]")
     day = (dates - months.astype("M8[D]")).astype(np.int64)
-    target = months.astype(np.int64) + numbers(count).astype(np.int64)
+    target = months.astype(np.int64) + arrays.numbers(count).astype(np.int64)
     first = target.astype("M8[M]").astype("M8[D]").astype(np.int64)
     following = (target + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
-    return from_numbers((first + np.minimum(day, following - first - 1)).astype(np.int32), dtype, [days, count])
+    return arrays.from_numbers((first + np.minimum(day, following - first - 1)).astype(np.int32), dtype, [days, count])
 
 
 def unix_timestamp(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -121,38 +102,30 @@ def unix_timestamp(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("divide", moments.view(pa.int64()), pa.scalar(SECOND))
 
 
-def unix_time(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def unix_time(micros: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """Whole units of a number of microseconds since 1970, rounded down."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        moments = _moments(arguments[0])
-        return from_numbers(_floor(numbers(moments), micros) // micros, dtype, [moments])
-
-    return run
+    moments = _moments(arguments[0])
+    return arrays.from_numbers(_floor(arrays.numbers(moments), micros) // micros, dtype, [moments])
 
 
-def timestamp_from(micros: int) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def timestamp_from(micros: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The timestamp from a number of units since 1970; the number may have a fraction."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        (values,) = broadcast_all(arguments)
-        if pa.types.is_integer(values.type):
-            return kernel("multiply_checked", values.cast(pa.int64()), pa.scalar(micros)).view(dtype)
-        if pa.types.is_floating(values.type):
-            values = nullify(values, kernel("invert", kernel("is_finite", values)))
-            scaled = kernel("multiply", values.cast(pa.float64()), pa.scalar(float(micros)))
-            return cast(scaled, pa.int64()).view(dtype)
-        # More than six fractional digits are an error, as in Spark.
-        wide = values.cast(pa.decimal256(50, decimals.shape(values.type)[1]))
-        factor = pa.scalar(micros).cast(pa.decimal256(19, 0))
-        return kernel("multiply_checked", wide.cast(pa.decimal256(50, 6)), factor).cast(pa.int64()).view(dtype)
-
-    return run
+    (values,) = arrays.broadcast_all(arguments)
+    if pa.types.is_integer(values.type):
+        return kernel("multiply_checked", values.cast(pa.int64()), pa.scalar(micros)).view(dtype)
+    if pa.types.is_floating(values.type):
+        values = arrays.nullify(values, kernel("invert", kernel("is_finite", values)))
+        scaled = kernel("multiply", values.cast(pa.float64()), pa.scalar(float(micros)))
+        return cast(scaled, pa.int64()).view(dtype)
+    # More than six fractional digits are an error, as in Spark.
+    wide = values.cast(pa.decimal256(50, decimals.shape(values.type)[1]))
+    factor = pa.scalar(micros).cast(pa.decimal256(19, 0))
+    return kernel("multiply_checked", wide.cast(pa.decimal256(50, 6)), factor).cast(pa.int64()).view(dtype)
 
 
 def add_micros(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The timestamp plus a number of microseconds."""
-    moment, micros = broadcast_all(arguments)
+    moment, micros = arrays.broadcast_all(arguments)
     return kernel("add_checked", _moments(moment).view(pa.int64()), micros.cast(pa.int64())).view(dtype)
 
 
@@ -162,13 +135,13 @@ def _floor(values: Numbers, unit: int) -> Numbers:
 
 
 def _days(datum: Datum) -> Array:
-    return cast(broadcast_all([datum])[0], pa.date32())
+    return cast(arrays.broadcast_all([datum])[0], pa.date32())
 
 
 def _moments(datum: Datum) -> Array:
     """As timestamps without a zone, whose fields Arrow reads without a time zone database."""
-    return cast(broadcast_all([datum])[0], _NAIVE)
+    return cast(arrays.broadcast_all([datum])[0], _NAIVE)
 
 
 def _days_or_moments(datum: Datum) -> Array:
-    return broadcast_all([datum])[0] if pa.types.is_date32(datum.type) else _moments(datum)
+    return arrays.broadcast_all([datum])[0] if pa.types.is_date32(datum.type) else _moments(datum)

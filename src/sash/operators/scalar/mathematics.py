@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.operators.scalar import decimals
-from sash.operators.scalar.arrays import (
-    Array,
-    Datum,
-    Numbers,
-    broadcast_all,
-    for_each_parameter,
-    from_numbers,
-    kernel,
-    nullify,
-    numbers,
-)
+from sash.operators.scalar import arrays, decimals
+from sash.operators.scalar.arrays import Array, Datum, Numbers, kernel
 
 # Below this, the first fractional digits of a double times a power of ten are exact.
 _CERTAIN = 2.0**50
 
 
-def toward(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def toward(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """ceil or floor: a DECIMAL for decimals, otherwise a BIGINT."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        (values,) = broadcast_all(arguments)
-        if pa.types.is_decimal(values.type):
-            precision, scale = decimals.shape(values.type)
-            return kernel(name, values.cast(pa.decimal256(precision + 1, scale))).cast(dtype)
-        if pa.types.is_integer(values.type):
-            return values.cast(dtype)
-        whole = kernel(name, values.cast(pa.float64()))
-        # Spark returns 0 for NaN, and an overflow error outside the range of BIGINT.
-        return kernel("if_else", kernel("is_nan", whole), pa.scalar(0.0), whole).cast(pa.int64()).cast(dtype)
-
-    return run
+    (values,) = arrays.broadcast_all(arguments)
+    if pa.types.is_decimal(values.type):
+        precision, scale = decimals.shape(values.type)
+        return kernel(name, values.cast(pa.decimal256(precision + 1, scale))).cast(dtype)
+    if pa.types.is_integer(values.type):
+        return values.cast(dtype)
+    whole = kernel(name, values.cast(pa.float64()))
+    # Spark returns 0 for NaN, and an overflow error outside the range of BIGINT.
+    return kernel("if_else", kernel("is_nan", whole), pa.scalar(0.0), whole).cast(pa.int64()).cast(dtype)
 
 
 def round_number(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -49,8 +35,8 @@ def round_number(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 
     def run(values: Array, places: int) -> Array:
         if pa.types.is_floating(values.type):
-            result = round_half_up(numbers(values).astype(np.float64), places)
-            return from_numbers(result.astype(values.type.to_pandas_dtype()), values.type, [values]).cast(dtype)
+            result = round_half_up(arrays.numbers(values).astype(np.float64), places)
+            return arrays.from_numbers(result.astype(values.type.to_pandas_dtype()), values.type, [values]).cast(dtype)
         if pa.types.is_integer(values.type) and places >= 0:
             return values.cast(dtype)
         if pa.types.is_integer(values.type) and places < -18:
@@ -63,7 +49,7 @@ def round_number(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
             return wide.cast(dtype)
         return kernel("round", values, options=pc.RoundOptions(places, decimals.HALF_UP)).cast(dtype)
 
-    return for_each_parameter(run, values, [digits], dtype)
+    return arrays.for_each_parameter(run, values, [digits], dtype)
 
 
 def round_half_up(values: Numbers, places: int) -> Numbers:
@@ -91,23 +77,15 @@ def scaled_half_up(values: Numbers, places: int) -> tuple[Numbers, Numbers]:
     return whole, np.isfinite(values) & (near | (scaled >= _CERTAIN))
 
 
-def function(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def function(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """A function of doubles by its Arrow kernel: sign, sqrt, exp, power."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        return kernel(name, *(argument.cast(pa.float64()) for argument in arguments))
-
-    return run
+    return kernel(name, *(argument.cast(pa.float64()) for argument in arguments))
 
 
-def logarithm(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def logarithm(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """ln, log10 or log2; NULL, as in Spark, if the argument is not positive."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        values = broadcast_all(arguments)[0].cast(pa.float64())
-        return kernel(name, nullify(values, kernel("less_equal", values, pa.scalar(0.0))))
-
-    return run
+    values = arrays.broadcast_all(arguments)[0].cast(pa.float64())
+    return kernel(name, arrays.nullify(values, kernel("less_equal", values, pa.scalar(0.0))))
 
 
 def _exactly(values: Numbers, places: int) -> Numbers:

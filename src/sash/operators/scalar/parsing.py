@@ -12,17 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.operators.scalar.arrays import (
-    Array,
-    Numbers,
-    from_numbers,
-    holds_any,
-    kernel,
-    limits,
-    map_distinct,
-    nullify,
-    numbers,
-)
+from sash.operators.scalar import arrays
+from sash.operators.scalar.arrays import Array, Numbers, kernel
 from sash.operators.scalar.decimals import rescale, shape
 from sash.time import DAY, SECOND
 
@@ -46,18 +37,18 @@ def parse_booleans(values: Array, dtype: pa.DataType) -> Array:
     lower = kernel("ascii_lower", _trim(values))
     true = kernel("is_in", lower, options=pc.SetLookupOptions(pa.array(_TRUE)))
     known = kernel("is_in", lower, options=pc.SetLookupOptions(pa.array(_TRUE + _FALSE)))
-    return nullify(true, kernel("invert", known))
+    return arrays.nullify(true, kernel("invert", known))
 
 
 def parse_integers(values: Array, dtype: pa.DataType) -> Array:
     """Digits with an optional sign."""
     text = _replace(_only(_trim(values), _INTEGER), r"^\+", "")
     text = _replace(text, r"^(-?)0+([0-9])", r"\1\2")
-    text = nullify(text, kernel("greater", kernel("binary_length", text), pa.scalar(20)))
+    text = arrays.nullify(text, kernel("greater", kernel("binary_length", text), pa.scalar(20)))
     wide = text.cast(pa.decimal128(20, 0))
-    low, high = (pa.scalar(limit).cast(wide.type) for limit in limits(dtype))
+    low, high = (pa.scalar(limit).cast(wide.type) for limit in arrays.limits(dtype))
     outside = kernel("or", kernel("less", wide, low), kernel("greater", wide, high))
-    return nullify(wide, outside).cast(dtype)
+    return arrays.nullify(wide, outside).cast(dtype)
 
 
 def parse_floats(values: Array, dtype: pa.DataType) -> Array:
@@ -70,8 +61,8 @@ def parse_decimals(values: Array, dtype: pa.DataType) -> Array:
     """Decimal and scientific notation, rounded HALF_UP; the latter in Python, once per distinct value."""
     text = _only(_trim(values), _DECIMAL)
     scientific = kernel("match_substring_regex", text, options=pc.MatchSubstringOptions("[eE]"))
-    if holds_any(scientific):
-        plain = map_distinct(text.filter(scientific), _without_exponent, pa.string())
+    if arrays.holds_any(scientific):
+        plain = arrays.map_distinct(text.filter(scientific), _without_exponent, pa.string())
         text = kernel("replace_with_mask", text, kernel("coalesce", scientific, pa.scalar(False)), plain)
     # HALF_UP depends on one digit past the scale only.
     precision, scale = shape(dtype)
@@ -79,7 +70,7 @@ def parse_decimals(values: Array, dtype: pa.DataType) -> Array:
     text = _replace(text, r"^([+-]?)0+([0-9])", r"\1\2")
     whole = kernel("binary_length", _replace(text, r"^[+-]|\.[0-9]*$", ""))
     room = max(precision - scale, 1)
-    text = nullify(text, kernel("greater", whole, pa.scalar(room)))
+    text = arrays.nullify(text, kernel("greater", whole, pa.scalar(room)))
     return rescale(text.cast(pa.decimal256(room + scale + 1, scale + 1)), dtype)
 
 
@@ -87,7 +78,7 @@ def parse_dates(values: Array, dtype: pa.DataType) -> Array:
     """yyyy, yyyy-[m]m and yyyy-[m]m-[d]d, the last with anything after a blank or a T."""
     fields = _extract(values, rf"(?s)^{_DATE}(?:[ T].*)?)?)?$")
     days, good = _days(fields)
-    return from_numbers(days.astype(np.int32), dtype, pa.array(~good))
+    return arrays.from_numbers(days.astype(np.int32), dtype, pa.array(~good))
 
 
 def parse_timestamps(values: Array, dtype: pa.DataType) -> Array:
@@ -105,7 +96,7 @@ def parse_timestamps(values: Array, dtype: pa.DataType) -> Array:
     micros = _integers(kernel("ascii_rpad", fraction, options=options), 0)
     micros = days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + micros
     in_utc, good = _leave_zone(micros, good, fields["zone"])
-    return from_numbers(micros if dtype == _NAIVE else in_utc, dtype, pa.array(~good))
+    return arrays.from_numbers(micros if dtype == _NAIVE else in_utc, dtype, pa.array(~good))
 
 
 def _trim(values: Array) -> Array:
@@ -114,7 +105,7 @@ def _trim(values: Array) -> Array:
 
 def _only(text: Array, pattern: str) -> Array:
     matched = kernel("match_substring_regex", text, options=pc.MatchSubstringOptions(pattern))
-    return nullify(text, kernel("invert", matched))
+    return arrays.nullify(text, kernel("invert", matched))
 
 
 def _replace(text: Array, pattern: str, replacement: str) -> Array:
@@ -136,7 +127,7 @@ def _extract(values: Array, pattern: str) -> dict[str, Array]:
 
 def _integers(text: Array, default: int) -> Numbers:
     filled = kernel("if_else", kernel("equal", text, pa.scalar("")), pa.scalar(str(default)), text)
-    return numbers(filled.cast(pa.int64()))
+    return arrays.numbers(filled.cast(pa.int64()))
 
 
 def _days(fields: dict[str, Array]) -> tuple[Numbers, Numbers]:
@@ -158,10 +149,10 @@ def _days(fields: dict[str, Array]) -> tuple[Numbers, Numbers]:
 def _leave_zone(micros: Numbers, good: Numbers, zones: Array) -> tuple[Numbers, Numbers]:
     """From local time to UTC."""
     zoned = kernel("coalesce", kernel("not_equal", zones, pa.scalar("")), pa.scalar(False))
-    if not holds_any(zoned):
+    if not arrays.holds_any(zoned):
         return micros, good
     micros, good, encoded = micros.copy(), good.copy(), zones.dictionary_encode()
-    codes = numbers(encoded.indices)
+    codes = arrays.numbers(encoded.indices)
     for code, name in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero((codes == code) & good)
         offset = _offset(str(name).strip())

@@ -11,16 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import EvaluationError
-from sash.operators.scalar.arrays import (
-    Array,
-    Datum,
-    broadcast_all,
-    for_each_parameter,
-    holds_any,
-    kernel,
-    map_distinct,
-    numbers,
-)
+from sash.operators.scalar import arrays
+from sash.operators.scalar.arrays import Array, Datum, kernel
 
 _BAD_ESCAPE = re.compile(r"(?:[^\\]|\\[\\%_])*\\(?:[^\\%_]|$)", re.DOTALL)
 
@@ -47,7 +39,7 @@ def match_regex(values: Array, pattern: str) -> Array:
             compiled = re.compile(pattern)
         except re.error as error:
             raise EvaluationError(f"RLIKE '{pattern}': not a regular expression ({error}); correct it") from None
-        return map_distinct(values, lambda text: compiled.search(text) is not None, pa.bool_())
+        return arrays.map_distinct(values, lambda text: compiled.search(text) is not None, pa.bool_())
 
 
 def find(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
@@ -60,8 +52,8 @@ def find(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
 def position(values: Array, part: str) -> Array:
     """INSTR: the position of the first occurrence, or 0; non-ASCII text in Python, once per distinct value."""
     plain = kernel("string_is_ascii", values)
-    if holds_any(kernel("invert", plain)):
-        return map_distinct(values, lambda text: text.find(part) + 1, pa.int32())
+    if arrays.holds_any(kernel("invert", plain)):
+        return arrays.map_distinct(values, lambda text: text.find(part) + 1, pa.int32())
     found = kernel("find_substring", values, options=pc.MatchSubstringOptions(part))
     return kernel("add", found, pa.scalar(1, found.type))
 
@@ -73,7 +65,7 @@ def replace(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     def run(values: Array, old: str, new: str) -> Array:
         return kernel("replace_substring", values, options=pc.ReplaceSubstringOptions(old, new)) if old else values
 
-    return for_each_parameter(run, broadcast_all(arguments)[0], [arguments[1], replacement], dtype)
+    return arrays.for_each_parameter(run, arrays.broadcast_all(arguments)[0], [arguments[1], replacement], dtype)
 
 
 def split_part(values: Array, delimiter: str, part: int) -> Array:
@@ -84,7 +76,7 @@ def split_part(values: Array, delimiter: str, part: int) -> Array:
         empty = kernel("if_else", kernel("is_valid", values), pa.scalar(""), pa.scalar(None, pa.string()))
         return values if part in (1, -1) else empty
     lists: Any = kernel("split_pattern", values, options=pc.SplitPatternOptions(delimiter))
-    starts = numbers(lists.offsets).astype(np.int64)
+    starts = arrays.numbers(lists.offsets).astype(np.int64)
     chosen = starts[:-1] + part - 1 if part > 0 else starts[1:] + part
     outside = (chosen < starts[:-1]) | (chosen >= starts[1:])
     found = kernel("coalesce", lists.values.take(pa.array(chosen, mask=outside)), pa.scalar(""))
@@ -95,7 +87,7 @@ def _with_parameters(
     function: Callable[..., Array], dtype: pa.DataType
 ) -> Callable[[Sequence[Datum], pa.DataType], Array]:
     def run(arguments: Sequence[Datum], _: pa.DataType) -> Array:
-        return for_each_parameter(function, broadcast_all(arguments)[0], arguments[1:], dtype)
+        return arrays.for_each_parameter(function, arrays.broadcast_all(arguments)[0], arguments[1:], dtype)
 
     return run
 

@@ -1,53 +1,40 @@
-"""Functions of strings; positions and lengths count characters (code points), from 1."""
+"""Functions of strings, digests and hexadecimal text; positions and lengths count characters (code points), from 1."""
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.operators.scalar.arrays import (
-    Array,
-    Datum,
-    broadcast_all,
-    for_each_parameter,
-    kernel,
-    map_distinct,
-    nulls,
-    numbers,
-    rows_of,
-)
+from sash.operators.scalar import arrays
+from sash.operators.scalar.arrays import Array, Datum, kernel
+
+_SHA2 = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
 
 
-def change_case(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def change_case(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """upper or lower; non-ASCII text by Python's full case mappings, which are those of Java."""
     mapping: Callable[[str], str] = str.upper if name == "upper" else str.lower
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        (values,) = broadcast_all(arguments)
-        plain = kernel("string_is_ascii", values)
-        if pc.call_function("all", [plain]).as_py() is not False:
-            return kernel(f"ascii_{name}", values)
-        return map_distinct(values, mapping, dtype)
-
-    return run
+    (values,) = arrays.broadcast_all(arguments)
+    plain = kernel("string_is_ascii", values)
+    if pc.call_function("all", [plain]).as_py() is not False:
+        return kernel(f"ascii_{name}", values)
+    return arrays.map_distinct(values, mapping, dtype)
 
 
-def trim(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def trim(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """trim, ltrim or rtrim: removes blanks, or the characters in the second argument."""
-
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        characters = arguments[1] if len(arguments) > 1 else pa.scalar(" ")
-        return for_each_parameter(
-            lambda values, set_: kernel(f"utf8_{name}", values, options=pc.TrimOptions(set_)),
-            broadcast_all(arguments)[0],
-            [characters],
-            dtype,
-        )
-
-    return run
+    characters = arguments[1] if len(arguments) > 1 else pa.scalar(" ")
+    return arrays.for_each_parameter(
+        lambda values, set_: kernel(f"utf8_{name}", values, options=pc.TrimOptions(set_)),
+        arrays.broadcast_all(arguments)[0],
+        [characters],
+        dtype,
+    )
 
 
 def length(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -60,20 +47,25 @@ def substring(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """SUBSTRING(s, position, length): a negative position counts from the end, 0 is 1."""
     values, position = arguments[0], arguments[1]
     count = arguments[2] if len(arguments) > 2 else pa.scalar(2**31 - 1)
-    return for_each_parameter(_slice, broadcast_all(arguments)[0], [position, count], values.type)
+    return arrays.for_each_parameter(_slice, arrays.broadcast_all(arguments)[0], [position, count], values.type)
 
 
 def left(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The first n characters."""
     values, count = arguments
-    return for_each_parameter(lambda some, n: _slice(some, 1, n), broadcast_all(arguments)[0], [count], values.type)
+    return arrays.for_each_parameter(
+        lambda some, n: _slice(some, 1, n), arrays.broadcast_all(arguments)[0], [count], values.type
+    )
 
 
 def right(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The last n characters."""
     values, count = arguments
-    return for_each_parameter(
-        lambda some, n: _slice(some, -n if n > 0 else 1, max(n, 0)), broadcast_all(arguments)[0], [count], values.type
+    return arrays.for_each_parameter(
+        lambda some, n: _slice(some, -n if n > 0 else 1, max(n, 0)),
+        arrays.broadcast_all(arguments)[0],
+        [count],
+        values.type,
     )
 
 
@@ -87,10 +79,10 @@ def concat(arguments: Sequence[Datum], dtype: pa.DataType) -> Datum:
 
 def concat_ws(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The arguments that are not NULL, with the first one between them."""
-    separator, *parts = broadcast_all(arguments)
+    separator, *parts = arrays.broadcast_all(arguments)
     parts = [part for part in parts if not pa.types.is_null(part.type)]
     if pa.types.is_null(separator.type):
-        return nulls(rows_of(arguments), dtype)
+        return arrays.nulls(arrays.rows_of(arguments), dtype)
     if not parts:
         return kernel("if_else", kernel("is_null", separator), pa.scalar(None, dtype), pa.scalar(""))
     # Arrow drops a row without values to join.
@@ -99,30 +91,27 @@ def concat_ws(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("binary_join_element_wise", *parts, separator, options=pc.JoinOptions("skip"))
 
 
-def pad(side: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+def pad(side: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """lpad ("left") or rpad ("right") to n characters, cutting what is longer."""
+    filling = arguments[2] if len(arguments) > 2 else pa.scalar(" ")
 
-    def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-        filling = arguments[2] if len(arguments) > 2 else pa.scalar(" ")
-        return for_each_parameter(_pad, broadcast_all(arguments)[0], [arguments[1], filling], dtype)
-
-    def _pad(values: Array, width: int, filling: str) -> Array:
+    def run(values: Array, width: int, filling: str) -> Array:
         cut = _slice(values, 1, width)
         if not filling or width <= 0:
             return cut
-        missing = width - numbers(kernel("utf8_length", cut)).astype(np.int64)
+        missing = width - arrays.numbers(kernel("utf8_length", cut)).astype(np.int64)
         lengths, which = np.unique(missing, return_inverse=True)
         longest = filling * (int(lengths.max(initial=0)) // len(filling) + 1)
         paddings = pa.array([longest[:size] for size in lengths.tolist()], pa.string()).take(which.reshape(-1))
         parts = (paddings, cut) if side == "left" else (cut, paddings)
         return kernel("binary_join_element_wise", *parts, pa.scalar(""))
 
-    return run
+    return arrays.for_each_parameter(run, arrays.broadcast_all(arguments)[0], [arguments[1], filling], dtype)
 
 
 def repeat(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The string n times; none if n is negative."""
-    values, count = broadcast_all(arguments)
+    values, count = arrays.broadcast_all(arguments)
     times = kernel(
         "max_element_wise", count, pa.scalar(0, count.type), options=pc.ElementWiseAggregateOptions(skip_nulls=False)
     )
@@ -136,13 +125,13 @@ def reverse(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 
 def first_code(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """ASCII: the code point of the first character, 0 if there is none."""
-    first = kernel("utf8_slice_codeunits", broadcast_all(arguments)[0], options=pc.SliceOptions(0, 1))
-    return map_distinct(first, lambda character: ord(character) if character else 0, dtype)
+    first = kernel("utf8_slice_codeunits", arrays.broadcast_all(arguments)[0], options=pc.SliceOptions(0, 1))
+    return arrays.map_distinct(first, lambda character: ord(character) if character else 0, dtype)
 
 
 def initcap(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """Every word that follows a blank capitalised, the rest in lower case; Python, once per distinct value."""
-    return map_distinct(broadcast_all(arguments)[0], _capitalise, dtype)
+    return arrays.map_distinct(arrays.broadcast_all(arguments)[0], _capitalise, dtype)
 
 
 def translate(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -152,9 +141,9 @@ def translate(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         table: dict[int, str | None] = {}
         for index, character in enumerate(old):
             table.setdefault(ord(character), new[index] if index < len(new) else None)
-        return map_distinct(values, lambda text: text.translate(table), dtype)
+        return arrays.map_distinct(values, lambda text: text.translate(table), dtype)
 
-    return for_each_parameter(run, broadcast_all(arguments)[0], arguments[1:], dtype)
+    return arrays.for_each_parameter(run, arrays.broadcast_all(arguments)[0], arguments[1:], dtype)
 
 
 def _slice(values: Array, position: int, count: int) -> Array:
@@ -171,3 +160,40 @@ def _slice(values: Array, position: int, count: int) -> Array:
 
 def _capitalise(text: str) -> str:
     return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+
+
+def md5(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The MD5 digest as hexadecimal text."""
+    return arrays.map_distinct(
+        arrays.broadcast_all(arguments)[0],
+        lambda value: hashlib.md5(_bytes(value), usedforsecurity=False).hexdigest(),
+        dtype,
+    )
+
+
+def sha2(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The SHA-2 digest as hexadecimal text; NULL for an invalid number of bits."""
+
+    def run(values: Array, bits: int) -> Array:
+        if bits not in _SHA2:
+            return arrays.nulls(len(values), dtype)
+        return arrays.map_distinct(values, lambda value: hashlib.new(_SHA2[bits], _bytes(value)).hexdigest(), dtype)
+
+    return arrays.for_each_parameter(run, arrays.broadcast_all(arguments)[0], arguments[1:], dtype)
+
+
+def crc32(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The CRC-32 checksum."""
+    return arrays.map_distinct(arrays.broadcast_all(arguments)[0], lambda value: zlib.crc32(_bytes(value)), dtype)
+
+
+def hexadecimal(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """HEX of the two's complement of an integer, or of the bytes of text and binary."""
+    (values,) = arrays.broadcast_all(arguments)
+    if pa.types.is_integer(values.type):
+        return arrays.map_distinct(values, lambda value: f"{value & (2**64 - 1):X}", dtype)
+    return arrays.map_distinct(values, lambda value: _bytes(value).hex().upper(), dtype)
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value

@@ -16,12 +16,15 @@ def merge_projections(plan: Node) -> Node:
     A filter that may fail stays above the filter that guards it. The answer keeps its column names.
 
     >>> from sash.testing.rewrites import show
-    >>> show(merge_projections, "SELECT q.n + 1 AS m FROM (SELECT k AS n FROM s [RANGE 1 HOUR]) q")
-    Project k#1 + 1 AS m
-      Stream s [RANGE 1 HOUR]
+    >>> show(merge_projections, "SELECT q.k FROM (SELECT * FROM s [RANGE 1 HOUR] WHERE v > 3) q WHERE q.k = 7")
+    Project k#1
+      Filter k#1 = 7
+        Filter v#2 > 3
+          Stream s [RANGE 1 HOUR]
     =>
-    Project k#1 + 1 AS m
-      Stream s [RANGE 1 HOUR]
+    Project k#1
+      Filter v#2 > 3 AND k#1 = 7
+        Stream s [RANGE 1 HOUR]
     """
     return named(bottom_up(plan, _merge), plan.schema)
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sash.optimizer.choice import somewhere
 from sash.optimizer.cost import JoinGraph
 from sash.optimizer.join_order import Search, choose_order
 from sash.optimizer.plan_cost import PlanCosts
-from sash.optimizer.rewriting import select
+from sash.optimizer.rewriting import select, somewhere
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, remap
 from sash.plan.nodes import Join, Node, Project, walk
@@ -29,11 +28,7 @@ def order_joins(plan: Node) -> Iterator[Node]:
     """Propose other orders for every group of three or more joined inputs.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     order_joins,
-    ...     "SELECT fast.v FROM fast [RANGE 1 HOUR] JOIN s [RANGE 1 HOUR] ON fast.k = s.k "
-    ...     "JOIN slow [RANGE 1 HOUR] ON s.k = slow.k",
-    ... )
+    >>> show(order_joins, "SELECT fast.v FROM fast JOIN s ON fast.k = s.k JOIN slow ON s.k = slow.k WINDOW 1 HOUR")
     Project v#2
       Join inner ON k#4 = k#1
         Join inner ON k#1 = k#1

@@ -11,36 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from sash.optimizer.rewriting import bottom_up, columns, select
+from sash.plan import nodes
 from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, Expression, columns_of, remap
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Relation,
-    Stream,
-    TopK,
-    Union,
-    mirrored,
-    walk,
-)
 from sash.plan.patterns import is_nonretroactive, is_table
 
 
-def order_static_joins(plan: Node) -> Node:
+def order_static_joins(plan: nodes.Node) -> nodes.Node:
     """Move inner, semi and anti joins with tables below joins of streams and unions, and semi-joins below the rest.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     order_static_joins,
-    ...     "SELECT s.v, t.name FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.v = r.v "
-    ...     "JOIN t ON s.k = t.k",
-    ... )
+    >>> show(order_static_joins, "SELECT s.v, t.name FROM s JOIN r ON s.v = r.v JOIN t ON s.k = t.k WINDOW 1 HOUR")
     Project v#2, name#7
       Join inner ON k#1 = k#0
         Join inner ON v#2 = v#2
@@ -62,7 +43,7 @@ def order_static_joins(plan: Node) -> Node:
 class _Lookup:
     """A join with a table, without its left input of `width` columns."""
 
-    table: Node
+    table: nodes.Node
     kind: OneOf["inner", "semi", "anti"]
     keys: tuple[tuple[int, int], ...]
     condition: Expression | None
@@ -86,21 +67,21 @@ class _Lookup:
         condition = None if self.condition is None else remap(self.condition, places | shifted)
         return replace(self, keys=keys, condition=condition, width=width)
 
-    def over(self, node: Node) -> Node:
+    def over(self, node: nodes.Node) -> nodes.Node:
         """The join over the node, pushed into it as far as possible; the node itself if it contains the same semi-join."""
         placed = _place(node, self)
         if placed is not None:
             return placed
         if self.kind == "semi" and self.condition is None and _is_reduced(node, self):
             return node
-        return Join(node, self.table, self.kind, self.keys, self.condition)
+        return nodes.Join(node, self.table, self.kind, self.keys, self.condition)
 
 
-def _order(node: Node) -> Node:
-    if not isinstance(node, Join):
+def _order(node: nodes.Node) -> nodes.Node:
+    if not isinstance(node, nodes.Join):
         return node
     if node.kind == "inner" and is_table(node.left) and not is_table(node.right):
-        swapped = mirrored(node)
+        swapped = nodes.mirrored(node)
         ordered = _order(swapped)
         border, size = len(node.left.schema), len(node.schema)
         if ordered is swapped:
@@ -119,7 +100,7 @@ def _order(node: Node) -> Node:
             return node
 
 
-def _with_semi_join(node: Join) -> Node:
+def _with_semi_join(node: nodes.Join) -> nodes.Node:
     """The join with a table, over an input with a semi-join that drops rows without a match early."""
     if not node.keys:
         return node
@@ -130,36 +111,36 @@ def _with_semi_join(node: Join) -> Node:
     return node if reduced is None or reduced == node.left else replace(node, left=reduced)
 
 
-def _keys_of(table: Node, used: list[int]) -> Node:
+def _keys_of(table: nodes.Node, used: list[int]) -> nodes.Node:
     """The table with its key columns only."""
-    if not isinstance(table, Project):
+    if not isinstance(table, nodes.Project):
         return select(table, used)
     names = tuple(table.names[place] for place in used)
-    return Project(table.child, names, tuple(table.expressions[place] for place in used))
+    return nodes.Project(table.child, names, tuple(table.expressions[place] for place in used))
 
 
-def _place(node: Node, lookup: _Lookup) -> Node | None:
+def _place(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
     """The node with the lookup pushed below an operator with state; None if that is not possible.
 
     The output has the node's columns, followed by those that the lookup adds.
     """
     match node:
-        case Stream() | Relation() | TopK():
+        case nodes.Stream() | nodes.Relation() | nodes.TopK():
             return None
-        case Filter():
+        case nodes.Filter():
             below = _place(node.child, lookup)
-            return None if below is None else Filter(below, node.predicate)
-        case Project():
+            return None if below is None else nodes.Filter(below, node.predicate)
+        case nodes.Project():
             return _place_below_project(node, lookup)
-        case Join():
+        case nodes.Join():
             return _place_below_join(node, lookup)
-        case Union():
-            return Union(lookup.over(node.left), lookup.over(node.right))
-        case Distinct() | Except() | Intersect() | Aggregate():
+        case nodes.Union():
+            return nodes.Union(lookup.over(node.left), lookup.over(node.right))
+        case nodes.Distinct() | nodes.Except() | nodes.Intersect() | nodes.Aggregate():
             return _place_below_values(node, lookup)
 
 
-def _place_below_project(node: Project, lookup: _Lookup) -> Node | None:
+def _place_below_project(node: nodes.Project, lookup: _Lookup) -> nodes.Node | None:
     places = {
         place: expression.index for place, expression in enumerate(node.expressions) if isinstance(expression, Column)
     }
@@ -170,10 +151,10 @@ def _place_below_project(node: Project, lookup: _Lookup) -> Node | None:
     if below is None:
         return None
     new = columns(below)[width:]
-    return Project(below, node.names + tuple(column.name for column in new), node.expressions + new)
+    return nodes.Project(below, node.names + tuple(column.name for column in new), node.expressions + new)
 
 
-def _place_below_join(node: Join, lookup: _Lookup) -> Node | None:
+def _place_below_join(node: nodes.Join, lookup: _Lookup) -> nodes.Node | None:
     """Push the lookup to the side of the join whose columns it reads, if that side is preserved.
 
     The matches of a row in a non-retroactive relation depend on when it arrives, so nothing moves across such a join.
@@ -195,7 +176,7 @@ def _place_below_join(node: Join, lookup: _Lookup) -> Node | None:
     return None
 
 
-def _shifted(node: Join, lookup: _Lookup) -> Expression | None:
+def _shifted(node: nodes.Join, lookup: _Lookup) -> Expression | None:
     """The condition of a join after the lookup's columns are appended to its left input."""
     if node.condition is None:
         return None
@@ -205,42 +186,44 @@ def _shifted(node: Join, lookup: _Lookup) -> Expression | None:
     return remap(node.condition, places)
 
 
-def _rejoined(node: Join, border: int, size: int, added: int) -> Node:
+def _rejoined(node: nodes.Join, border: int, size: int, added: int) -> nodes.Node:
     """The join's columns as before, followed by those appended to its left input."""
     order = [*range(border), *range(border + added, size + added), *range(border, border + added)]
     return select(node, order)
 
 
-def _place_below_values(node: Distinct | Except | Intersect | Aggregate, lookup: _Lookup) -> Node | None:
+def _place_below_values(
+    node: nodes.Distinct | nodes.Except | nodes.Intersect | nodes.Aggregate, lookup: _Lookup
+) -> nodes.Node | None:
     """Semi and anti joins select by value: all duplicates of a row, or a whole group, pass or none does."""
     if lookup.kind == "inner" or (lookup.condition is not None and not respects_equality(lookup.condition)):
         return None
     match node:
-        case Distinct():
-            return Distinct(lookup.over(node.child))
-        case Except() | Intersect():
+        case nodes.Distinct():
+            return nodes.Distinct(lookup.over(node.child))
+        case nodes.Except() | nodes.Intersect():
             return replace(node, left=lookup.over(node.left), right=lookup.over(node.right))
-        case Aggregate():
+        case nodes.Aggregate():
             if not node.keys or any(column >= len(node.keys) for column in lookup.read):
                 return None
             below = lookup.moved(dict(enumerate(node.keys)), len(node.child.schema))
             return replace(node, child=below.over(node.child))
 
 
-def _is_reduced(node: Node, lookup: _Lookup) -> bool:
+def _is_reduced(node: nodes.Node, lookup: _Lookup) -> bool:
     """Whether the node contains a join with the same relations on the same columns already."""
     wanted = frozenset(column for column, _ in lookup.keys)
     while True:
         match node:
-            case Filter():
+            case nodes.Filter():
                 node = node.child
-            case Project():
+            case nodes.Project():
                 made = [node.expressions[column] for column in wanted]
                 if not all(isinstance(expression, Column) for expression in made):
                     return False
                 wanted = frozenset(expression.index for expression in made if isinstance(expression, Column))
                 node = node.child
-            case Join() if node.kind in ("inner", "semi") and is_table(node.right):
+            case nodes.Join() if node.kind in ("inner", "semi") and is_table(node.right):
                 met = frozenset(column for column, _ in node.keys)
                 if met == wanted and _relations(node.right) == _relations(lookup.table):
                     return True
@@ -251,5 +234,5 @@ def _is_reduced(node: Node, lookup: _Lookup) -> bool:
                 return False
 
 
-def _relations(node: Node) -> frozenset[str]:
-    return frozenset(below.name for below in walk(node) if isinstance(below, Relation))
+def _relations(node: nodes.Node) -> frozenset[str]:
+    return frozenset(below.name for below in nodes.walk(node) if isinstance(below, nodes.Relation))

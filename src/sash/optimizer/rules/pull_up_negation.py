@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sash.optimizer.choice import somewhere
-from sash.optimizer.rewriting import columns, condition_columns, select
+from sash.optimizer.rewriting import columns, condition_columns, select, somewhere
 from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import Column, remap
 from sash.plan.keys import keys
@@ -22,11 +21,7 @@ def pull_up_negation(plan: Node) -> Iterator[Node]:
     """Propose plans with one negation above the join or the DISTINCT that is its parent.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     pull_up_negation,
-    ...     "SELECT q.k FROM (SELECT k FROM s [RANGE 1 HOUR] EXCEPT ALL SELECT k FROM r [RANGE 1 HOUR]) q "
-    ...     "JOIN slow [RANGE 1 HOUR] ON q.k = slow.k",
-    ... )
+    >>> show(pull_up_negation, "SELECT q.k FROM (SELECT k FROM s EXCEPT ALL SELECT k FROM r) q JOIN slow ON q.k = slow.k WINDOW 1 HOUR")
     Project k#0
       Join inner ON k#0 = k#1
         Except all

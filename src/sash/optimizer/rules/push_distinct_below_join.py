@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sash.optimizer.choice import somewhere
-from sash.optimizer.rewriting import columns, condition_columns, filtered, select
+from sash.optimizer.rewriting import columns, condition_columns, filtered, select, somewhere
 from sash.plan.expression_safety import respects_equality
 from sash.plan.expressions import Expression, columns_of, conjuncts, remap
 from sash.plan.keys import keys

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from sash.optimizer.choice import somewhere
-from sash.optimizer.rewriting import condition_columns, select, unnamed
+from sash.optimizer.rewriting import condition_columns, select, somewhere, unnamed
 from sash.optimizer.rules.pull_up_negation import bare, is_looked_up, is_negating_join
 from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import columns_of, remap
@@ -22,11 +21,7 @@ def push_down_negation(plan: Node) -> Iterator[Node]:
     """Propose plans with one negation on the input whose columns it reads of the inner join below it.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     push_down_negation,
-    ...     "SELECT q.k FROM (SELECT s.k FROM s [RANGE 1 HOUR] JOIN fast [RANGE 1 HOUR] ON s.k = fast.k) q "
-    ...     "LEFT ANTI JOIN r [RANGE 1 HOUR] ON q.k = r.k",
-    ... )
+    >>> show(push_down_negation, "SELECT q.k FROM (SELECT s.k FROM s JOIN fast ON s.k = fast.k) q LEFT ANTI JOIN r ON q.k = r.k WINDOW 1 HOUR")
     Join anti ON k#0 = k#1
       Project k#1
         Join inner ON k#1 = k#1

@@ -8,28 +8,15 @@ from dataclasses import replace
 import pyarrow as pa
 
 from sash.optimizer.rewriting import condition_columns, select
+from sash.plan import nodes
 from sash.plan.expressions import ORDERED, Column, Expression, Literal, columns_of, remap
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Relation,
-    Stream,
-    TopK,
-    Union,
-)
 from sash.plan.patterns import is_nonretroactive
 
 Places = dict[int, int]
 """Position of a column in a node -> its position in the rewritten node."""
 
 
-def push_down_projection(plan: Node) -> Node:
+def push_down_projection(plan: nodes.Node) -> nodes.Node:
     """Give every join, aggregate and union only the columns that are read there or above.
 
     DISTINCT, the set operators, top-k and aggregates that break ties read all columns of their input. A GROUP BY of
@@ -52,39 +39,39 @@ def push_down_projection(plan: Node) -> Node:
     return _prune(plan, _all(plan))[0]
 
 
-def _all(node: Node) -> frozenset[int]:
+def _all(node: nodes.Node) -> frozenset[int]:
     return frozenset(range(len(node.schema)))
 
 
-def _prune(node: Node, needed: frozenset[int]) -> tuple[Node, Places]:
+def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     """The node with at least the needed columns, in the same order."""
     match node:
-        case Stream() | Relation():
+        case nodes.Stream() | nodes.Relation():
             return node, _places(_all(node))
-        case Filter():
+        case nodes.Filter():
             child, at = _prune(node.child, needed | columns_of(node.predicate))
-            return Filter(child, remap(node.predicate, at)), at
-        case Project():
+            return nodes.Filter(child, remap(node.predicate, at)), at
+        case nodes.Project():
             return _prune_project(node, needed)
-        case Join():
+        case nodes.Join():
             return _prune_join(node, needed)
-        case Aggregate():
+        case nodes.Aggregate():
             return _prune_aggregate(node, needed)
-        case Distinct() | TopK():
+        case nodes.Distinct() | nodes.TopK():
             child, at = _exactly(node.child, _all(node))
             return replace(node, child=child), at
-        case Except() | Intersect():
+        case nodes.Except() | nodes.Intersect():
             left, at = _exactly(node.left, _all(node))
             right, _ = _exactly(node.right, _all(node))
             return replace(node, left=left, right=right), at
-        case Union():
+        case nodes.Union():
             kept = needed or _narrowest(node)
             left, at = _exactly(node.left, kept)
             right, _ = _exactly(node.right, kept)
-            return Union(left, right), at
+            return nodes.Union(left, right), at
 
 
-def _exactly(node: Node, needed: frozenset[int]) -> tuple[Node, Places]:
+def _exactly(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     """The node with the needed columns only; with one column if none is needed, because rows need one."""
     pruned, at = _prune(node, needed)
     kept = [at[column] for column in sorted(needed)] or [*_narrowest(pruned)]
@@ -95,7 +82,7 @@ def _places(kept: Iterable[int]) -> Places:
     return {column: place for place, column in enumerate(sorted(kept))}
 
 
-def _narrowest(node: Node) -> frozenset[int]:
+def _narrowest(node: nodes.Node) -> frozenset[int]:
     """The column with the smallest values."""
 
     def width(column: int) -> int:
@@ -105,26 +92,26 @@ def _narrowest(node: Node) -> frozenset[int]:
     return frozenset({min(range(len(node.schema)), key=width)})
 
 
-def _prune_project(node: Project, needed: frozenset[int]) -> tuple[Node, Places]:
+def _prune_project(node: nodes.Project, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     kept = sorted(needed) or [min(range(len(node.names)), key=lambda place: _computing_cost(node.expressions[place]))]
     read: frozenset[int] = frozenset().union(*(columns_of(node.expressions[place]) for place in kept))
     child, at = _prune(node.child, read)
     expressions = tuple(remap(node.expressions[place], at) for place in kept)
-    return Project(child, tuple(node.names[place] for place in kept), expressions), _places(kept)
+    return nodes.Project(child, tuple(node.names[place] for place in kept), expressions), _places(kept)
 
 
 def _computing_cost(expression: Expression) -> int:
     return {Literal: 0, Column: 1}.get(type(expression), 2)
 
 
-def _prune_join(node: Join, needed: frozenset[int]) -> tuple[Node, Places]:
+def _prune_join(node: nodes.Join, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     border = len(node.left.schema)
     read_left, read_right = condition_columns(node)
     left, left_at = _side(node.left, read_left | {column for column in needed if column < border})
     right, right_at = _side(node.right, read_right | {column - border for column in needed if column >= border})
     new_border = len(left.schema)
     at = left_at | {column + border: place + new_border for column, place in right_at.items()}
-    join = Join(
+    join = nodes.Join(
         left,
         right,
         node.kind,
@@ -134,23 +121,23 @@ def _prune_join(node: Join, needed: frozenset[int]) -> tuple[Node, Places]:
     return join, left_at if node.kind in ("semi", "anti") else at
 
 
-def _side(node: Node, needed: frozenset[int]) -> tuple[Node, Places]:
+def _side(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     """An input of a join; a non-retroactive relation keeps all columns, since its updates are whole rows."""
     return (node, _places(_all(node))) if is_nonretroactive(node) else _exactly(node, needed)
 
 
-def _prune_aggregate(node: Aggregate, needed: frozenset[int]) -> tuple[Node, Places]:
+def _prune_aggregate(node: nodes.Aggregate, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     width = len(node.keys)
     kept = [place for place in range(len(node.aggregates)) if place + width in needed]
     if not kept and width:
         child, at = _prune(node.child, frozenset(node.keys))
-        return Distinct(select(child, [at[key] for key in node.keys])), _places(range(width))
+        return nodes.Distinct(select(child, [at[key] for key in node.keys])), _places(range(width))
     kept = kept or list(range(len(node.aggregates)))[:1]
     calls = [node.aggregates[place] for place in kept]
     read = {*node.keys, *(column.index for call in calls for column in call.arguments)}
     by_order = any(call.function in ORDERED for call in calls)
     child, at = _exactly(node.child, _all(node.child) if by_order else frozenset(read))
-    aggregate = Aggregate(
+    aggregate = nodes.Aggregate(
         child,
         tuple(at[key] for key in node.keys),
         tuple(node.names[place] for place in kept),

@@ -6,50 +6,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from sash.optimizer.rewriting import filtered, unnamed
+from sash.plan import expressions, nodes
 from sash.plan.expression_safety import may_fail, respects_equality
-from sash.plan.expressions import (
-    Call,
-    Column,
-    Expression,
-    SparkFunction,
-    columns_of,
-    conjunction,
-    conjuncts,
-    remap,
-    substitute,
-    walk,
-)
-from sash.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    Node,
-    Project,
-    Relation,
-    Stream,
-    TopK,
-    Union,
-)
 from sash.plan.patterns import is_nonretroactive
 
-Parts = list[Expression]
-Test = Callable[[Expression], bool]
+Parts = list[expressions.Expression]
+Test = Callable[[expressions.Expression], bool]
 
 
-def push_down_selection(plan: Node) -> Node:
+def push_down_selection(plan: nodes.Node) -> nodes.Node:
     """Move every conjunct of a filter or join condition down to the input that its columns come from.
 
     Equalities between the inputs of a join become its keys, and a predicate on a key applies to both sides. A predicate
     that may fail must not see more rows than before, so it passes only projections and unions.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     push_down_selection,
-    ...     "SELECT s.v FROM s [RANGE 1 HOUR] JOIN r [RANGE 1 HOUR] ON s.k = r.k WHERE s.k = 7 AND r.v > 3",
-    ... )
+    >>> show(push_down_selection, "SELECT s.v FROM s JOIN r ON s.k = r.k WHERE s.k = 7 AND r.v > 3 WINDOW 1 HOUR")
     Project v#2
       Filter k#1 = 7 AND v#5 > 3
         Join inner ON k#1 = k#1
@@ -67,35 +39,35 @@ def push_down_selection(plan: Node) -> Node:
     return plan if unnamed(pushed) == unnamed(plan) else pushed
 
 
-def _push(node: Node, parts: Parts) -> Node:
+def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
     """The node with the parts tested on its rows or further down."""
     match node:
-        case Stream() | Relation():
+        case nodes.Stream() | nodes.Relation():
             return filtered(node, parts)
-        case Filter():
+        case nodes.Filter():
             moving, staying = _divided(parts, _is_movable)
-            return filtered(_push(node.child, [*conjuncts(node.predicate), *moving]), staying)
-        case Project():
+            return filtered(_push(node.child, [*expressions.conjuncts(node.predicate), *moving]), staying)
+        case nodes.Project():
             return _push_below_project(node, parts)
-        case Join():
+        case nodes.Join():
             return _push_below_join(node, parts)
-        case Aggregate():
+        case nodes.Aggregate():
             moving, staying = _divided(parts, lambda part: _is_of_group(part, node))
-            below = [remap(part, dict(enumerate(node.keys))) for part in moving]
+            below = [expressions.remap(part, dict(enumerate(node.keys))) for part in moving]
             return filtered(replace(node, child=_push(node.child, below)), staying)
-        case Distinct():
+        case nodes.Distinct():
             moving, staying = _divided(parts, _is_of_value)
-            return filtered(Distinct(_push(node.child, moving)), staying)
-        case Union():
-            return Union(_push(node.left, parts), _push(node.right, parts))
-        case Except() | Intersect():
+            return filtered(nodes.Distinct(_push(node.child, moving)), staying)
+        case nodes.Union():
+            return nodes.Union(_push(node.left, parts), _push(node.right, parts))
+        case nodes.Except() | nodes.Intersect():
             moving, staying = _divided(parts, _is_of_value)
             return filtered(replace(node, left=_push(node.left, moving), right=_push(node.right, moving)), staying)
-        case TopK():
+        case nodes.TopK():
             return filtered(replace(node, child=_push(node.child, [])), parts)
 
 
-def _divided(parts: Iterable[Expression], test: Test) -> tuple[Parts, Parts]:
+def _divided(parts: Iterable[expressions.Expression], test: Test) -> tuple[Parts, Parts]:
     """The parts that pass the test, and the others."""
     moving: Parts = []
     staying: Parts = []
@@ -104,34 +76,34 @@ def _divided(parts: Iterable[Expression], test: Test) -> tuple[Parts, Parts]:
     return moving, staying
 
 
-def _needs_spark(part: Expression) -> bool:
-    return any(isinstance(below, SparkFunction) for below in walk(part))
+def _needs_spark(part: expressions.Expression) -> bool:
+    return any(isinstance(below, expressions.SparkFunction) for below in expressions.walk(part))
 
 
-def _is_movable(part: Expression) -> bool:
+def _is_movable(part: expressions.Expression) -> bool:
     """Whether the part may be tested on rows that are otherwise dropped; Spark expressions must be."""
     return _needs_spark(part) or not may_fail(part)
 
 
-def _is_of_value(part: Expression) -> bool:
+def _is_of_value(part: expressions.Expression) -> bool:
     """Whether the part has the same value for all duplicates of a row."""
     return _is_movable(part) and respects_equality(part)
 
 
-def _is_of_group(part: Expression, node: Aggregate) -> bool:
+def _is_of_group(part: expressions.Expression, node: nodes.Aggregate) -> bool:
     """Whether the part selects whole groups. A global aggregate has a row even if no input row passes."""
-    return bool(node.keys) and columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
+    return bool(node.keys) and expressions.columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
 
 
-def _push_below_project(node: Project, parts: Parts) -> Node:
+def _push_below_project(node: nodes.Project, parts: Parts) -> nodes.Node:
     """Push through a projection, except predicates on columns that Spark computes directly above the source."""
     moving, staying = _divided(
-        parts, lambda part: not any(_needs_spark(node.expressions[column]) for column in columns_of(part))
+        parts, lambda part: not any(_needs_spark(node.expressions[column]) for column in expressions.columns_of(part))
     )
     if staying:
         moving, guarded = _divided(moving, _is_movable)
         staying += guarded
-    child = _push(node.child, [substitute(part, node.expressions) for part in moving])
+    child = _push(node.child, [expressions.substitute(part, node.expressions) for part in moving])
     return filtered(replace(node, child=child), staying)
 
 
@@ -139,31 +111,33 @@ def _push_below_project(node: Project, parts: Parts) -> Node:
 class _Sides:
     """The conjuncts of a join, sorted into those for its inputs, its keys, its condition, and those that stay above."""
 
-    join: Join
+    join: nodes.Join
     left: Parts = field(default_factory=list)
     right: Parts = field(default_factory=list)
     keys: list[tuple[int, int]] = field(default_factory=list)
     staying: Parts = field(default_factory=list)
 
-    def to_side(self, part: Expression, left: bool, right: bool) -> bool:
+    def to_side(self, part: expressions.Expression, left: bool, right: bool) -> bool:
         """Assign the part to the one input that it reads, if that is allowed."""
         border = len(self.join.left.schema)
-        read = columns_of(part)
+        read = expressions.columns_of(part)
         if not _is_movable(part):
             return False
         if left and all(column < border for column in read) and not is_nonretroactive(self.join.left):
             self.left.append(part)
         elif right and all(column >= border for column in read) and not is_nonretroactive(self.join.right):
-            self.right.append(remap(part, {column: column - border for column in read}))
+            self.right.append(expressions.remap(part, {column: column - border for column in read}))
         else:
             return False
         return True
 
-    def to_keys(self, part: Expression) -> bool:
+    def to_keys(self, part: expressions.Expression) -> bool:
         """Make the part a key, if it is an equality between the inputs."""
         border = len(self.join.left.schema)
         match part:
-            case Call("eq", (Column() as one, Column() as other)) if one.dtype == other.dtype:
+            case expressions.Call("eq", (expressions.Column() as one, expressions.Column() as other)) if (
+                one.dtype == other.dtype
+            ):
                 low, high = sorted((one.index, other.index))
                 if low < border <= high:
                     if (low, high - border) not in self.keys:
@@ -184,16 +158,16 @@ class _Sides:
 
 def _transferred(parts: Parts, keys: dict[int, int]) -> Parts:
     return [
-        remap(part, keys)
+        expressions.remap(part, keys)
         for part in parts
-        if len(columns_of(part)) == 1
-        and columns_of(part) <= keys.keys()
+        if len(expressions.columns_of(part)) == 1
+        and expressions.columns_of(part) <= keys.keys()
         and not _needs_spark(part)
         and respects_equality(part)
     ]
 
 
-def _push_below_join(node: Join, parts: Parts) -> Node:
+def _push_below_join(node: nodes.Join, parts: Parts) -> nodes.Node:
     """Push filters to the preserved sides of the join, and its condition to the sides that are only matched."""
     sides = _Sides(node, keys=list(node.keys))
     for part in parts:
@@ -206,7 +180,7 @@ def _push_below_join(node: Join, parts: Parts) -> Node:
             sides.staying.append(part)
     sides.transfer()
     condition: Parts = []
-    for part in [] if node.condition is None else conjuncts(node.condition):
+    for part in [] if node.condition is None else expressions.conjuncts(node.condition):
         if not (
             sides.to_keys(part)
             or sides.to_side(
@@ -214,11 +188,11 @@ def _push_below_join(node: Join, parts: Parts) -> Node:
             )
         ):
             condition.append(part)
-    join = Join(
+    join = nodes.Join(
         _push(node.left, sides.left),
         _push(node.right, sides.right),
         node.kind,
         tuple(sides.keys),
-        conjunction(condition),
+        expressions.conjunction(condition),
     )
     return filtered(join, sides.staying)

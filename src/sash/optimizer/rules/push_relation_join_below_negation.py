@@ -21,11 +21,7 @@ def push_relation_join_below_negation(plan: Node) -> Node:
     """Move joins with changing relations below EXCEPT, INTERSECT, semi and anti joins, where their input is strict.
 
     >>> from sash.testing.rewrites import show
-    >>> show(
-    ...     push_relation_join_below_negation,
-    ...     "SELECT q.k, p.name FROM (SELECT k FROM s [RANGE 1 HOUR] EXCEPT SELECT k FROM r [RANGE 1 HOUR]) q "
-    ...     "JOIN prices p ON q.k = p.k",
-    ... )
+    >>> show(push_relation_join_below_negation, "SELECT q.k, p.name FROM (SELECT k FROM s EXCEPT SELECT k FROM r) q JOIN prices p ON q.k = p.k WINDOW 1 HOUR")
     Project k#0, name#2
       Join inner ON k#0 = k#0
         Except
