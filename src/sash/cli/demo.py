@@ -179,12 +179,7 @@ def _compile(demo: DemoQuery, strategy: Strategy) -> None:
         for row in RELATIONS[name][1][:1]
     }
     replay(
-        demo.sql,
-        {stream: [sale] for stream, _ in demo.streams},
-        relations,
-        strategy=strategy,
-        until=1,
-        schemas=schemas,
+        demo.sql, {stream: [sale] for stream, _ in demo.streams}, relations, strategy=strategy, until=1, schemas=schemas
     )
 
 

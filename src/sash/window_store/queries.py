@@ -28,11 +28,7 @@ class WindowQueries:
     """
 
     def __init__(
-        self,
-        parallel: int = 2,
-        capacity: int = 200,
-        to_spark: ToSpark | None = None,
-        streams: Collection[str] = (),
+        self, parallel: int = 2, capacity: int = 200, to_spark: ToSpark | None = None, streams: Collection[str] = ()
     ) -> None:
         self.scans: dict[str, Callable[[int], Scan]] = {"local": lambda _: scan_locally}
         self._parallel, self._capacity = parallel, capacity

@@ -203,11 +203,7 @@ class Scheduler:
     # ---- updates
 
     def update(
-        self,
-        swap: Callable[[], object] | None = None,
-        inserts: Mapping[int, Any] | None = None,
-        *,
-        wait: bool = True,
+        self, swap: Callable[[], object] | None = None, inserts: Mapping[int, Any] | None = None, *, wait: bool = True
     ) -> Update | None:
         """Commit the next window update.
 
