@@ -17,10 +17,9 @@ from bench.paper2.packets import Packets, answer, packets, packets_per_scan, pas
 from bench.paper2.workload import GROUP, SCAN, rates
 from sash.errors import CancelledError
 from sash.window_store.scheduling.levels import LEVELS, Isolation
-from sash.window_store.scheduling.reader import Read, Request
+from sash.window_store.scheduling.reader import CommittedReads, Read, ReadTransaction, Request
 from sash.window_store.scheduling.runner import Runner
 from sash.window_store.scheduling.scheduler import Scheduler
-from sash.window_store.scheduling.transaction import CommittedReads, ReadTransaction
 
 QUERIES = 40
 SNAPSHOTS_PER_UPDATE = 1

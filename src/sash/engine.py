@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
     from sash.spark.kept_window import KeptWindow
-    from sash.spark.listener import BatchListener
-    from sash.spark.progress import ProgressTracker
+    from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.inputs import StreamSource
     from sash.spark.sources.refresh import RefreshedTable
     from sash.window_store.execute import SnapshotExecution
@@ -107,8 +106,7 @@ class Engine:
         `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
         the answer.
         """
-        from sash.spark.sources.inputs import StreamSource
-        from sash.spark.sources.relations import drops_bad_rows
+        from sash.spark.sources.inputs import StreamSource, drops_bad_rows
         from sash.spark.types import read_schema
 
         self._catalog.check_name(name)
@@ -159,9 +157,8 @@ class Engine:
         `rows`, `distinct` (the number of values of a column, by name) and observed `statistics` are estimates for the
         optimizer.
         """
-        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.inputs import StreamSource, read_relation
         from sash.spark.sources.refresh import RefreshedTable
-        from sash.spark.sources.relations import read_relation
 
         self._catalog.check_name(name)
         found = read_relation(name, df, key, changes, time, heartbeat, refresh, bad_rows)
@@ -285,7 +282,7 @@ class Engine:
 
     def _add_listener(self) -> None:
         """Receive every batch from Spark, which forgets batches that are polled too rarely."""
-        from sash.spark.listener import BatchListener
+        from sash.spark.progress import BatchListener
 
         if self._listener is None:
             self._listener = BatchListener(self._update_progress)

@@ -105,7 +105,7 @@ class Query:
         `RunningQuery.statistics`.
         """
         from sash.running import RunningQuery
-        from sash.spark.counts import operator_names
+        from sash.spark.batch_metrics import operator_names
         from sash.spark.fingerprint import check_fingerprint
         from sash.spark.progress import ProgressTracker
         from sash.spark.session import query_settings

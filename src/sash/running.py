@@ -83,7 +83,7 @@ class RunningQuery(StreamingHandle):
         return self._tracker.statistics()
 
     def delays(self) -> tuple[int, ...]:
-        """Return the histogram of output delays since the start; its edges are `sash.spark.counts.EDGES`."""
+        """Return the histogram of output delays since the start; its edges are `sash.spark.batch_metrics.EDGES`."""
         return self._tracker.delays()
 
     @property

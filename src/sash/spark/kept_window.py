@@ -15,8 +15,7 @@ from sash.plan.catalog import StreamEntry
 from sash.plan.options import Trigger
 from sash.spark.errors import sash_errors
 from sash.spark.handle import StreamingHandle
-from sash.spark.pools import STREAMS, in_pool
-from sash.spark.session import query_settings
+from sash.spark.session import STREAMS, in_pool, query_settings
 from sash.spark.sinks.base import WriteBatch
 from sash.spark.sinks.start import await_sources, set_trigger
 from sash.spark.sources.inputs import StreamSource

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
 from sash.errors import OptionError
 from sash.plan.statistics import Statistics
 from sash.runtime.analyze import Actual
 from sash.runtime.counts import Counts
 from sash.runtime.current_choice import over_shards
-from sash.spark.batch_metrics import METRICS_COLUMN, total
-from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
+from sash.spark.batch_metrics import EDGES, METRICS_COLUMN, PARTS, added, counts_of, percentile, total
 from sash.spark.gather import OBSERVATION_NAME
 from sash.time import BEGINNING, FOREVER
 
@@ -193,3 +194,23 @@ def _rate(rows: int, millis: int) -> float | None:
 
 def _with_rate(counts: dict[str, int], millis: int) -> dict[str, int | float | None]:
     return {**counts, "rows_per_second": _rate(counts["rows_in"], millis)}
+
+
+class BatchListener(StreamingQueryListener):
+    """Calls a function with a query's id and Spark's report whenever a batch of the query has ended."""
+
+    def __init__(self, on_batch: Callable[[str, Sequence[Any]], None]) -> None:
+        self._on_batch = on_batch
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802  (Spark's names)
+        """Do nothing: no batch has ended."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """Pass on the report of the batch that has ended."""
+        self._on_batch(str(event.progress.id), [event.progress])
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Do nothing: no batch has ended."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """Do nothing: the last batch has been reported."""

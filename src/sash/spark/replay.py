@@ -23,7 +23,7 @@ from sash.plan.options import Trigger
 from sash.plan.types import BIGINT, Field
 from sash.planning import Planned
 from sash.runtime.counts import Counts
-from sash.spark.counts import counts_of, operator_names
+from sash.spark.batch_metrics import counts_of, operator_names
 from sash.spark.dataflow import change_frame
 from sash.spark.errors import sash_errors
 from sash.spark.progress import Progress

@@ -22,8 +22,7 @@ from sash.physical.nodes import PhysicalPlan, Stage
 from sash.plan.options import Mode
 from sash.runtime.build import Relations
 from sash.runtime.shard import Intake, Shard, partition
-from sash.spark.batch_metrics import BatchMetrics
-from sash.spark.counts import DelayHistogram
+from sash.spark.batch_metrics import BatchMetrics, DelayHistogram
 from sash.spark.gather import Gather
 from sash.spark.messages import ROWS, Message, from_frame, to_frames
 from sash.spark.output import reduce_changes

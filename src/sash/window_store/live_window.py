@@ -11,8 +11,7 @@ from sash.errors import StoreError
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.scheduling.scheduler import Scheduler
 from sash.window_store.store.layout import StoreLayout
-from sash.window_store.store.leases import Lease
-from sash.window_store.store.locks import StoreLock
+from sash.window_store.store.locks import Lease, StoreLock
 from sash.window_store.store.manifest import Manifest, ManifestCache, SubWindow
 from sash.window_store.store.writer import WindowWriter
 

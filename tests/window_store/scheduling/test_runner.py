@@ -10,10 +10,9 @@ import pytest
 from sash.errors import CancelledError, IsolationError, OverloadedError, QueryTimeoutError, StarvedError
 from sash.testing.histories import Recorder, classify
 from sash.window_store.scheduling.levels import LEVELS
-from sash.window_store.scheduling.reader import Read, Request
+from sash.window_store.scheduling.reader import Read, ReadTransaction, Request
 from sash.window_store.scheduling.runner import Runner
 from sash.window_store.scheduling.scheduler import Scheduler
-from sash.window_store.scheduling.transaction import ReadTransaction
 
 PATIENCE = 30.0  # seconds until a test that hangs fails
 

@@ -25,9 +25,8 @@ from typing import Any
 
 from sash.errors import CancelledError, OverloadedError, QueryTimeoutError, StarvedError
 from sash.window_store.scheduling.levels import Isolation, level
-from sash.window_store.scheduling.reader import Read, Request
+from sash.window_store.scheduling.reader import CommittedReads, Read, ReadTransaction, Request
 from sash.window_store.scheduling.scheduler import Scheduler
-from sash.window_store.scheduling.transaction import CommittedReads, ReadTransaction
 
 log = logging.getLogger(__name__)
 

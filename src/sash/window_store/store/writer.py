@@ -19,8 +19,7 @@ import pyarrow as pa
 from sash.errors import StoreError
 from sash.window_store.store.files import TEMPORARY, read_table, write_table
 from sash.window_store.store.layout import LAYOUT_FILE, StoreLayout
-from sash.window_store.store.leases import oldest_leased
-from sash.window_store.store.locks import StoreLock, WriterLock
+from sash.window_store.store.locks import StoreLock, WriterLock, oldest_leased
 from sash.window_store.store.manifest import Manifest, Slice, SubWindow
 from sash.window_store.store.result_rows import ResultRows
 from sash.window_store.store.split import CompleteSubWindow, split

@@ -28,8 +28,7 @@ from sash.state.hashing import decimal_words, null_mask
 from sash.state.jit import kernel
 from sash.state.memory import Ints
 from sash.window_store.store.tables import columns_of
-from sash.window_store.summaries.base import Summary
-from sash.window_store.summaries.rows import Groups, RowBatch, Signs
+from sash.window_store.summaries.base import Groups, RowBatch, Signs, Summary
 
 Flavor = Literal["rows", "known", "integers", "doubles", "decimals", "spread", "values"]
 COUNT = "n"

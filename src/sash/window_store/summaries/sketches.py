@@ -22,8 +22,7 @@ from sash.operators.aggregates.base import canonical
 from sash.plan.expressions import Expression
 from sash.state.hashing import hash_rows, null_mask
 from sash.window_store.store.tables import columns_of
-from sash.window_store.summaries.base import Summary
-from sash.window_store.summaries.rows import Groups, RowBatch
+from sash.window_store.summaries.base import Groups, RowBatch, Summary
 
 SKETCH = "sketch"
 
