@@ -38,8 +38,8 @@ class RealTimeRun:
     due: dict[int, float] = field(default_factory=dict)
     periodic: list[ReadTransaction] = field(default_factory=list)
     submitted_snapshots: list[ReadTransaction] = field(default_factory=list)
-    idle: list[int] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    updated: threading.Condition = field(default_factory=threading.Condition)
+    over: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.n, self.n - 1, isolation=self.level, retain=0 if self.level.follows else self.n)
@@ -49,8 +49,9 @@ class RealTimeRun:
         rng = random.Random(seed)
         self.started = self.due[self.n - 1] = time.monotonic()
         processor = time.process_time()
-        for group in range(QUERIES // GROUP):
-            self._submit(group)
+        groups = [threading.Thread(target=self._repeat, args=(group,)) for group in range(QUERIES // GROUP)]
+        for thread in groups:
+            thread.start()
         clients = threading.Thread(target=self._submit_snapshots, args=(rng, seconds))
         if self.snapshots:
             clients.start()
@@ -59,39 +60,35 @@ class RealTimeRun:
             self.due[number] = self.started + (number - self.n + 1) * self.t
             pause.wait(max(0.0, self.due[number] - time.monotonic()))
             self.scheduler.update()
-            self._resubmit_idle()
+            with self.updated:
+                self.updated.notify_all()
         if self.snapshots:
             clients.join()
         restarts = sum(reader.restarts for reader in self.scheduler.readers)
         self.runner.close()
+        with self.updated:
+            self.over.set()
+            self.updated.notify_all()
+        for thread in groups:
+            thread.join()
         return self._measures(restarts, time.process_time() - processor)
 
     def _read(self, passes: int) -> Callable[[Read], Any]:
         return lambda read: scan(self.windows[read.version % len(self.windows)], passes)
 
-    def _submit(self, group: int) -> None:
-        def then(transaction: ReadTransaction) -> None:
-            if transaction.committed is None:
+    def _repeat(self, group: int) -> None:
+        """Execute a periodic query again and again, each time on a newer window, until the run is over."""
+        while not self.over.is_set():
+            try:
+                transaction = self.runner.submit(self.scheduler, Request(self.n), self._read(passes_of(group)))
+                committed = transaction.result()
+            except CancelledError:
                 return
-            answer(transaction.committed.partials)
-            with self.lock:
-                self.periodic.append(transaction)
-                fresh = self.scheduler.latest > transaction.committed.commit.as_of
-                if not fresh:
-                    self.idle.append(group)
-            if fresh:
-                self._submit(group)
-
-        try:
-            self.runner.submit(self.scheduler, Request(self.n), self._read(passes_of(group)), then=then)
-        except CancelledError:
-            return  # the run is over
-
-    def _resubmit_idle(self) -> None:
-        with self.lock:
-            idle, self.idle = self.idle, []
-        for group in idle:
-            self._submit(group)
+            answer(committed.partials)
+            self.periodic.append(transaction)
+            with self.updated:
+                while not self.over.is_set() and self.scheduler.latest <= committed.commit.as_of:
+                    self.updated.wait()
 
     def _submit_snapshots(self, rng: random.Random, seconds: float) -> None:
         pause = threading.Event()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
-    from sash.spark.kept_window import KeptWindow
+    from sash.spark.kept_window import KeptWindow, StartWriting
     from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.inputs import StreamSource
     from sash.spark.sources.refresh import RefreshedTable
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sash.window_store.queries import WindowQueries
     from sash.window_store.scheduling.recorder import Recorder
     from sash.window_store.snapshot import Snapshot
+    from sash.window_store.store.writer import WindowWriter
 
 
 class Engine:
@@ -78,9 +79,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def stream(
@@ -312,7 +311,8 @@ class Engine:
         directory, or in a temporary folder). Queries of other processes can attach to it. `retain` is the number of
         replaced sub-windows to keep for running queries, which then repeat single reads instead of restarting.
         """
-        from sash.spark.kept_window import StoreFolder, keep_result, keep_stream
+        from sash.spark.kept_window import StoreFolder, keep_window, start_stream
+        from sash.spark.window_store import ApplyChanges
         from sash.window_store.store.layout import layout_of
 
         if isinstance(what, str):
@@ -321,23 +321,20 @@ class Engine:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
             layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
             folder = StoreFolder.of(path, self.checkpoint, layout.name)
-            self._kept.append(keep_stream(self.windows, layout, folder, source, entry, trigger, recorder))
-            return self._kept[-1]
-        if name is None:
-            raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
-        query = replace(what, planned=what.planned.with_expiration(self.shards))
-        ends = query.planned.has_expiration
-        layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
-        folder = StoreFolder.of(path, self.checkpoint, name)
-        kept = keep_result(
-            self.windows,
-            layout,
-            folder,
-            lambda sink, checkpoint: query.start(sink, trigger=trigger, checkpoint=checkpoint),
-            recorder,
-        )
-        self._kept.append(kept)
-        return kept
+            start: StartWriting = partial(start_stream, source, entry, trigger, folder.checkpoint)
+        else:
+            if name is None:
+                raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
+            query = replace(what, planned=what.planned.with_expiration(self.shards))
+            ends = query.planned.has_expiration
+            layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
+            folder = StoreFolder.of(path, self.checkpoint, name)
+
+            def start(writer: WindowWriter) -> StreamingQuery:
+                return query.start(ApplyChanges(writer), trigger=trigger, checkpoint=folder.checkpoint).query
+
+        self._kept.append(keep_window(self.windows, layout, folder, start, recorder))
+        return self._kept[-1]
 
     def attach(self, name: str, path: str) -> None:
         """Make the window that another process keeps in `path` available under this name."""
@@ -358,8 +355,7 @@ class Engine:
         priority suspends others. `timeout` is in seconds. `access` forces an access path (WS or SS), `reads="spark"`
         scans sub-windows as Spark jobs.
         """
-        options = SnapshotOptions(isolation, priority, timeout, access, reads)
-        return self.windows.submit(sql, options).result()[0]
+        return self.submit(sql, isolation, priority, timeout, access, reads).result()[0]
 
     def snapshots(
         self,
@@ -371,8 +367,7 @@ class Engine:
         reads: ReadOption = "local",
     ) -> list[Snapshot]:
         """Answer queries that differ only in the lengths of their windows, in one pass over the longest."""
-        options = SnapshotOptions(isolation, priority, timeout, access, reads)
-        return self.windows.submit(sql, options).result()
+        return self.submit(sql, isolation, priority, timeout, access, reads).result()
 
     def submit(
         self,

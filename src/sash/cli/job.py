@@ -87,7 +87,9 @@ def validate_job(path: Path, *, as_json: bool) -> int:
         for problem in problems:
             print(_located(path, text, problem), file=sys.stderr)
         if not problems:
-            print(f"{path}: OK ({_counted(read_script(text))})")
+            statements = read_script(text)
+            queries = sum(isinstance(statement, CreateQuery) for statement in statements)
+            print(f"{path}: OK ({len(statements)} statements, {queries} of them queries)")
     return INVALID if problems else OK
 
 
@@ -100,18 +102,16 @@ def check(text: str, backend: DryRunBackend) -> list[SashError]:
     session, problems = Session(backend), list[SashError]()
     for statement in statements:
         try:
-            _refuse_select(statement)
+            if isinstance(statement, Select):
+                raise CatalogError(
+                    "a job needs a sink for every answer: write CREATE QUERY name AS SELECT ... INTO sink"
+                )
             session.execute(statement)
         except SashError as problem:
             problems.append(_positioned(problem, statement))
     if not problems and not session.queries and not session.windows:
         problems.append(CatalogError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
     return problems
-
-
-def _refuse_select(statement: Statement) -> None:
-    if isinstance(statement, Select):
-        raise CatalogError("a job needs a sink for every answer: write CREATE QUERY name AS SELECT ... INTO sink")
 
 
 def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
@@ -240,8 +240,3 @@ def _located(path: Path, text: str, problem: SashError) -> str:
     if isinstance(problem, SqlSyntaxError) and problem.line is not None:
         return f"{path}:{problem.line}:{problem.column}: {problem.marked(text)}"
     return f"{path}: {problem}"
-
-
-def _counted(statements: list[Statement]) -> str:
-    queries = sum(isinstance(statement, CreateQuery) for statement in statements)
-    return f"{len(statements)} statements, {queries} of them queries"

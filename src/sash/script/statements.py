@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sash.errors import SqlSyntaxError
+from sash.plan.options import BadRows, Mode
 from sash.plan.types import Schema
 
 Value = str | int | float | bool
@@ -15,9 +16,6 @@ Value = str | int | float | bool
 
 ObjectKind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
 """The objects that SHOW lists and DROP drops."""
-
-BadRows = Literal["fail", "drop"]
-"""What happens to rows without a time: they fail the query, or are dropped and counted."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class CreateQuery:
     query: QueryText
     sink: str
     options: Mapping[str, Value] = field(default_factory=dict)
-    mode: str | None = None
+    mode: Mode | None = None
     key: tuple[str, ...] | None = None
     trigger: str | None = None
     strategy: str | None = None
@@ -131,8 +129,8 @@ class Keep:
 
     position: Position
     name: str
-    window: Value
-    every: Value
+    window: str | int
+    every: str | int
     path: str | None = None
     retain: int = 0
 
@@ -210,18 +208,5 @@ class SetOption:
     value: Value
 
 
-Statement = (
-    CreateStream
-    | CreateRelation
-    | CreateQuery
-    | Keep
-    | Attach
-    | Select
-    | SnapshotStatement
-    | Explain
-    | Analyze
-    | Show
-    | Describe
-    | Drop
-    | SetOption
-)
+_Change = CreateStream | CreateRelation | CreateQuery | Keep | Attach | Drop | SetOption
+Statement = _Change | Select | SnapshotStatement | Explain | Analyze | Show | Describe

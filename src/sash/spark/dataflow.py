@@ -19,7 +19,6 @@ from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.options import Mode
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
-from sash.runtime.build import Relations
 from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
 from sash.spark.legs import find_lookups, leg_frame, relation_table, update_frame, update_time
@@ -45,7 +44,8 @@ def change_frame(
     joining: dict[int, list[DataFrame]] = {}
     for number, frame in _sources(plan, layout, inputs, levels):
         joining.setdefault(number, []).append(frame)
-    tables = _tables(plan, inputs)
+    # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
+    tables = {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
     gather = Gather(schema, time_type(plan, inputs))
     packed: DataFrame | None = None
     for number, stages in enumerate(levels):
@@ -139,11 +139,6 @@ def _sources(
 
 def _lowest(targets: tuple[Target, ...], level_of: Mapping[int, int]) -> int:
     return min(level_of[target.stage] for target in targets)
-
-
-def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> Relations:
-    """Read the relations that stages need. Legs join with theirs in Spark or in scatter."""
-    return {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
 
 
 def _rotate(value: int, by: int) -> int:

@@ -141,7 +141,6 @@ class ReadTransaction:
     partials: dict[Read, Any] = field(default_factory=dict)
     committed: CommittedReads | None = None
     error: BaseException | None = None
-    callbacks: list[Callable[[ReadTransaction], None]] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
