@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ class DemoBoard(AnswerBoard):
     def __init__(self, demo: DemoQuery, schema: Schema) -> None:
         super().__init__(schema)
         self._demo = demo
-        self._columns = [field.name for field in schema]
+        self._columns = [column.name for column in schema]
         self.value = 0.0
         self.steps: list[tuple[float, float]] = []
 
@@ -57,25 +58,18 @@ class DemoBoard(AnswerBoard):
             self.steps.append((at, round(self.value, 6)))
 
 
+@dataclass
 class DemoRun:
     """Times the run and counts what the query did. The run begins with the first answer; sales pause in the middle."""
 
-    def __init__(
-        self,
-        demo: DemoQuery,
-        board: DemoBoard,
-        generators: Sequence[SalesGenerator],
-        running: RunningQuery,
-        seconds: float,
-    ) -> None:
-        self.demo = demo
-        self.board = board
-        self.seconds = seconds
-        self.expired = 0
-        self.progress: dict[str, Any] = {}
-        self._generators = generators
-        self._running = running
-        self._begun: float | None = None
+    demo: DemoQuery
+    board: DemoBoard
+    generators: Sequence[SalesGenerator]
+    running: RunningQuery
+    seconds: float
+    expired: int = 0
+    progress: dict[str, Any] = field(default_factory=dict)
+    _begun: float | None = None
 
     def step(self) -> bool:
         """Wait a little, pause or resume the sales, and return whether the run goes on."""
@@ -84,14 +78,14 @@ class DemoRun:
             self._begun = time.monotonic()
         if self._begun is not None:
             part = (time.monotonic() - self._begun) / self.seconds
-            for generator in self._generators:
+            for generator in self.generators:
                 generator.paused = _PAUSE[0] <= part < _PAUSE[1]
         self.count()
-        return self._running.active and self.left > 0
+        return self.running.active and self.left > 0
 
     def count(self) -> None:
         """Add the progress of the batches that have ended since the last call."""
-        for progress in self._running.drain_progress():
+        for progress in self.running.drain_progress():
             self.progress = progress
             self.expired += progress.get("expired", 0)
 
@@ -105,7 +99,7 @@ class DemoRun:
         """The phase of the run, as text for the screen."""
         if self._begun is None:
             return "waiting for the first answer"
-        return "sales paused: rows only expire" if self._generators[0].paused else "sales are arriving"
+        return "sales paused: rows only expire" if self.generators[0].paused else "sales are arriving"
 
     @property
     def numbers(self) -> str:
@@ -218,7 +212,7 @@ def _show_lines(console: Console, run: DemoRun) -> None:
             if board.changes == shown:
                 continue
             shown = board.changes
-            names = [field.name for field in board.schema]
+            names = [column.name for column in board.schema]
             rows = ["/".join(map(_word, row)) for row in board.answer()[:4]]
             listed = f"{','.join(names)}: {' '.join(rows)}" if rows else "the answer is empty"
         console.print(f"{run.numbers}   {listed}   ({run.phase})", highlight=False, soft_wrap=True, markup=False)

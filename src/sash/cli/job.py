@@ -123,13 +123,13 @@ def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
 
 def run_job(
     path: Path,
-    *,
     checkpoint: str | None,
     master: str | None,
     conf: dict[str, str],
     shards: int | None,
-    as_json: bool,
     metrics_port: int | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Run a job until its queries end, one of them fails, or a signal stops it."""
     text, log = path.read_text(encoding="utf-8"), JobLog(as_json)

@@ -89,11 +89,7 @@ def start_stream(
 
 
 def keep_window(
-    queries: WindowQueries,
-    layout: StoreLayout,
-    folder: StoreFolder,
-    start: StartWriting,
-    recorder: Recorder | None,
+    queries: WindowQueries, layout: StoreLayout, folder: StoreFolder, start: StartWriting, recorder: Recorder | None
 ) -> KeptWindow:
     """Open a store, and start the query that fills it."""
     writer = queries.write(folder.root, layout, recorder)

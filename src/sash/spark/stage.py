@@ -82,12 +82,7 @@ class StageProcessor(StatefulProcessor):
     def close(self) -> None:
         """Release nothing: no resource outlives a batch."""
 
-    def handleInputRows(  # noqa: N802  (Spark's name)
-        self,
-        key: Any,
-        rows: Iterator[Any],
-        timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803  (Spark's names)
         """Run the batch of one shard."""
         label = int(key[0])
         received: dict[int, list[Message]] = {}

@@ -57,12 +57,8 @@ def _operation(word: str) -> HistoryOperation:
         raise HistoryError(f"{word!r}: queries (Q1) read and abort, updates (5) write")
     if as_of is not None and kind not in "rp":
         raise HistoryError(f"{word!r}: only a read can be as of an update")
-    return HistoryOperation(
-        kind,
-        int(name) if name.isdigit() else name,
-        None if sub_window is None else int(sub_window),
-        None if as_of is None else int(as_of),
-    )
+    numbers = (None if text is None else int(text) for text in (sub_window, as_of))
+    return HistoryOperation(kind, int(name) if name.isdigit() else name, *numbers)
 
 
 @dataclass

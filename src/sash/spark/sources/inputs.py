@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -103,18 +103,14 @@ def _static(name: str, df: DataFrame, key: Key) -> RegisteredRelation:
     schema, refused = read_schema(df)
     columns = key_columns(name, schema, key)
     if columns is not None:
-        _refuse_duplicate_keys(name, df, [schema[column].name for column in columns])
+        names = [schema[column].name for column in columns]
+        twice = df.groupBy(*names).agg(sf.count(sf.lit(1)).alias("_rows")).where("_rows > 1").head(1)
+        if twice:
+            found = {column: twice[0][column] for column in names}
+            raise BadRowError(
+                f"relation {name} has {twice[0]['_rows']} rows of key {found}: make them one, or name another key"
+            )
     return RegisteredRelation(schema, refused, df)
-
-
-def _refuse_duplicate_keys(name: str, frame: DataFrame, key: Sequence[str]) -> None:
-    """Raise BadRowError if two rows of a static relation have the same key; NULLs are equal."""
-    twice = frame.groupBy(*key).agg(sf.count(sf.lit(1)).alias("_rows")).where("_rows > 1").head(1)
-    if twice:
-        found = {column: twice[0][column] for column in key}
-        raise BadRowError(
-            f"relation {name} has {twice[0]['_rows']} rows of key {found}: make them one, or name another key"
-        )
 
 
 def _updated(name: str, df: DataFrame, key: Key, time: str, heartbeat: str | None, bad_rows: str) -> RegisteredRelation:

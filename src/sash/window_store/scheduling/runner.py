@@ -192,15 +192,9 @@ class Runner:
         commit = transaction.scheduler.commit(reader)
         if commit is None:
             return
-        transaction.committed = CommittedReads(
-            commit,
-            tuple(transaction.partials[read] for read in commit.reads),
-            transaction.submitted,
-            transaction.began,
-            self._clock(),
-            reader.restarts,
-            reader.rescans,
-        )
+        partials = tuple(transaction.partials[read] for read in commit.reads)
+        times = transaction.submitted, transaction.began, self._clock()
+        transaction.committed = CommittedReads(commit, partials, *times, reader.restarts, reader.rescans)
         self._end(transaction, None)
 
     # ---- ends

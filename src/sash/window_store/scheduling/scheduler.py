@@ -59,11 +59,7 @@ class SwapLock(Protocol):
 class NoLock:
     """The lock of a window that only one process uses."""
 
-    def shared(self) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def exclusive(self) -> AbstractContextManager[object]:
-        return nullcontext()
+    shared = exclusive = staticmethod(nullcontext)
 
 
 @dataclass(frozen=True)

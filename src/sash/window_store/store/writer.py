@@ -31,13 +31,13 @@ inserts into older sub-windows, for the queries that have already read these."""
 
 
 class WindowWriter:
-    """The only writer of one store."""
+    """The only writer of one store. The scheduler of the queries in this process, if any, must be its `run_update`."""
 
     def __init__(self, root: Path, layout: StoreLayout) -> None:
         (root / "rows").mkdir(parents=True, exist_ok=True)
         self._lock = WriterLock(root)
         self._root = root
-        self._run_update: UpdateRunner = self._update_unscheduled
+        self.run_update: UpdateRunner = self._update_unscheduled
         try:
             self._layout = _open_layout(root, layout)
             self.manifest = Manifest.load(root)
@@ -53,10 +53,6 @@ class WindowWriter:
     def layout(self) -> StoreLayout:
         """The layout of the store."""
         return self._layout
-
-    def run_updates_with(self, run_update: UpdateRunner) -> None:
-        """Let the scheduler of the queries in this process run the updates."""
-        self._run_update = run_update
 
     def apply(self, batch: int, rows: pa.Table, clock: int) -> int:
         """Apply a micro-batch that advances the stream's clock to `clock`; returns the number of window updates.
@@ -132,7 +128,7 @@ class WindowWriter:
             moved.save(self._root)
             self.manifest = moved
 
-        self._run_update(swap, part.inserted)
+        self.run_update(swap, part.inserted)
 
     def _update_unscheduled(self, swap: Callable[[], None], _: Mapping[int, Slice]) -> None:
         with StoreLock(self._root).exclusive():
