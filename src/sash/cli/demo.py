@@ -17,7 +17,6 @@ from rich.text import Text
 
 from sash.cli.answer import AnswerBoard, Row, answer_table
 from sash.cli.demo_queries import DEMO_QUERIES, ITEMS, RELATIONS, DemoQuery
-from sash.cli.plot import plot
 from sash.cli.sales import SCHEMA, SalesGenerator
 from sash.cli.session import quiet_engine
 from sash.plan.options import Strategy
@@ -33,6 +32,7 @@ _PAUSE = (0.4, 0.75)
 """Start and end of the pause, as parts of the run: longer than the window, so that the window empties."""
 _REFRESH = 0.25
 _HEIGHT, _WIDTH = 6, 72
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ROWS = 8
 """Rows of the answer that are shown: no query has many more."""
 
@@ -220,3 +220,33 @@ def _show_lines(console: Console, run: DemoRun) -> None:
 
 def _word(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else "NULL" if value is None else str(value)
+
+
+def plot(steps: Sequence[tuple[float, float]], start: float, end: float, *, width: int, height: int) -> list[str]:
+    """The lines of a plot, from top to bottom. `steps` are (time, value) in order of time; a value holds until the next.
+
+    A column shows the value at its end; the highest value fills the height.
+
+    >>> plot([(0, 1.0), (2, 4.0)], 0, 4, width=4, height=2)
+    [' ███', '▄███']
+    """
+    values = sampled(steps, start, end, width)
+    most = max([*values, 0.0])
+    filled = [0 if most <= 0 else max(0, round(8 * height * value / most)) for value in values]
+    return ["".join(_EIGHTHS[min(8, max(0, fill - 8 * row))] for fill in filled) for row in reversed(range(height))]
+
+
+def sampled(steps: Sequence[tuple[float, float]], start: float, end: float, count: int) -> list[float]:
+    """The values at the ends of `count` equal parts of the time from start to end.
+
+    >>> sampled([(1, 5.0), (3, 7.0)], 0, 4, 4)
+    [5.0, 5.0, 7.0, 7.0]
+    """
+    values, current, position = [], 0.0, 0
+    for part in range(1, count + 1):
+        until = start + (end - start) * part / count
+        while position < len(steps) and steps[position][0] <= until:
+            current = steps[position][1]
+            position += 1
+        values.append(current)
+    return values

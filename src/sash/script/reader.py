@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from sash.errors import SqlSyntaxError
+from sash.plan.options import MODES
 from sash.plan.types import Field, Schema
 from sash.script import statements
 from sash.script.cursor import Cursor
@@ -25,8 +26,6 @@ _PLURALS: dict[str, ObjectKind] = {
 }
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""
-
-_MODES = ("changes", "net", "upsert")
 
 
 def read_script(text: str) -> list[Statement]:
@@ -123,7 +122,7 @@ class _Reader(Cursor):
             case "CHANGES":
                 return True
             case "MODE":
-                return self._one_of(*(mode.upper() for mode in _MODES)).lower()
+                return self._one_of(*(mode.upper() for mode in MODES)).lower()
             case "TRIGGER":
                 return self._string("'available_now', 'once' or a time such as '1 second'")
             case "STRATEGY" | "JOIN":

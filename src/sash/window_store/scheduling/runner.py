@@ -39,7 +39,6 @@ class Runner:
         parallel: int = 2,
         capacity: int = 100,
         clock: Callable[[], float] = time.monotonic,
-        name: str = "reads",
         restarts: int = RESTARTS,
     ) -> None:
         self.capacity = capacity
@@ -51,8 +50,7 @@ class Runner:
         self._subscribed: weakref.WeakSet[Scheduler] = weakref.WeakSet()
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._serve, name=f"sash-{name}-{number}", daemon=True)
-            for number in range(parallel)
+            threading.Thread(target=self._serve, name=f"sash-reads-{number}", daemon=True) for number in range(parallel)
         ]
         for thread in self._threads:
             thread.start()
