@@ -129,7 +129,8 @@ def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: b
                 for stream, factor in demo.streams
             ]
             query = _query(engine, demo, strategy, home)
-        console.print(Text(physical_plan(query.explain()), style="dim"), soft_wrap=True)
+        physical = next(part for part in query.explain().split("\n\n") if part.startswith("Physical plan"))
+        console.print(Text(physical.rstrip(), style="dim"), soft_wrap=True)
         board = DemoBoard(demo, query.schema)
         running = query.start(board)
         stack.callback(running.stop)
@@ -154,12 +155,6 @@ def _query(engine: Engine, demo: DemoQuery, strategy: Strategy, home: Path) -> Q
         columns, rows = RELATIONS[name]
         engine.relation(name, engine.spark.createDataFrame(rows, columns))
     return engine.sql(demo.sql, strategy=strategy)
-
-
-def physical_plan(explained: str) -> str:
-    """The part of EXPLAIN that shows operators, buffers, and the update pattern of every edge."""
-    parts = explained.split("\n\n")
-    return next(part for part in parts if part.startswith("Physical plan")).rstrip()
 
 
 def _compile(demo: DemoQuery, strategy: Strategy) -> None:

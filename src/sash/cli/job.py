@@ -93,13 +93,13 @@ def validate_job(path: Path, *, as_json: bool) -> int:
     return INVALID if problems else OK
 
 
-def check(text: str, backend: DryRunBackend) -> list[SashError]:
+def check(text: str, backend: DryRunBackend) -> list[SqlSyntaxError]:
     """The errors of a job. After a statement with an error, the following ones are checked too."""
     try:
         statements = read_script(text)
     except SqlSyntaxError as problem:
         return [problem]
-    session, problems = Session(backend), list[SashError]()
+    session, problems = Session(backend), list[SqlSyntaxError]()
     for statement in statements:
         try:
             if isinstance(statement, Select):
@@ -110,7 +110,7 @@ def check(text: str, backend: DryRunBackend) -> list[SashError]:
         except SashError as problem:
             problems.append(_positioned(problem, statement))
     if not problems and not session.queries and not session.windows:
-        problems.append(CatalogError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
+        problems.append(SqlSyntaxError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
     return problems
 
 
@@ -223,20 +223,18 @@ def _log_reply(log: JobLog, statement: Statement, reply: Reply) -> None:
             )
 
 
-def _log_error(log: JobLog, path: Path, text: str, problem: SashError) -> None:
+def _log_error(log: JobLog, path: Path, text: str, problem: SqlSyntaxError) -> None:
     if log.as_json:
         log.write("error", level="error", **_described(problem))
     else:
         print(_located(path, text, problem), file=sys.stderr)
 
 
-def _described(problem: SashError) -> dict[str, Any]:
-    if isinstance(problem, SqlSyntaxError):
-        return {"message": problem.message, "line": problem.line, "column": problem.column}
-    return {"message": str(problem), "line": None, "column": None}
+def _described(problem: SqlSyntaxError) -> dict[str, Any]:
+    return {"message": problem.message, "line": problem.line, "column": problem.column}
 
 
-def _located(path: Path, text: str, problem: SashError) -> str:
-    if isinstance(problem, SqlSyntaxError) and problem.line is not None:
-        return f"{path}:{problem.line}:{problem.column}: {problem.marked(text)}"
-    return f"{path}: {problem}"
+def _located(path: Path, text: str, problem: SqlSyntaxError) -> str:
+    if problem.line is None:
+        return f"{path}: {problem}"
+    return f"{path}:{problem.line}:{problem.column}: {problem.marked(text)}"

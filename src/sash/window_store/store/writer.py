@@ -69,7 +69,9 @@ class WindowWriter:
         # An interrupted batch is split again in the same way, from the end of the window before its first update.
         complete, waiting = split(self._layout, pa.concat_tables([self._pending, fresh]), before.reached, clock)
         made = self._write(complete[before.made :], before.updates)
-        pending = self._pending_files(complete, waiting, fresh)
+        # One new file of the remaining rows if sub-windows were completed, else one more for this batch.
+        written, known = (waiting, ()) if complete else (fresh, before.pending)
+        pending = (*known, self._save(written)) if written.num_rows else known
         reached = complete[-1].end if complete else before.reached
         finished = replace(before, batch=batch, clock=clock, pending=pending, late=before.late + late, reached=reached)
         for n, part in enumerate(made):
@@ -80,12 +82,6 @@ class WindowWriter:
         self._pending = waiting
         self._remove(self._files - self.manifest.files)
         return len(made)
-
-    def _pending_files(self, complete: list[CompleteSubWindow], waiting: pa.Table, fresh: pa.Table) -> tuple[str, ...]:
-        """The files of the remaining rows: one new file if sub-windows were completed, else one more for this batch."""
-        if complete:
-            return (self._save(waiting),) if waiting.num_rows else ()
-        return (*self.manifest.pending, self._save(fresh)) if fresh.num_rows else self.manifest.pending
 
     def close(self) -> None:
         """Allow another writer."""
