@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Timing:
-    """The time of every batch, in seconds, from the first on."""
+    """The time of every batch in seconds, and the moment at which each started, from the first on."""
 
     seconds: tuple[float, ...]
+    starts: tuple[float, ...] = ()
 
     def steady(self, skipped: int) -> tuple[float, ...]:
         """The batches after those that start up and fill the window."""
@@ -85,12 +87,14 @@ def run_frame(frame: DataFrame) -> Timing:
 
 def timing(query: StreamingQuery) -> Timing:
     """The time of each batch of a query, from its trigger to its commit."""
-    batches: dict[int, float] = {}
+    batches: dict[int, tuple[float, float]] = {}
     for progress in query.recentProgress:
         report: Any = progress
         if report["numInputRows"] > 0:
-            batches[report["batchId"]] = report["durationMs"]["triggerExecution"] / 1000
-    return Timing(tuple(batches[number] for number in sorted(batches)))
+            start = datetime.fromisoformat(report["timestamp"]).timestamp()
+            batches[report["batchId"]] = (report["durationMs"]["triggerExecution"] / 1000, start)
+    seconds, starts = zip(*(batches[number] for number in sorted(batches)), strict=True) if batches else ((), ())
+    return Timing(seconds, starts)
 
 
 def run_sash(

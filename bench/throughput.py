@@ -12,6 +12,7 @@ from rich.table import Table
 from bench.baseline import run_baseline
 from bench.data import Sales, write_stream
 from bench.memory import PeakMemory
+from bench.processor import ProcessorTime
 from bench.queries import QUERIES, WINDOW_SECONDS, WorkloadQuery
 from bench.report import Figures
 from bench.runs import Timing, run_limit, run_sash, scratch
@@ -82,7 +83,7 @@ def _measure(
     relations = _favourites(spark, query)
     rows = per_stream * len(streams)
     limit = run_limit(spark, query.limit, streams, relations)
-    with PeakMemory() as memory:
+    with PeakMemory() as memory, ProcessorTime() as processor:
         sash = run_sash(spark, query.sql, streams, relations, query.disable)
     speed, fastest = _events_per_second(sash, rows, skipped), _events_per_second(limit, rows, skipped)
     result = {
@@ -92,6 +93,7 @@ def _measure(
         "ratio": round(speed / fastest, 3),
         "batch_rows": rows,
         "peak_rss_bytes": memory.peak,
+        "processor_s_per_million": round(_processor_seconds(processor, sash, rows, skipped), 3),
     }
     if baseline:
         slow = run_baseline(spark, query, streams)
@@ -119,10 +121,24 @@ def _events_per_second(timing: Timing, rows: int, skipped: int) -> float:
     return rows * len(steady) / sum(steady)
 
 
+def _processor_seconds(processor: ProcessorTime, timing: Timing, rows: int, skipped: int) -> float:
+    """The processor seconds per million rows of the steady batches, over all processes."""
+    return processor.seconds_since(timing.starts[skipped]) / (rows * len(timing.steady(skipped)) / 1e6)
+
+
 def table(figures: Figures) -> Table:
     """The figures as a table."""
     shown = Table(title="Events per second, steady state")
-    for column in ("query", "Sash", "limit", "ratio", "rows a batch", "peak memory", "row by row"):
+    for column in (
+        "query",
+        "Sash",
+        "limit",
+        "ratio",
+        "rows a batch",
+        "processor s/million",
+        "peak memory",
+        "row by row",
+    ):
         shown.add_column(column, justify="left" if column == "query" else "right")
     for result in figures["queries"]:
         slow = result.get("baseline_events_per_s")
@@ -132,6 +148,7 @@ def table(figures: Figures) -> Table:
             f"{result['limit_events_per_s']:,}",
             f"{result['ratio']:.2f}",
             f"{result['batch_rows']:,}",
+            f"{result['processor_s_per_million']:.2f}",
             f"{result['peak_rss_bytes'] / 2**30:.1f} GiB",
             "" if slow is None else f"{slow:,}",
         )

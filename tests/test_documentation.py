@@ -1,4 +1,4 @@
-"""What README and docs/ say is so: their blocks are executed, page by page and in order."""
+"""README and docs/ are correct: their blocks are executed, page by page and in order, and the names in them exist."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +33,11 @@ CREATE STREAM sales (ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE) USIN
 CREATE STREAM returned (ts TIMESTAMP, item_id INT, price DOUBLE) USING csv OPTIONS (path 'x');
 CREATE STREAM link_a (ts TIMESTAMP, source STRING) USING csv OPTIONS (path 'x');
 """
-"""What a page may take for granted; its own declarations replace these."""
+"""Streams that every page may use; its own declarations replace these."""
 
 RUN = ("mkdir", "printf")
 READ = ("createdb", "curl", "kill", "psql", "source", "spark-submit")
-"""Programs that change the machine, or need what may not be there: their commands are only read by the shell."""
+"""Programs that change the machine, or need a system that may be missing: only the syntax of their commands is checked."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def unstarted() -> Any:
 
 
 class Reader:
-    """Someone who does all that a page says, in a folder of their own."""
+    """Executes the blocks of a page in a temporary folder."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
@@ -78,7 +79,7 @@ class Reader:
             self.session.execute(statement)
 
     def python(self, block: Block) -> None:
-        # Spark's own process does not follow into the folder: it may run since an earlier test.
+        # Spark may have been started in another folder by an earlier test.
         text = FOLDER.sub(lambda found: f'.{found[1]}("{Path(found[2]).absolute()}"', block.text)
         exec(compile(text, f"line {block.line}", "exec"), self.names)
 
@@ -113,13 +114,13 @@ class Reader:
         elif program == "sash":
             self.sash(arguments)
         else:
-            assert program in READ, f"nobody knows how to check {line!r}"
+            assert program in READ, f"no check is defined for {line!r}"
 
     def sash(self, arguments: list[str]) -> None:
         command, rest = typer.main.get_command(app), arguments
         while hasattr(command, "commands"):
             command, rest = command.commands[rest[0]], rest[1:]
-        command.make_context(command.name or "", list(rest))  # the options are there, and their values right
+        command.make_context(command.name or "", list(rest))  # the options exist, and their values are valid
         if arguments[0] == "run":
             arguments = ["validate", arguments[1]]
         if arguments[0] in ("validate", "explain"):
@@ -164,3 +165,34 @@ def test_pictures_are_as_they_are_drawn() -> None:
     ).stdout
     kept = [(HOME / "docs" / "pictures" / f"{name}.svg").read_text() for name in ("sliding", "slide", "join", "rows")]
     assert drawn == "".join(kept)
+
+
+PATH = re.compile(r"`([\w/]+(?:\.(?:py|md|toml|txt)|/))`")
+TEST = re.compile(r"`(test_\w+)`")
+GUIDES = [
+    HOME / "ARCHITECTURE.md",
+    HOME / "CONTRIBUTING.md",
+    HOME / "docs" / "paper-map.md",
+    HOME / "docs" / "strategies.md",
+]
+TREE = [
+    "/" + str(path.relative_to(HOME)) + ("/" if path.is_dir() else "")
+    for folder in ("src", "tests", "bench", "docs", "examples", "scripts")
+    for path in [HOME / folder, *(HOME / folder).rglob("*")]
+] + [f"/{path.name}" for path in HOME.iterdir() if path.is_file()]
+BUILT = {"site/"}
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_files_and_tests_that_a_guide_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    paths = set(PATH.findall(text)) - BUILT
+    assert sorted(path for path in paths if not any(found.endswith(f"/{path}") for found in TREE)) == []
+    tests = "\n".join(file.read_text(encoding="utf-8") for file in (HOME / "tests").rglob("*.py"))
+    assert sorted(name for name in set(TEST.findall(text)) if not re.search(rf"def {name}\b", tests)) == []
+
+
+def test_the_architecture_lists_the_layers_of_the_import_contract() -> None:
+    settings = tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert "```\n" + "\n".join(layers) + "\n```" in (HOME / "ARCHITECTURE.md").read_text(encoding="utf-8")

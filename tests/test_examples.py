@@ -1,4 +1,4 @@
-"""The programs in examples/: each runs to its end and prints what is expected."""
+"""The programs in examples/: each runs to its end and prints the expected text."""
 
 from __future__ import annotations
 

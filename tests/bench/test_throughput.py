@@ -15,7 +15,15 @@ from sash.errors import SashError
 from sash.planning import Planned, plan_query
 from tests.cli.command import python
 
-KEYS = {"query", "events_per_s", "limit_events_per_s", "ratio", "batch_rows", "peak_rss_bytes"}
+KEYS = {
+    "query",
+    "events_per_s",
+    "limit_events_per_s",
+    "ratio",
+    "batch_rows",
+    "peak_rss_bytes",
+    "processor_s_per_million",
+}
 
 
 def planned(query: WorkloadQuery) -> Planned:
@@ -74,3 +82,4 @@ def test_throughput_prints_json() -> None:
     assert result["events_per_s"] > 0
     assert result["ratio"] == pytest.approx(result["events_per_s"] / result["limit_events_per_s"], rel=0.01)
     assert result["peak_rss_bytes"] > 100_000_000
+    assert result["processor_s_per_million"] > 0

@@ -12,37 +12,10 @@ from types import MappingProxyType
 from sash.operators.base import Edge
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
-from sash.physical.facts import is_stateless
+from sash.physical import nodes
+from sash.physical.facts import facts_of
 from sash.physical.join_plan import describe_join, describe_order
-from sash.physical.nodes import (
-    Aggregate,
-    Combine,
-    CountWindow,
-    Distinct,
-    ExceptAll,
-    Expire,
-    Filter,
-    Join,
-    Leaf,
-    Leg,
-    Lookup,
-    MultiJoin,
-    NrrJoin,
-    Operation,
-    Physical,
-    PhysicalPlan,
-    Project,
-    RelationLeg,
-    Sample,
-    SemiJoin,
-    SetOperation,
-    Stage,
-    StreamLeg,
-    TopK,
-    Union,
-    UpdateLeg,
-    Updates,
-)
+from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.expressions import AggregateCall
@@ -140,10 +113,10 @@ def _columns(lines: Sequence[Line]) -> list[str]:
 def _logical(node: Node, costs: PlanCosts, depth: int) -> list[Line]:
     below = [line for child in node.children for line in _logical(child, costs, depth + 1)]
     kept, cost = costs.state(node), costs.of(node)
-    notes = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
-    notes += [f"{rounded(kept)} kept"] if kept else []
-    notes += [f"cost {rounded(cost)}"] if cost else []
-    return [(_INDENT * depth + label(node), ", ".join(notes)), *below]
+    details = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
+    details += [f"{rounded(kept)} kept"] if kept else []
+    details += [f"cost {rounded(cost)}"] if cost else []
+    return [(_INDENT * depth + label(node), ", ".join(details)), *below]
 
 
 def _stage(stage: Stage, plan: PhysicalPlan, remarks: Mapping[int, Sequence[str]]) -> list[Line]:
@@ -184,9 +157,9 @@ def _operators(
 def _reasons(node: Operation) -> list[str]:
     """Why the operator runs as it does, where it may run otherwise."""
     match node:
-        case MultiJoin():
+        case nodes.MultiJoin():
             return [f"order {describe_order(node.plan)}"]
-        case ExceptAll() | SemiJoin() if node.ends is not None:
+        case nodes.ExceptAll() | nodes.SemiJoin() if node.ends is not None:
             return [node.ends.reason]
         case _:
             return []
@@ -196,7 +169,7 @@ def _origin(leaf: Leaf, plan: PhysicalPlan) -> str:
     if leaf.leg is None:
         return f"Stage {leaf.stage}"
     leg = plan.legs[leaf.leg]
-    return f"Leg {leaf.leg}: {leg.stream if isinstance(leg, StreamLeg) else leg.relation.name}"
+    return f"Leg {leaf.leg}: {leg.stream if isinstance(leg, nodes.StreamLeg) else leg.relation.name}"
 
 
 def _edge(node: Physical) -> str:
@@ -205,10 +178,10 @@ def _edge(node: Physical) -> str:
 
 def _state(node: Operation) -> str:
     """The buffer that keeps the rows of each input, for operators with state."""
-    if is_stateless(node):
+    if facts_of(node).stateless:
         return ""
     buffers = [_buffer(node, index, edge) for index, edge in enumerate(node.buffers)]
-    if isinstance(node, NrrJoin) and node.expiry != "explicit":
+    if isinstance(node, nodes.NrrJoin) and node.expiry != "explicit":
         buffers = buffers[1:]
     return f" [{', '.join(buffers)}]"
 
@@ -216,11 +189,11 @@ def _state(node: Operation) -> str:
 def _buffer(node: Operation, index: int, edge: Edge) -> str:
     calendar = f"calendar of {edge.partitions:,}"
     match node:
-        case CountWindow():
+        case nodes.CountWindow():
             return "fifo"
-        case Distinct():
+        case nodes.Distinct():
             return calendar
-        case Join() if node.shared[index]:
+        case nodes.Join() if node.shared[index]:
             return "rows of DISTINCT"
     match edge.expiry:
         case "fifo":
@@ -237,42 +210,42 @@ def _operation(node: Operation) -> str:
     """The operator and its parameters, with columns by name."""
     schema = node.inputs[0].schema
     match node:
-        case Filter():
+        case nodes.Filter():
             return f"Filter {describe(node.predicate)}"
-        case Project():
+        case nodes.Project():
             return f"Project {', '.join(map(describe, node.expressions))}"
-        case Aggregate():
+        case nodes.Aggregate():
             return _aggregation(node, node.aggregates, _names(schema, node.keys))
-        case Combine():
+        case nodes.Combine():
             return _aggregation(node, node.aggregates)
-        case CountWindow():
+        case nodes.CountWindow():
             by = _names(schema, node.window.partition)
             return f"CountWindow {f'PARTITION BY {by} ' if by else ''}ROWS {node.window.count}"
-        case Join():
+        case nodes.Join():
             lazily = "" if node.purge is None else f" PURGED EVERY {duration_text(node.purge)}"
             return f"Join{_on(node.keys, schema, node.inputs[1].schema)}{lazily}"
-        case SemiJoin():
+        case nodes.SemiJoin():
             return f"{'AntiJoin' if node.anti else 'SemiJoin'}{_on(node.keys, schema, node.inputs[1].schema)}"
-        case MultiJoin():
+        case nodes.MultiJoin():
             return describe_join(node.plan, [child.schema for child in node.inputs])
-        case NrrJoin():
+        case nodes.NrrJoin():
             return f"NrrJoin {node.kind}{_on(node.keys, schema, node.inputs[1].schema)}"
-        case Updates():
+        case nodes.Updates():
             return "Updates" if node.key is None else f"Updates BY {_names(schema, node.key)}"
-        case Lookup():
+        case nodes.Lookup():
             return f"Lookup {node.kind} {label(node.relation)}{_on(node.keys, schema, node.relation.schema)}"
-        case SetOperation():
+        case nodes.SetOperation():
             return f"SetOperation {node.mode}"
-        case TopK():
+        case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{' DESC' if key.descending else ''}" for key in node.order)
             return f"TopK {node.limit}{f' BY {order}' if order else ''}"
-        case Sample():
+        case nodes.Sample():
             return f"Sample EVERY {duration_text(node.slide)}"
-        case Distinct() | ExceptAll() | Expire() | Union():
+        case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():
             return node.name
 
 
-def _aggregation(node: Aggregate | Combine, calls: Sequence[AggregateCall], by: str = "") -> str:
+def _aggregation(node: nodes.Aggregate | nodes.Combine, calls: Sequence[AggregateCall], by: str = "") -> str:
     parts = (node.name, ", ".join(map(describe_aggregate, calls)), f"BY {by}" if by else "")
     return " ".join(part for part in parts if part)
 
@@ -295,9 +268,9 @@ def _legs(plan: PhysicalPlan) -> list[str]:
 
 def _leg_kind(leg: Leg) -> str:
     match leg:
-        case StreamLeg():
+        case nodes.StreamLeg():
             return "stream"
-        case RelationLeg():
+        case nodes.RelationLeg():
             return "relation"
-        case UpdateLeg():
+        case nodes.UpdateLeg():
             return "relation's updates"

@@ -1,74 +1,77 @@
-"""Facts about every kind of operator, each a match over all of them without a default: mypy names what a new one forgot."""
+"""Facts about every kind of operator, in one match over all of them without a default: mypy reports a new one as missing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sash.operators.base import Expiry
-from sash.physical.nodes import (
-    Aggregate,
-    Combine,
-    CountWindow,
-    Distinct,
-    ExceptAll,
-    Expire,
-    Filter,
-    Join,
-    Leaf,
-    Lookup,
-    MultiJoin,
-    NrrJoin,
-    Operation,
-    Physical,
-    Project,
-    Sample,
-    SemiJoin,
-    SetOperation,
-    TopK,
-    Union,
-    Updates,
-)
+from sash.physical import nodes
+from sash.physical.nodes import Leaf, Operation, Physical
 
 
-def is_stateless(node: Operation) -> bool:
-    """Whether the operator keeps nothing from one batch to the next."""
+@dataclass(frozen=True)
+class Facts:
+    """What is true of every operator of a kind.
+
+    `stateless`: it keeps nothing from one batch to the next. `passes_rows`: every output row is made of one input row and
+    lives as long as that row. `must_expire`: the expiration of an input row may change the output at that instant (paper 3);
+    elsewhere output rows carry an expiration time of their own. `retracts_early`: premature expirations begin here.
+    `joins`: it joins its input with another one or with a table. `repeatable`: a stage rebuilt from its live rows outputs
+    its rows at the same times; a row of a GROUP BY or DISTINCT may be there because of a row that is gone. `light`: one
+    shard can run it at the rate of many, millions of rows a second. `endless` is the kind of edge as which it takes an
+    input whose rows never expire.
+    """
+
+    stateless: bool = False
+    passes_rows: bool = False
+    must_expire: bool = False
+    retracts_early: bool = False
+    joins: bool = False
+    repeatable: bool = False
+    light: bool = False
+    endless: Expiry = "explicit"
+
+
+def facts_of(node: Operation) -> Facts:
+    """The facts of the operator's kind."""
     match node:
-        case Combine() | Filter() | Lookup() | Project() | Union():
-            return True
-        case (
-            Aggregate() | CountWindow() | Distinct() | ExceptAll() | Expire() | Join() | MultiJoin() | NrrJoin()
-            | Sample() | SemiJoin() | SetOperation() | TopK() | Updates()
-        ):  # fmt: skip
-            return False
-
-
-def passes_rows(node: Operation) -> bool:
-    """Whether every output row is made of one input row and lives as long as that row."""
-    match node:
-        case Filter() | Lookup() | Project() | Union():
-            return True
-        case (
-            Aggregate() | Combine() | CountWindow() | Distinct() | ExceptAll() | Expire() | Join() | MultiJoin()
-            | NrrJoin() | Sample() | SemiJoin() | SetOperation() | TopK() | Updates()
-        ):  # fmt: skip
-            return False
+        case nodes.Filter() | nodes.Project():
+            return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
+        case nodes.Lookup():
+            return Facts(stateless=True, passes_rows=True, repeatable=True, light=True, joins=True)
+        case nodes.Union():
+            return Facts(stateless=True, passes_rows=True, repeatable=True, light=True, endless="calendar")
+        case nodes.Combine():
+            return Facts(stateless=True, repeatable=True, light=True)
+        case nodes.Expire():
+            return Facts(must_expire=True, repeatable=True, light=True, endless="fifo")
+        case nodes.Sample():
+            return Facts(must_expire=True, repeatable=True)
+        case nodes.Distinct():
+            return Facts(must_expire=True, light=True, endless="fifo")
+        case nodes.Aggregate() | nodes.TopK():
+            return Facts(must_expire=True)
+        case nodes.ExceptAll() | nodes.SetOperation():
+            return Facts(must_expire=True, retracts_early=True)
+        case nodes.SemiJoin():
+            return Facts(must_expire=True, retracts_early=True, joins=True)
+        case nodes.Join() | nodes.NrrJoin():
+            return Facts(joins=True, repeatable=True, endless="fifo")
+        case nodes.MultiJoin():
+            return Facts(joins=True, endless="fifo")
+        case nodes.CountWindow():
+            return Facts(retracts_early=True)
+        case nodes.Updates():
+            return Facts(light=True)
 
 
 def must_expire(node: Operation) -> bool:
-    """Whether the expiration of an input row may change the operator's output at that instant (paper 3).
+    """Whether the operator must process expirations: by its kind, or because it mixes stamped and explicit inputs.
 
-    The output of aggregates, DISTINCT, EXCEPT, INTERSECT, semi and anti joins, top-k, Expire and Sample changes with time
-    alone. Results of selections, projections, unions and joins carry an expiration time of their own; but a join of a
-    stamped and an explicit input is explicit and retracts its results itself.
+    A join of a stamped and an explicit input is explicit and retracts its results itself.
     """
-    match node:
-        case (
-            Aggregate() | Distinct() | ExceptAll() | Expire() | Sample() | SemiJoin() | SetOperation() | TopK()
-        ):  # fmt: skip
-            return True
-        case (
-            Combine() | CountWindow() | Filter() | Join() | Lookup() | MultiJoin() | NrrJoin() | Project() | Union()
-            | Updates()
-        ):  # fmt: skip
-            return node.expiry == "explicit" and any(expires_silently(child) for child in node.inputs)
+    mixed = node.expiry == "explicit" and any(expires_silently(child) for child in node.inputs)
+    return facts_of(node).must_expire or mixed
 
 
 def expires_silently(node: Physical) -> bool:
@@ -76,72 +79,6 @@ def expires_silently(node: Physical) -> bool:
     return node.expiry in ("fifo", "calendar", "strict")
 
 
-def retracts_early(node: Operation) -> bool:
-    """Whether premature expirations begin here: output rows may end before the rows that they are made of."""
-    match node:
-        case CountWindow() | ExceptAll() | SemiJoin() | SetOperation():
-            return True
-        case (
-            Aggregate() | Combine() | Distinct() | Expire() | Filter() | Join() | Lookup() | MultiJoin() | NrrJoin()
-            | Project() | Sample() | TopK() | Union() | Updates()
-        ):  # fmt: skip
-            return False
-
-
-def is_join(node: Operation) -> bool:
-    """Whether the operator joins its input with another or with a table."""
-    match node:
-        case Join() | Lookup() | MultiJoin() | NrrJoin() | SemiJoin():
-            return True
-        case (
-            Aggregate() | Combine() | CountWindow() | Distinct() | ExceptAll() | Expire() | Filter() | Project()
-            | Sample() | SetOperation() | TopK() | Union() | Updates()
-        ):  # fmt: skip
-            return False
-
-
 def is_repeatable(node: Physical) -> bool:
-    """Whether the times at which rows leave the node follow from its live input rows alone.
-
-    What a row gets from a non-retroactive relation depends on when it arrives. A GROUP BY's row, or a DISTINCT's, may have
-    been output when a row that is gone since arrived or expired: a stage rebuilt from its live rows would output it at
-    another time.
-    """
-    match node:
-        case Leaf():
-            return True
-        case (
-            Combine() | Expire() | Filter() | Join() | Lookup() | NrrJoin() | Project() | Sample() | Union()
-        ):  # fmt: skip
-            return all(map(is_repeatable, node.inputs))
-        case (
-            Aggregate() | CountWindow() | Distinct() | ExceptAll() | MultiJoin() | SemiJoin() | SetOperation() | TopK()
-            | Updates()
-        ):  # fmt: skip
-            return False
-
-
-def is_light(node: Operation) -> bool:
-    """Whether one shard can run the operator at the rate of many: millions of rows a second."""
-    match node:
-        case Distinct() | Expire() | Updates():
-            return True
-        case (
-            Aggregate() | Combine() | CountWindow() | ExceptAll() | Filter() | Join() | Lookup() | MultiJoin()
-            | NrrJoin() | Project() | Sample() | SemiJoin() | SetOperation() | TopK() | Union()
-        ):  # fmt: skip
-            return is_stateless(node)
-
-
-def endless_input(node: Operation) -> Expiry:
-    """The kind of edge as which the operator takes an input whose rows never expire."""
-    match node:
-        case Distinct() | Expire() | Join() | MultiJoin() | NrrJoin():
-            return "fifo"
-        case Union():
-            return "calendar"
-        case (
-            Aggregate() | Combine() | CountWindow() | ExceptAll() | Filter() | Lookup() | Project() | Sample()
-            | SemiJoin() | SetOperation() | TopK() | Updates()
-        ):  # fmt: skip
-            return "explicit"
+    """Whether all operators of the tree are repeatable: a join with a non-retroactive relation depends on when rows arrive."""
+    return isinstance(node, Leaf) or (facts_of(node).repeatable and all(map(is_repeatable, node.inputs)))

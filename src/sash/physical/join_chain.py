@@ -1,4 +1,4 @@
-"""Chains of inner joins, taken apart: their inputs, what must be equal, what must hold besides, and what comes out."""
+"""Chains of inner joins, decomposed into inputs, equalities, other conditions, and output expressions."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from sash.plan.patterns import is_nonretroactive, is_static
 
 @dataclass(frozen=True)
 class Chain:
-    """Expressions are over the columns of all inputs, one input after the other."""
+    """A chain of inner joins. Its expressions are over the concatenated columns of all inputs."""
 
     inputs: tuple[Node, ...]
     conditions: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
 
     @property
-    def places(self) -> list[tuple[int, int]]:
-        """The input of every column, and its place there."""
-        return [(number, place) for number, node in enumerate(self.inputs) for place in range(len(node.schema))]
+    def origins(self) -> list[tuple[int, int]]:
+        """The input of every column, and its position in that input."""
+        return [(number, position) for number, node in enumerate(self.inputs) for position in range(len(node.schema))]
 
 
-def take_apart(node: Node) -> Chain:
-    """The chain of inner joins whose result is the node; a node that is no such result is a chain of one input."""
+def decompose(node: Node) -> Chain:
+    """The chain of inner joins that computes the node; any other node is a chain of one input."""
     match node:
         case Project():
-            below = take_apart(node.child)
+            below = decompose(node.child)
             if len(below.inputs) > 1:
                 return replace(below, outputs=tuple(substitute(e, below.outputs) for e in node.expressions))
         case Filter():
-            below = take_apart(node.child)
+            below = decompose(node.child)
             if len(below.inputs) > 1:
                 parts = [substitute(part, below.outputs) for part in conjuncts(node.predicate)]
                 return replace(below, conditions=(*below.conditions, *parts))
-        case Join() if node.kind == "inner" and not any(_stays(side) for side in (node.left, node.right)):
+        case Join() if node.kind == "inner" and not any(_is_looked_up(side) for side in (node.left, node.right)):
             return _joined(node)
         case _:
             pass
@@ -52,19 +52,19 @@ def _alone(node: Node) -> Chain:
 
 
 def _columns(node: Node) -> tuple[Column, ...]:
-    return tuple(Column(place, field.name, field.dtype) for place, field in enumerate(node.schema))
+    return tuple(Column(position, field.name, field.dtype) for position, field in enumerate(node.schema))
 
 
-def _stays(node: Node) -> bool:
-    """Whether rows are looked up in the node one by one: such joins are no part of a chain."""
+def _is_looked_up(node: Node) -> bool:
+    """Whether rows are looked up in the node one by one: such joins do not belong to a chain."""
     return is_static(node) or is_nonretroactive(node)
 
 
 def _joined(node: Join) -> Chain:
     left = _keyed(node.left, [one for one, _ in node.keys])
     right = _keyed(node.right, [other for _, other in node.keys])
-    border, size = len(left.places), len(left.places) + len(right.places)
-    moved = {place: place + border for place in range(size - border)}
+    border, size = len(left.origins), len(left.origins) + len(right.origins)
+    moved = {position: position + border for position in range(size - border)}
     outputs = (*left.outputs, *(remap(output, moved) for output in right.outputs))
     conditions = [*left.conditions, *(remap(condition, moved) for condition in right.conditions)]
     split = len(node.left.schema)
@@ -75,14 +75,17 @@ def _joined(node: Join) -> Chain:
 
 
 def _keyed(side: Node, keys: Sequence[int]) -> Chain:
-    """A side of a join as a chain in which its keys are columns: one that is computed from a single input becomes a column
-    of that input. Where that cannot be, the side is joined by itself first, and its result is one input."""
-    chain = take_apart(side)
+    """A side of a join as a chain in which its keys are columns.
+
+    A key that is computed from a single input becomes a column of that input. Where that is impossible, the side is joined
+    by itself first, and its result is one input.
+    """
+    chain = decompose(side)
     for key in keys:
         value = chain.outputs[key]
         if isinstance(value, Column):
             continue
-        owners = {chain.places[index][0] for index in columns_of(value)}
+        owners = {chain.origins[index][0] for index in columns_of(value)}
         if len(owners) != 1 or may_fail(value):
             return _alone(side)
         chain = _with_column(chain, owners.pop(), key)
@@ -90,14 +93,14 @@ def _keyed(side: Node, keys: Sequence[int]) -> Chain:
 
 
 def _with_column(chain: Chain, number: int, output: int) -> Chain:
-    """The chain with an output, computed from one input, as a column of that input."""
-    places, given = chain.places, chain.inputs[number]
-    first = places.index((number, 0))
+    """The chain with an output that is computed from one input as a column of that input."""
+    origins, given = chain.origins, chain.inputs[number]
+    first = origins.index((number, 0))
     end = first + len(given.schema)
     value, name = chain.outputs[output], f"_key{len(given.schema)}"
-    own = remap(value, {place: place - first for place in range(first, end)})
+    own = remap(value, {position: position - first for position in range(first, end)})
     wider = Project(given, (*(field.name for field in given.schema), name), (*_columns(given), own))
-    moved = {place: place + (place >= end) for place in range(len(places))}
+    moved = {position: position + (position >= end) for position in range(len(origins))}
     outputs = [remap(made, moved) for made in chain.outputs]
     outputs[output] = Column(end, name, value.dtype)
     return Chain(
@@ -107,24 +110,24 @@ def _with_column(chain: Chain, number: int, output: int) -> Chain:
     )
 
 
-Place = tuple[int, int]
-"""An input, and a column of it."""
+Origin = tuple[int, int]
+"""An input and a column of it."""
 
 
-def equal_places(chain: Chain) -> tuple[list[dict[int, int]], list[Expression]]:
-    """The classes of columns that are equal, each as {input: column}, and the conditions that are something else.
+def equal_columns(chain: Chain) -> tuple[list[dict[int, int]], list[Expression]]:
+    """The classes of equal columns, each as {input: column}, and the other conditions.
 
-    Two columns of one input never are in one class: their equality stays a condition.
+    Two columns of one input are never in one class: their equality stays a condition.
     """
-    places = chain.places
+    origins = chain.origins
     classes: list[dict[int, int]] = []
     rest: list[Expression] = []
     for condition in chain.conditions:
         pair = _equality(condition)
-        if pair is None or places[pair[0]][0] == places[pair[1]][0]:
+        if pair is None or origins[pair[0]][0] == origins[pair[1]][0]:
             rest.append(condition)
             continue
-        found = [_class_of(classes, places[side]) for side in pair]
+        found = [_class_of(classes, origins[side]) for side in pair]
         together = {**found[0], **found[1]}
         if found[0] is found[1]:
             continue
@@ -145,30 +148,30 @@ def _equality(condition: Expression) -> tuple[int, int] | None:
     return None
 
 
-def _class_of(classes: list[dict[int, int]], place: Place) -> dict[int, int]:
-    number, column = place
+def _class_of(classes: list[dict[int, int]], position: Origin) -> dict[int, int]:
+    number, column = position
     return next((known for known in classes if known.get(number) == column), {number: column})
 
 
-def comparison(condition: Expression, places: list[Place]) -> Theta | None:
-    """The condition as a comparison of values of two inputs, if it is one that never fails on their rows."""
+def comparison(condition: Expression, origins: list[Origin]) -> Theta | None:
+    """The condition as a comparison of values of two inputs; None if it is something else, or may fail on a row."""
     if not isinstance(condition, Call) or condition.function not in MIRRORED:
         return None
-    sides = [_operand(argument, places) for argument in condition.arguments]
+    sides = [_operand(argument, origins) for argument in condition.arguments]
     left, right = sides[0], sides[-1]
     if left is None or right is None or left.input == right.input or left.value.dtype != right.value.dtype:
         return None
     return Theta(condition.function, left, right)
 
 
-def _operand(value: Expression, places: list[Place]) -> Operand | None:
-    owners = {places[index][0] for index in columns_of(value)}
+def _operand(value: Expression, origins: list[Origin]) -> Operand | None:
+    owners = {origins[index][0] for index in columns_of(value)}
     if len(owners) != 1 or may_fail(value) or not _fits(value.dtype):
         return None
-    return Operand(owners.pop(), remap(value, {index: places[index][1] for index in columns_of(value)}))
+    return Operand(owners.pop(), remap(value, {index: origins[index][1] for index in columns_of(value)}))
 
 
 def _fits(dtype: pa.DataType) -> bool:
-    """Whether values of the type are compared as whole numbers of 64 bits."""
+    """Whether values of the type are compared as 64-bit integers."""
     numeric = pa.types.is_integer(dtype) or pa.types.is_floating(dtype)
     return bool(numeric or pa.types.is_temporal(dtype) or pa.types.is_boolean(dtype))

@@ -1,4 +1,4 @@
-"""How a multi-way join is run: its form, its orders and why they are these (paper 4, sections 3 and 5)."""
+"""The plan of a multi-way join: its form, its orders, and their cost (paper 4, sections 3 and 5)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sash.plan.describe import COMPARISONS, describe
 from sash.plan.types import Schema
 
 TEST: Final = 10.0
-"""What a comparison of two rows in the loop nest is worth, in rows of a bucket that are passed over (measured).
+"""The cost of comparing two rows in the loop nest, in rows of a bucket that are skipped (measured).
 
-It is the same for all of them: each side's value, however dear its functions, is computed once, when its row comes.
+It is the same for all comparisons: the value of each side is computed once, when its row arrives.
 """
 
 
 @dataclass(frozen=True)
 class JoinPlan:
-    """Inputs are numbered from 0. `order` is the one that `orders`, one per origin, come from where they have one.
+    """A form, and one order of all inputs per origin. Inputs are numbered from 0.
 
-    `sizes` are the sizes of hash tables, where they are not to have one list per key: chosen where there may be only
-    `budget` buckets in all. `pinned` orders never change.
+    `order` is the common order from which `orders` are derived, if there is one. `sizes` are the sizes of hash tables, if
+    they do not have one list per key: they are chosen to spread a `budget` of buckets. `pinned` orders never change.
     """
 
     form: str
@@ -49,7 +49,7 @@ class JoinPlan:
 
     @property
     def common_keys(self) -> list[tuple[int, ...]]:
-        """The columns that all inputs are equal on: each as one column per input, in an order that no estimate changes."""
+        """The keys on which all inputs are equal, each as one column per input, in an order that does not depend on estimates."""
         return sorted(
             tuple(columns)
             for attribute in self.graph.attributes
@@ -58,7 +58,7 @@ class JoinPlan:
         )
 
     def ordered(self, figures: JoinStatistics) -> JoinPlan:
-        """The plan with the orders that are good by these figures."""
+        """The plan with the orders that are best by these statistics."""
         costs = self._costs(figures)
         known: dict[str, Any] = {"tau": costs.tau, "buckets": costs.buckets, "graph": costs.graph}
         if self.budget is not None and self.sizes is None:
@@ -81,11 +81,11 @@ class JoinPlan:
         return replace(self, figures=figures, order=order, orders=orders, cost=cost, considered=chosen.considered)
 
     def pinned_to(self, order: tuple[int, ...], sizes: tuple[int, ...] | None = None) -> JoinPlan:
-        """The plan with a given order, for good, and hash tables of given sizes."""
+        """The plan with a fixed order, and hash tables of given sizes."""
         return replace(self, order=order, orders=self._orders(order), sizes=sizes, pinned=True)
 
     def describe(self, orders: Orders) -> str:
-        """The orders by name: the one that they come from, or where there is none, that of every origin."""
+        """The orders by name: the common one, or, without one, that of every origin."""
         shared = self.order if orders == self.orders else self._shared(orders)
         return self._named(shared) if shared else "; ".join(f"({self._named(order)})" for order in orders)
 
@@ -93,13 +93,13 @@ class JoinPlan:
         return ", ".join(self.names[j] for j in order)
 
     def _shared(self, orders: Orders) -> tuple[int, ...]:
-        """The order that the orders of all origins come from: the first one's, with that origin in its place."""
+        """The common order from which those of all origins are derived; empty without one."""
         first, *rest = orders[0]
-        candidates = [(*rest[:place], first, *rest[place:]) for place in range(len(orders))]
+        candidates = [(*rest[:position], first, *rest[position:]) for position in range(len(orders))]
         return next((order for order in candidates if self._orders(order) == orders), ())
 
     def choose(self, orders: Orders, figures: JoinStatistics) -> Choice | None:
-        """The orders that are good by these figures, beside the current ones; None if these are pinned."""
+        """The orders that are best by these statistics, and the cost of the current ones; None if the orders are pinned."""
         if self.pinned:
             return None
         best = self.ordered(figures)
@@ -115,13 +115,13 @@ class JoinPlan:
             for counts in figures.keys
         )
         thetas: dict[tuple[int, int], float] = {}
-        expense: dict[tuple[int, int], float] = {}
+        test_costs: dict[tuple[int, int], float] = {}
         for theta, share in zip(self.graph.thetas, figures.shares, strict=True):
             pair = (theta.left.input + 1, theta.right.input + 1)
-            expense[pair] = expense.get(pair, 0.0) + TEST * thetas.get(pair, 1.0)
+            test_costs[pair] = test_costs.get(pair, 0.0) + TEST * thetas.get(pair, 1.0)
             thetas[pair] = thetas.get(pair, 1.0) * share
         tau = None if self.tau is None else self.tau / 1e6
-        graph = JoinGraph(equalities, thetas, expense, listed=self.buckets is None)
+        graph = JoinGraph(equalities, thetas, test_costs, listed=self.buckets is None)
         return JoinCosts(figures.rates, figures.windows, graph, tau, self.buckets)
 
 
@@ -134,11 +134,11 @@ def _from_one(orders: Orders) -> list[tuple[int, ...]]:
 
 
 def describe_join(plan: JoinPlan, schemas: Sequence[Schema]) -> str:
-    """The join as EXPLAIN writes it: form, keys, and comparisons."""
+    """The join as EXPLAIN prints it: form, keys, and comparisons."""
     keys = [
-        " = ".join(f"{plan.names[j]}.{schemas[j][columns[place]].name}" for j, columns in enumerate(key) if columns)
+        " = ".join(f"{plan.names[j]}.{schemas[j][columns[position]].name}" for j, columns in enumerate(key) if columns)
         for key in plan.graph.attributes
-        for place in range(max(len(columns) for columns in key if columns))
+        for position in range(max(len(columns) for columns in key if columns))
     ]
     compared = [
         f"{plan.names[theta.left.input]}.{describe(theta.left.value)} {COMPARISONS[theta.comparison]} "
@@ -150,7 +150,7 @@ def describe_join(plan: JoinPlan, schemas: Sequence[Schema]) -> str:
 
 
 def describe_order(plan: JoinPlan) -> str:
-    """The order that was planned, what it costs, and how many were costed to find it; and how large hash tables are."""
+    """The planned order, its cost, the number of orders considered, and the sizes of hash tables."""
     counted = "1 order" if plan.considered == 1 else f"{plan.considered} orders"
     text = f"{plan.describe(plan.orders)}: {plan.cost:,.0f} comparisons/s, the least of {counted}"
     if plan.sizes is None or plan.sizes != plan.buckets:

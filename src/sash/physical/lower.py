@@ -17,6 +17,7 @@ from sash.physical.nodes import (
     Leaf,
     Leg,
     Operation,
+    OutputEdge,
     OutputExpiry,
     Physical,
     RelationLeg,
@@ -156,44 +157,23 @@ class Lowering:
         source = leg_source(node)
         if isinstance(source, Relation):
             self.legs.append(RelationLeg(source, node, node.schema))
-            return Leaf(schema=node.schema, expiry="mono", pattern=Pattern.MONO, leg=len(self.legs) - 1)
+            return Leaf(output=OutputEdge(node.schema, "mono", Pattern.MONO), leg=len(self.legs) - 1)
         rows = self._costs.estimates(node).rows
         self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
         expiry = expiry_of(source.window)
         if expiry == "fifo" and not self._by_pattern:
             expiry = "calendar"
         horizon = horizon_of(node) + self._grids.get(source, 0)
-        return Leaf(
-            schema=node.schema,
-            expiry=expiry,
-            pattern=pattern(node),
-            horizon=horizon,
-            leg=len(self.legs) - 1,
-            rows=rows,
-        )
+        return Leaf(output=OutputEdge(node.schema, expiry, pattern(node), horizon), leg=len(self.legs) - 1, rows=rows)
 
     def _operation(self, node: Node) -> Physical:
         match node:
             case Filter():
                 child = self.lower(node.child)
-                return physical.Filter(
-                    predicate=node.predicate,
-                    inputs=(child,),
-                    schema=node.schema,
-                    expiry=child.expiry,
-                    pattern=pattern(node),
-                    horizon=child.horizon,
-                )
+                return physical.Filter(predicate=node.predicate, inputs=(child,), output=_passed(node, child))
             case Project():
                 child = self.lower(node.child)
-                return physical.Project(
-                    expressions=node.expressions,
-                    inputs=(child,),
-                    schema=node.schema,
-                    expiry=child.expiry,
-                    pattern=pattern(node),
-                    horizon=child.horizon,
-                )
+                return physical.Project(expressions=node.expressions, inputs=(child,), output=_passed(node, child))
             case Join():
                 return self._join(node)
             case Aggregate():
@@ -207,14 +187,9 @@ class Lowering:
             case Intersect():
                 return self._set_operation("intersect_all" if node.all else "intersect", self._sides(node), node)
             case TopK():
+                inputs = (self._input(node.child),)
                 return physical.TopK(
-                    order=node.order,
-                    limit=node.limit,
-                    offset=node.offset,
-                    inputs=(self._input(node.child),),
-                    schema=node.schema,
-                    expiry="explicit",
-                    pattern=pattern(node),
+                    order=node.order, limit=node.limit, offset=node.offset, inputs=inputs, output=_explicit(node)
                 )
             case Stream():
                 return self._count_window(node)
@@ -225,38 +200,23 @@ class Lowering:
         """The window counts the stream's rows before anything is done with them, so its leg only scans."""
         assert isinstance(node.window, Rows)
         self.legs.append(StreamLeg(node.name, node.window, node, node.schema))
-        leaf = Leaf(schema=node.schema, expiry="mono", pattern=Pattern.MONO, leg=len(self.legs) - 1)
-        return physical.CountWindow(
-            window=node.window, inputs=(leaf,), schema=node.schema, expiry="explicit", pattern=pattern(node)
-        )
+        leaf = Leaf(output=OutputEdge(node.schema, "mono", Pattern.MONO), leg=len(self.legs) - 1)
+        return physical.CountWindow(window=node.window, inputs=(leaf,), output=_explicit(node))
 
     def _updates(self, node: Relation) -> Operation:
         """A relation that changes: its updates, turned into changes of its rows."""
         schema = (*node.schema, MADE)
         self.legs.append(UpdateLeg(node, schema))
-        leaf = Leaf(
-            schema=schema,
-            expiry="explicit",
-            pattern=Pattern.STR,
-            leg=len(self.legs) - 1,
-            follows=not node.waits,
-            timed=node.timed,
-        )
-        return physical.Updates(
-            key=node.key, inputs=(leaf,), schema=node.schema, expiry="explicit", pattern=Pattern.STR
-        )
+        arriving = OutputEdge(schema, "explicit", Pattern.STR)
+        leaf = Leaf(output=arriving, leg=len(self.legs) - 1, follows=not node.waits, timed=node.timed)
+        return physical.Updates(key=node.key, inputs=(leaf,), output=replace(arriving, schema=node.schema))
 
     def _distinct(self, node: Distinct) -> Physical:
         child = self._input(node.child)
         if child.expiry not in STAMPED or not self._by_pattern:
             return self._set_operation("distinct", (child,), node)
-        operation = physical.Distinct(
-            inputs=(child,),
-            schema=node.schema,
-            expiry="mono" if child.expiry == "mono" else "calendar",
-            pattern=pattern(node),
-            horizon=child.horizon,
-        )
+        expiry: OutputExpiry = "mono" if child.expiry == "mono" else "calendar"
+        operation = physical.Distinct(inputs=(child,), output=replace(_passed(node, child), expiry=expiry))
         return with_retractions(operation) if self._retracting_joins or node in self._retracting else operation
 
     def _aggregate(self, node: Aggregate) -> Operation:
@@ -283,33 +243,18 @@ class Lowering:
             timed=timed,
             time=time,
             inputs=(child,),
-            schema=node.schema,
-            expiry="explicit",
-            pattern=pattern(node),
+            output=_explicit(node),
         )
 
     def _partial_and_final(self, node: Aggregate, child: Physical) -> Operation:
-        partial = physical.Combine(
-            aggregates=node.aggregates,
-            inputs=(child,),
-            schema=node.schema,
-            expiry="calendar",
-            pattern=child.pattern,
-            horizon=child.horizon,
-        )
+        stamped = OutputEdge(node.schema, "calendar", child.pattern, child.horizon)
+        partial = physical.Combine(aggregates=node.aggregates, inputs=(child,), output=stamped)
         counted = [call.function in ("count", "count_star") for call in node.aggregates]
         merged = tuple(
             replace(call, function="sum" if count else call.function, arguments=(Column(n, field.name, field.dtype),))
             for n, (call, count, field) in enumerate(zip(node.aggregates, counted, node.schema, strict=True))
         )
-        final = physical.Aggregate(
-            keys=(),
-            aggregates=merged,
-            inputs=(partial,),
-            schema=node.schema,
-            expiry="explicit",
-            pattern=pattern(node),
-        )
+        final = physical.Aggregate(keys=(), aggregates=merged, inputs=(partial,), output=_explicit(node))
         if not any(counted):
             return final
         columns = [Column(n, field.name, field.dtype) for n, field in enumerate(node.schema)]
@@ -317,22 +262,18 @@ class Lowering:
             Call("coalesce", (column, Literal(0, column.dtype)), column.dtype) if count else column
             for column, count in zip(columns, counted, strict=True)
         )
-        return physical.Project(
-            expressions=filled, inputs=(final,), schema=node.schema, expiry="explicit", pattern=pattern(node)
-        )
+        return physical.Project(expressions=filled, inputs=(final,), output=_explicit(node))
 
     def _sides(self, node: Except | Intersect) -> tuple[Physical, ...]:
         return (self._input(node.left), self._input(node.right))
 
     def _set_operation(self, mode: SetMode, inputs: tuple[Physical, ...], node: Node) -> Operation:
-        return physical.SetOperation(
-            mode=mode, inputs=inputs, schema=node.schema, expiry="explicit", pattern=pattern(node)
-        )
+        return physical.SetOperation(mode=mode, inputs=inputs, output=_explicit(node))
 
     def _union(self, left: Physical, right: Physical, schema: Schema, update: Pattern) -> Operation:
         if left.expiry not in STAMPED or right.expiry not in STAMPED:
             inputs = (with_retractions(left), with_retractions(right))
-            return physical.Union(inputs=inputs, schema=schema, expiry="explicit", pattern=update)
+            return physical.Union(inputs=inputs, output=OutputEdge(schema, "explicit", update))
         kinds = {left.expiry, right.expiry}
         expiry: OutputExpiry = "calendar"
         if kinds == {"mono"}:
@@ -340,7 +281,7 @@ class Lowering:
         elif kinds == {"fifo"} and update == Pattern.WKS:
             expiry = "fifo"
         horizon = max(left.horizon, right.horizon)
-        return physical.Union(inputs=(left, right), schema=schema, expiry=expiry, pattern=update, horizon=horizon)
+        return physical.Union(inputs=(left, right), output=OutputEdge(schema, expiry, update, horizon))
 
     def _join(self, node: Join) -> Physical:
         if node.kind in ("inner", "left", "semi", "anti") and is_nonretroactive(node.right):
@@ -382,14 +323,7 @@ class Lowering:
             plain = replace(stream, window=Range(stream.window.length))
             self._grids[plain] = max(slide, self._grids.get(plain, 0))
             joined = self._nrr_join(replace(node, left=with_stream(node.left, plain)))
-            return physical.Sample(
-                slide=slide,
-                inputs=(joined,),
-                schema=node.schema,
-                expiry=joined.expiry,
-                pattern=joined.pattern,
-                horizon=joined.horizon,
-            )
+            return physical.Sample(slide=slide, inputs=(joined,), output=replace(joined.output, schema=node.schema))
         by_time = self._expire == "bottom" and has_times(node.left)
         wider = with_time(node.left) if by_time else with_row_identity(node.left)
         if wider is None:
@@ -405,10 +339,7 @@ class Lowering:
             keys=node.keys,
             condition=node.condition,
             inputs=(left, right),
-            schema=node.schema,
-            expiry=left.expiry,
-            pattern=pattern(node),
-            horizon=left.horizon,
+            output=_passed(node, left),
         )
 
     def _lookup(self, node: Join) -> Operation:
@@ -419,10 +350,7 @@ class Lowering:
             keys=node.keys,
             condition=node.condition,
             inputs=(child,),
-            schema=node.schema,
-            expiry=child.expiry,
-            pattern=pattern(node),
-            horizon=child.horizon,
+            output=_passed(node, child),
         )
 
     def _inner(self, node: Join, left: Physical, right: Physical) -> Operation:
@@ -431,53 +359,28 @@ class Lowering:
         if left.expiry == right.expiry == "mono":
             expiry = "mono"
         horizon = min((side.horizon for side in (left, right) if side.horizon), default=0) if stamped else 0
-        schema = left.schema + right.schema
         update = pattern(Join(node.left, node.right, "inner", node.keys))
-        purge = self._options.purge
-        joined = physical.Join(
-            keys=node.keys,
-            purge=purge if purge and expiry == "calendar" else None,
-            inputs=(left, right),
-            schema=schema,
-            expiry=expiry,
-            pattern=update,
-            horizon=horizon,
-        )
+        output = OutputEdge(left.schema + right.schema, expiry, update, horizon)
+        purge = self._options.purge if expiry == "calendar" else None
+        joined = physical.Join(keys=node.keys, purge=purge or None, inputs=(left, right), output=output)
         if node.condition is None:
             return joined
-        return physical.Filter(
-            predicate=node.condition, inputs=(joined,), schema=schema, expiry=expiry, pattern=update, horizon=horizon
-        )
+        return physical.Filter(predicate=node.condition, inputs=(joined,), output=output)
 
     def _semi(self, node: Join, left: Physical, right: Physical, anti: bool) -> Operation:
         """Semi or anti join; with a condition beyond equal keys, by counting each left row's matches."""
         if self._expire == "above joins" and not self._below_join:
             left, right = with_retractions(left), with_retractions(right)
+        output = OutputEdge(left.schema, "explicit", Pattern.STR)
         if node.condition is None:
-            return physical.SemiJoin(
-                keys=node.keys,
-                anti=anti,
-                inputs=(left, right),
-                schema=left.schema,
-                expiry="explicit",
-                pattern=Pattern.STR,
-            )
+            return physical.SemiJoin(keys=node.keys, anti=anti, inputs=(left, right), output=output)
         pairs = self._inner(node, left, right)
         matched = physical.Project(
             expressions=tuple(Column(index, field.name, field.dtype) for index, field in enumerate(left.schema)),
             inputs=(pairs,),
-            schema=left.schema,
-            expiry=pairs.expiry,
-            pattern=pairs.pattern,
-            horizon=pairs.horizon,
+            output=replace(pairs.output, schema=left.schema),
         )
-        return physical.SetOperation(
-            mode="anti" if anti else "semi",
-            inputs=(left, matched),
-            schema=left.schema,
-            expiry="explicit",
-            pattern=Pattern.STR,
-        )
+        return physical.SetOperation(mode="anti" if anti else "semi", inputs=(left, matched), output=output)
 
     def _padded(self, alone: Physical, node: Join, left: bool) -> Operation:
         """Rows without a match, the other side's columns NULL."""
@@ -489,10 +392,15 @@ class Lowering:
             expressions.append(
                 Column(position, field.name, field.dtype) if mine else Cast(Literal(None, pa.null()), field.dtype)
             )
-        return physical.Project(
-            expressions=tuple(expressions),
-            inputs=(alone,),
-            schema=node.schema,
-            expiry=alone.expiry,
-            pattern=alone.pattern,
-        )
+        output = OutputEdge(node.schema, alone.expiry, alone.pattern)
+        return physical.Project(expressions=tuple(expressions), inputs=(alone,), output=output)
+
+
+def _passed(node: Node, child: Physical) -> OutputEdge:
+    """The output edge of a node whose rows live as long as those of its child."""
+    return OutputEdge(node.schema, child.expiry, pattern(node), child.horizon)
+
+
+def _explicit(node: Node) -> OutputEdge:
+    """The output edge of a node that ends every row by a retraction."""
+    return OutputEdge(node.schema, "explicit", pattern(node))

@@ -1,8 +1,8 @@
 """Lowering chains of inner joins to multi-way joins: as few operators, in as few stages, as their keys allow.
 
-Inputs that are equal on one attribute are joined by one operator in one stage. Where attributes differ, the one that
-most inputs share comes first, and its result is an input of what is left. Where equalities do not link all inputs, one
-shard must see every row anyway: then one operator joins them all, and so it does if there is but one shard.
+Inputs that are equal on one attribute are joined by one operator in one stage. Where attributes differ, the inputs that
+share the most common one are joined first, and the result is an input of the next operator. Where equalities do not link
+all inputs, one shard must see every row anyway, so one operator joins them all; likewise if there is only one shard.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sash.operators.join_program import Attribute, Graph
 from sash.operators.multi_join import MOST_INPUTS
 from sash.operators.reordering import JoinStatistics
 from sash.optimizer.cost import JoinCosts, JoinGraph
-from sash.physical.join_chain import Chain, comparison, equal_places, take_apart
+from sash.physical.join_chain import Chain, comparison, decompose, equal_columns
 from sash.physical.join_plan import JoinPlan
-from sash.physical.nodes import Filter, MultiJoin, Operation, OutputExpiry, Physical, Project
+from sash.physical.nodes import Filter, MultiJoin, Operation, OutputEdge, OutputExpiry, Physical, Project
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node, Stream
 from sash.plan.options import Options
@@ -29,8 +29,8 @@ from sash.plan.types import Field
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What is already joined: the columns of the chain that it has, and what is known of its rows."""
+class _JoinedPart:
+    """A partial join: its operator, its columns as positions in the chain, and the estimate of its rows."""
 
     node: Physical
     name: str
@@ -39,39 +39,39 @@ class _Part:
 
     @property
     def values(self) -> dict[int, float]:
-        """How many values each column has."""
+        """The number of values of each column."""
         return dict(zip(self.columns, self.estimate.distinct, strict=True))
 
 
 def lower_chain(node: Node, lower: Callable[[Node], Physical], options: Options, shards: int | None) -> Physical | None:
-    """The node as multi-way joins, or None if it is no chain of inner joins that these are for."""
+    """The node as multi-way joins; None if it is not a chain of inner joins that is run this way."""
     if options.join == "binary":
         return None
-    chain = take_apart(node)
+    chain = decompose(node)
     least = 3 if options.join == "auto" else 2
     if not least <= len(chain.inputs) <= MOST_INPUTS:
         return None
-    gathering = _Gathering(chain, options)
-    groups = gathering.groups(single=shards == 1)
+    lowering = _ChainLowering(chain, options)
+    groups = lowering.groups(single=shards == 1)
     if options.join == "auto" and max(len(group) for group in groups) < least:
         return None
-    return gathering.build(node, [lower(child) for child in chain.inputs], groups)
+    return lowering.build(node, [lower(child) for child in chain.inputs], groups)
 
 
-class _Gathering:
+class _ChainLowering:
     def __init__(self, chain: Chain, options: Options) -> None:
         self._chain = chain
         self._options = options
-        self._places = chain.places
+        self._origins = chain.origins
         self._fields = [field for node in chain.inputs for field in node.schema]
-        self._classes, self._rest = equal_places(chain)
+        self._classes, self._rest = equal_columns(chain)
         starts = [0]
         for node in chain.inputs:
             starts.append(starts[-1] + len(node.schema))
         self._equal = [{starts[number] + column for number, column in known.items()} for known in self._classes]
 
     def groups(self, single: bool) -> list[list[int]]:
-        """The inputs that each operator joins; the result of one is number n, n + 1 ... for those after it."""
+        """The inputs that each operator joins; results of operators have the numbers n, n + 1, ..."""
         n = len(self._chain.inputs)
         sharing = [set(known) for known in self._classes]
         if single or not _linked(n, sharing):
@@ -88,29 +88,29 @@ class _Gathering:
         return groups
 
     def build(self, node: Node, inputs: Sequence[Physical], groups: Sequence[Sequence[int]]) -> Physical:
-        """The operators, one per group, and what is left of the conditions and of the output above them."""
+        """The operators, one per group, with the remaining conditions and outputs above them."""
         estimates = Estimates()
-        parts: list[_Part] = []
+        parts: list[_JoinedPart] = []
         names = _names(self._chain.inputs)
         for number, (given, made) in enumerate(zip(self._chain.inputs, inputs, strict=True)):
-            columns = tuple(place for place, (owner, _) in enumerate(self._places) if owner == number)
-            parts.append(_Part(made, names[number], columns, estimates(given)))
+            columns = tuple(position for position, (owner, _) in enumerate(self._origins) if owner == number)
+            parts.append(_JoinedPart(made, names[number], columns, estimates(given)))
         for group in groups:
             parts.append(self._joined(node, [parts[number] for number in group], last=group is groups[-1]))
         (*_, last) = parts
         return last.node
 
-    def _joined(self, node: Node, parts: Sequence[_Part], last: bool) -> _Part:
+    def _joined(self, node: Node, parts: Sequence[_JoinedPart], last: bool) -> _JoinedPart:
         """One operator over some parts, with a filter above it for conditions that it cannot check."""
         have = {column for part in parts for column in part.columns}
         mine = [condition for condition in self._rest if columns_of(condition) <= have]
         self._rest = [condition for condition in self._rest if condition not in mine]
-        places = self._places_in(parts)
+        origins = self._origins_in(parts)
         values = {column: count for part in parts for column, count in part.values.items()}
         counts = [values.get(column, 1.0) for column in range(len(self._fields))]
-        checked = [(condition, theta) for condition in mine if (theta := comparison(condition, places)) is not None]
+        checked = [(condition, theta) for condition in mine if (theta := comparison(condition, origins)) is not None]
         filters = [condition for condition in mine if all(condition is not known for known, _ in checked)]
-        # All cost the same in the loops, so what drops most rows is checked first.
+        # All cost the same in the loops, so the most selective one is checked first.
         checked.sort(key=lambda one: selectivity(one[0], counts))
         graph = Graph(len(parts), self._attributes(parts), tuple(theta for _, theta in checked))
         figures = JoinStatistics(
@@ -131,7 +131,7 @@ class _Gathering:
         wanted = {column for expression in later for column in columns_of(expression)}
         wanted |= {column for known in self._equal for column in known if not known <= have}
         kept = [output.index for output in outputs if isinstance(output, Column)] if direct else sorted(wanted & have)
-        columns = tuple(places[column] for column in kept)
+        columns = tuple(origins[column] for column in kept)
         form = self._form(graph, [part.node for part in parts])
         tau = self._options.tau
         names = tuple(part.name for part in parts)
@@ -139,35 +139,37 @@ class _Gathering:
         schema = node.schema if direct else tuple(self._fields[column] for column in kept)
         made: Physical = _operation(plan, [part.node for part in parts], schema)
         if direct and pattern(node) != made.pattern:
-            made = replace(made, pattern=pattern(node))
+            made = replace(made, output=replace(made.output, pattern=pattern(node)))
         made = self._above(made, kept, order_predicates(filters, counts), outputs if last and not direct else (), node)
-        return _Part(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
+        return _JoinedPart(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
 
-    def _places_in(self, parts: Sequence[_Part]) -> list[tuple[int, int]]:
-        """Where the columns of the chain are in the parts; (-1, -1) for those that are in none."""
+    def _origins_in(self, parts: Sequence[_JoinedPart]) -> list[tuple[int, int]]:
+        """The part and position of every column of the chain; (-1, -1) for columns that are in none."""
         found = {
-            column: (number, place) for number, part in enumerate(parts) for place, column in enumerate(part.columns)
+            column: (number, position)
+            for number, part in enumerate(parts)
+            for position, column in enumerate(part.columns)
         }
         return [found.get(column, (-1, -1)) for column in range(len(self._fields))]
 
-    def _attributes(self, parts: Sequence[_Part]) -> tuple[Attribute, ...]:
-        """What the parts are equal on; columns that the same parts have in common make up one key."""
+    def _attributes(self, parts: Sequence[_JoinedPart]) -> tuple[Attribute, ...]:
+        """The attributes on which parts are equal; columns that the same parts have in common form one key."""
         keys: dict[tuple[int, ...], list[list[int]]] = {}
         for known in self._equal:
-            found = [next((place for place, c in enumerate(part.columns) if c in known), None) for part in parts]
-            members = tuple(number for number, place in enumerate(found) if place is not None)
+            found = [next((position for position, c in enumerate(part.columns) if c in known), None) for part in parts]
+            members = tuple(number for number, position in enumerate(found) if position is not None)
             if len(members) > 1:
-                keys.setdefault(members, []).append([place for place in found if place is not None])
+                keys.setdefault(members, []).append([position for position in found if position is not None])
         attributes = []
         for members, columns in keys.items():
             key: list[tuple[int, ...] | None] = [None] * len(parts)
             for position, number in enumerate(members):
-                key[number] = tuple(places[position] for places in columns)
+                key[number] = tuple(origins[position] for origins in columns)
             attributes.append(tuple(key))
-        # Of several known keys a loop looks up the first: the one with the most values.
+        # A loop looks up the first of several known keys, so the one with the most values comes first.
         return tuple(sorted(attributes, key=lambda key: -self._most_values(key, parts)))
 
-    def _most_values(self, attribute: Attribute, parts: Sequence[_Part]) -> float:
+    def _most_values(self, attribute: Attribute, parts: Sequence[_JoinedPart]) -> float:
         keyed = zip(attribute, parts, strict=True)
         return max(part.estimate.values(columns) for columns, part in keyed if columns is not None)
 
@@ -186,31 +188,19 @@ class _Gathering:
         outputs: Sequence[Expression],
         node: Node,
     ) -> Physical:
-        moved = {column: place for place, column in enumerate(kept)}
+        moved = {column: position for position, column in enumerate(kept)}
         for condition in filters:
-            made = Filter(
-                predicate=remap(condition, moved),
-                inputs=(made,),
-                schema=made.schema,
-                expiry=made.expiry,
-                pattern=made.pattern,
-                horizon=made.horizon,
-            )
+            made = Filter(predicate=remap(condition, moved), inputs=(made,), output=made.output)
         if outputs:
-            made = Project(
-                expressions=tuple(remap(output, moved) for output in outputs),
-                inputs=(made,),
-                schema=node.schema,
-                expiry=made.expiry,
-                pattern=pattern(node),
-                horizon=made.horizon,
-            )
+            expressions = tuple(remap(output, moved) for output in outputs)
+            edge = replace(made.output, schema=node.schema, pattern=pattern(node))
+            made = Project(expressions=expressions, inputs=(made,), output=edge)
         return made
 
     def _estimate(
         self, figures: JoinStatistics, graph: Graph, kept: Sequence[int], counts: Sequence[float]
     ) -> Estimate:
-        """What is known of a result: it has a row for each way in which its inputs match."""
+        """The estimate of a result, which has a row for each combination of matching input rows."""
         equalities = tuple(
             {number: count for number, count in enumerate(keys, 1) if count is not None} for keys in figures.keys
         )
@@ -229,7 +219,7 @@ def _linked(size: int, sharing: Sequence[set[int]]) -> bool:
 
 
 def _names(inputs: Sequence[Node]) -> list[str]:
-    """What to call the inputs: by stream, numbered where a stream comes twice."""
+    """The names of the inputs: their streams, numbered where a stream occurs twice."""
     names: list[str] = []
     for given in inputs:
         node = given
@@ -249,4 +239,4 @@ def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, 
         expiry = "mono"
     horizon = min((given.horizon for given in inputs if given.horizon), default=0) if stamped else 0
     update = {"mono": Pattern.MONO, "calendar": Pattern.WK}.get(expiry, Pattern.STR)
-    return MultiJoin(plan=plan, inputs=tuple(inputs), schema=schema, expiry=expiry, pattern=update, horizon=horizon)
+    return MultiJoin(plan=plan, inputs=tuple(inputs), output=OutputEdge(schema, expiry, update, horizon))

@@ -28,18 +28,41 @@ STAMPED: tuple[OutputExpiry, ...] = ("mono", "fifo", "calendar")
 SetMode = Literal["distinct", "except", "except_all", "intersect", "intersect_all", "semi", "anti"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Node:
-    """A node of the plan, with the facts of its output edge. Nodes are compared by identity: one may feed two others.
+@dataclass(frozen=True)
+class OutputEdge:
+    """The rows that a node outputs: their columns, how they end, and their update pattern.
 
-    `horizon` is the longest life of a row on the output edge in microseconds (0: unknown or endless); it determines the
-    width of calendar partitions above.
+    `horizon` is the longest life of a row in microseconds (0: unknown or endless); it determines the width of calendar
+    partitions above.
     """
 
     schema: Schema
     expiry: OutputExpiry
     pattern: Pattern
     horizon: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Node:
+    """A node of the plan, with its output edge. Nodes are compared by identity: one may feed two others."""
+
+    output: OutputEdge
+
+    @property
+    def schema(self) -> Schema:
+        return self.output.schema
+
+    @property
+    def expiry(self) -> OutputExpiry:
+        return self.output.expiry
+
+    @property
+    def pattern(self) -> Pattern:
+        return self.output.pattern
+
+    @property
+    def horizon(self) -> int:
+        return self.output.horizon
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

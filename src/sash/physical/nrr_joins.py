@@ -90,11 +90,5 @@ def without_mirroring(joined: Physical, node: Join) -> Operation:
 
 
 def _projected(joined: Physical, node: Join, expressions: tuple[Expression, ...]) -> Operation:
-    return PhysicalProject(
-        expressions=expressions,
-        inputs=(joined,),
-        schema=node.schema,
-        expiry=joined.expiry,
-        pattern=joined.pattern,
-        horizon=joined.horizon,
-    )
+    output = replace(joined.output, schema=node.schema)
+    return PhysicalProject(expressions=expressions, inputs=(joined,), output=output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.physical.nodes import Distinct, Expire, Join, Physical, Project, walk
+from sash.physical.nodes import Distinct, Expire, Join, OutputEdge, Physical, Project, walk
 from sash.plan.types import BIGINT, Field
 
 EXPIRES = Field("_ends", BIGINT)
@@ -19,16 +19,17 @@ def with_retractions(node: Physical, *, by_joins: bool = False) -> Physical:
     """
     if node.expiry in ("explicit", "mono"):
         return node
+    explicit = OutputEdge(node.schema, "explicit", node.pattern)
     match node:
         case Distinct():
-            return replace(node, retracting=True, expiry="explicit", horizon=0)
+            return replace(node, retracting=True, output=explicit)
         case Join() if by_joins:
-            return replace(node, retracting=True, purge=None, expiry="explicit", horizon=0)
+            return replace(node, retracting=True, purge=None, output=explicit)
         case Project() if by_joins and is_computed_from_join(node):
             (child,) = node.inputs
-            return replace(node, inputs=(with_retractions(child, by_joins=True),), expiry="explicit", horizon=0)
+            return replace(node, inputs=(with_retractions(child, by_joins=True),), output=explicit)
         case _:
-            return Expire(inputs=(node,), schema=node.schema, expiry="explicit", pattern=node.pattern)
+            return Expire(inputs=(node,), output=explicit)
 
 
 def with_expiration_column(node: Physical) -> Physical | None:
@@ -38,8 +39,8 @@ def with_expiration_column(node: Physical) -> Physical | None:
     """
     if node.expiry not in ("fifo", "calendar") or any(isinstance(below, Distinct) for below in walk(node)):
         return None
-    schema = (*node.schema, EXPIRES)
-    return Expire(with_expiration=True, inputs=(node,), schema=schema, expiry="explicit", pattern=node.pattern)
+    output = OutputEdge((*node.schema, EXPIRES), "explicit", node.pattern)
+    return Expire(with_expiration=True, inputs=(node,), output=output)
 
 
 def is_computed_from_join(node: Physical) -> bool:

@@ -61,7 +61,7 @@ def _joined(node: Join) -> Node:
             + " and ".join(sorted(map(str, kinds)))
         )
     latest = times[0] if len(times) == 1 else Call("greatest", tuple(times), times[0].dtype)
-    return _extended(join, [columns[place] for place in at.values()], latest)
+    return _extended(join, [columns[position] for position in at.values()], latest)
 
 
 def _is_looked_up(node: Node) -> bool:

@@ -12,35 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sash.physical.facts import is_light, is_repeatable, is_stateless
-from sash.physical.nodes import (
-    Aggregate,
-    Combine,
-    CountWindow,
-    Distinct,
-    ExceptAll,
-    Expire,
-    Filter,
-    Join,
-    Leaf,
-    Lookup,
-    MultiJoin,
-    NrrJoin,
-    Operation,
-    Physical,
-    Project,
-    Sample,
-    SemiJoin,
-    SetOperation,
-    Stage,
-    StageInput,
-    TopK,
-    Union,
-    Updates,
-    operations,
-    valid_rows,
-    walk,
-)
+from sash.physical import nodes
+from sash.physical.facts import facts_of, is_repeatable
+from sash.physical.nodes import Leaf, Operation, Physical, Stage, StageInput, operations, valid_rows, walk
 from sash.plan.expressions import Column
 
 _MAX_KEYS: Final = 4
@@ -69,7 +43,7 @@ _Attributes = list[_Attribute]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Subtree:
     """A subtree with its attributes; `loose` while it has no stateful operator; `single` if it runs as one shard."""
 
     node: Physical
@@ -85,8 +59,8 @@ class StageSplitter:
         self._few = shards is not None and shards <= _FEW_SHARDS
         self.stages: list[Stage] = []
         self.unrepeatable: set[int] = set()
-        self._parts: dict[int, _Part] = {}
-        self._cuts: dict[int, _Part] = {}
+        self._parts: dict[int, _Subtree] = {}
+        self._cuts: dict[int, _Subtree] = {}
         self._origins: dict[int, int] = {}
         self._kept: list[Physical] = []
 
@@ -95,7 +69,7 @@ class StageSplitter:
         self._close(self._part(root))
         return self.stages
 
-    def _part(self, node: Physical) -> _Part:
+    def _part(self, node: Physical) -> _Subtree:
         """The subtree with its cuts made."""
         if id(node) not in self._parts:
             self._kept.append(node)
@@ -103,48 +77,48 @@ class StageSplitter:
             self._origins[id(self._parts[id(node)].node)] = id(node)
         return self._parts[id(node)]
 
-    def _operation(self, node: Operation) -> _Part:
+    def _operation(self, node: Operation) -> _Subtree:
         parts = [self._part(child) for child in node.inputs]
         match node:
-            case Combine() | Expire() | Filter() | Lookup() | Project() | Sample():
+            case nodes.Combine() | nodes.Expire() | nodes.Filter() | nodes.Lookup() | nodes.Project() | nodes.Sample():
                 (part,) = parts
-                loose = part.loose and is_stateless(node)
-                return _Part(_over(node, parts), _through(node, part.attributes), loose, part.single)
-            case Union():
+                loose = part.loose and facts_of(node).stateless
+                return _Subtree(_over(node, parts), _through(node, part.attributes), loose, part.single)
+            case nodes.Union():
                 return self._union(node, parts)
-            case Aggregate():
+            case nodes.Aggregate():
                 return self._keyed(node, parts, [(key,) for key in node.keys], [{n} for n in range(len(node.keys))])
-            case Updates():
+            case nodes.Updates():
                 chosen = range(len(node.schema)) if node.key is None else node.key
                 return self._keyed(node, parts, [(n,) for n in chosen], [{n} for n in chosen])
-            case Distinct() | ExceptAll() | SetOperation():
+            case nodes.Distinct() | nodes.ExceptAll() | nodes.SetOperation():
                 columns = range(len(node.schema))
                 return self._keyed(node, parts, [(n,) * len(parts) for n in columns], [{n} for n in columns])
-            case Join():
+            case nodes.Join():
                 split = len(node.inputs[0].schema)
                 return self._keyed(node, parts, node.keys, [{left, split + right} for left, right in node.keys])
-            case SemiJoin():
+            case nodes.SemiJoin():
                 return self._keyed(node, parts, node.keys, [{left} for left, _ in node.keys])
-            case NrrJoin():
+            case nodes.NrrJoin():
                 if not is_repeatable(node.inputs[0]):
                     parts[0] = self._cut(parts[0])
                 split, both = len(node.inputs[0].schema), node.kind == "inner"
                 carried = [{left, split + right} if both else {left} for left, right in node.keys]
                 return self._keyed(node, parts, node.keys, carried)
-            case CountWindow():
+            case nodes.CountWindow():
                 by = node.window.partition
                 return self._keyed(node, parts, [(n,) for n in by], [{n} for n in by])
-            case MultiJoin():
+            case nodes.MultiJoin():
                 keys = node.plan.common_keys
                 carried = [
                     {position for position, (j, column) in enumerate(node.plan.columns) if key[j] == column}
                     for key in keys
                 ]
                 return self._keyed(node, parts, keys, carried)
-            case TopK():
+            case nodes.TopK():
                 return self._keyed(node, parts, [], [])
 
-    def _union(self, node: Operation, parts: Sequence[_Part]) -> _Part:
+    def _union(self, node: Operation, parts: Sequence[_Subtree]) -> _Subtree:
         """A union needs no common key, but both sides must be able to run in one stage."""
         left, right = parts
         if left.single != right.single:
@@ -154,30 +128,30 @@ class StageSplitter:
             right = self._cut(right)
             combined = _combine(left.attributes, right.attributes)
         loose = left.loose and right.loose
-        return _Part(_over(node, (left, right)), combined, loose, left.single and right.single)
+        return _Subtree(_over(node, (left, right)), combined, loose, left.single and right.single)
 
     def _keyed(
-        self, node: Operation, parts: Sequence[_Part], keys: Sequence[tuple[int, ...]], outputs: Sequence[set[int]]
-    ) -> _Part:
+        self, node: Operation, parts: Sequence[_Subtree], keys: Sequence[tuple[int, ...]], outputs: Sequence[set[int]]
+    ) -> _Subtree:
         """A stateful operator whose rows meet on the given columns of its inputs (none: all in one shard)."""
         if not keys:
             ready = [
                 part if part.loose or part.single or self._fits_one_shard(part) else self._cut(part) for part in parts
             ]
-            return _Part(_over(node, ready), [], loose=False, single=True)
+            return _Subtree(_over(node, ready), [], loose=False, single=True)
         ready = [self._cut(part) if part.single else part for part in parts]
         for attempt in _attempts(ready, keys):
             trial = [self._cut(part) if cut else part for part, cut in zip(ready, attempt, strict=True)]
             attributes = _agreed([part.attributes for part in trial], keys, outputs)
             if attributes:
-                return _Part(_over(node, trial), attributes, loose=False)
+                return _Subtree(_over(node, trial), attributes, loose=False)
         raise AssertionError(f"{node.name} cannot be partitioned although its inputs are cut")
 
-    def _fits_one_shard(self, part: _Part) -> bool:
+    def _fits_one_shard(self, part: _Subtree) -> bool:
         """Whether the subtree can as well run in the one shard that the operator above it needs."""
-        return self._few and all(is_light(node) for node in operations(part.node))
+        return self._few and all(facts_of(node).light for node in operations(part.node))
 
-    def _cut(self, part: _Part) -> _Part:
+    def _cut(self, part: _Subtree) -> _Subtree:
         """End a stage here: the operators above read it through a leaf, which can be partitioned by another key.
 
         A leaf is read a second time instead, so that two operators may partition it by different columns.
@@ -190,16 +164,7 @@ class StageSplitter:
             stage = self._close(part)
             follows = all(given.leaf.follows for given in stage.inputs)
             timed = any(given.leaf.timed for given in stage.inputs)
-            leaf = Leaf(
-                schema=node.schema,
-                expiry=node.expiry,
-                pattern=node.pattern,
-                horizon=node.horizon,
-                stage=stage.index,
-                follows=follows,
-                timed=timed,
-                rows=valid_rows(node),
-            )
+            leaf = Leaf(output=node.output, stage=stage.index, follows=follows, timed=timed, rows=valid_rows(node))
             self._cuts[id(node)] = _leaf_part(self._keep(leaf))
         return self._cuts[id(part.node)]
 
@@ -208,7 +173,7 @@ class StageSplitter:
         self._kept.append(leaf)
         return leaf
 
-    def _close(self, part: _Part) -> Stage:
+    def _close(self, part: _Subtree) -> Stage:
         """Make the subtree a stage."""
         leaves = [node for node in walk(part.node) if isinstance(node, Leaf)]
         carried = [attribute for attribute in part.attributes if attribute.outputs] or part.attributes
@@ -229,16 +194,16 @@ def _unrepeatable(node: Physical) -> set[int]:
     """
     if isinstance(node, Leaf) or node.expiry not in ("fifo", "calendar"):
         return set()
-    own = {id(node)} if isinstance(node, Distinct) else set[int]()
+    own = {id(node)} if isinstance(node, nodes.Distinct) else set[int]()
     return own.union(*(_unrepeatable(below) for below in node.inputs))
 
 
-def _leaf_part(leaf: Leaf) -> _Part:
+def _leaf_part(leaf: Leaf) -> _Subtree:
     attributes = [_Attribute(frozenset({(id(leaf), n)}), frozenset({n})) for n in range(len(leaf.schema))]
-    return _Part(leaf, attributes, loose=True)
+    return _Subtree(leaf, attributes, loose=True)
 
 
-def _over(node: Operation, parts: Sequence[_Part]) -> Operation:
+def _over(node: Operation, parts: Sequence[_Subtree]) -> Operation:
     """The operation over its cut inputs; the same object where nothing was cut, so that sharing is kept."""
     inputs = tuple(part.node for part in parts)
     unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
@@ -248,9 +213,9 @@ def _over(node: Operation, parts: Sequence[_Part]) -> Operation:
 def _through(node: Operation, attributes: _Attributes) -> _Attributes:
     """The attributes above an operator with one input, as its output columns carry them."""
     match node:
-        case Combine():
+        case nodes.Combine():
             return [replace(attribute, outputs=frozenset()) for attribute in attributes]
-        case Project():
+        case nodes.Project():
             sources = [e.index if isinstance(e, Column) else None for e in node.expressions]
             return [
                 replace(one, outputs=frozenset(n for n, source in enumerate(sources) if source in one.outputs))
@@ -280,7 +245,7 @@ def _agreed(sides: Sequence[_Attributes], keys: Sequence[tuple[int, ...]], outpu
     return result
 
 
-def _attempts(parts: Sequence[_Part], keys: Sequence[tuple[int, ...]]) -> list[tuple[bool, ...]]:
+def _attempts(parts: Sequence[_Subtree], keys: Sequence[tuple[int, ...]]) -> list[tuple[bool, ...]]:
     """Which inputs to cut, in the order to try, fewest first.
 
     Of many inputs: those that do not carry the key that most of them carry; then leaves as well, which costs no stage; then

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sash.physical.explain import rounded
-from sash.physical.facts import retracts_early
+from sash.physical.facts import facts_of
 from sash.physical.nodes import Operation, PhysicalPlan, operations
 from sash.runtime.counts import Counts
 from sash.runtime.current_choice import over_shards
@@ -58,7 +58,7 @@ def _actual(name: str, node: Operation, actual: Actual) -> str:
     parts.append(f"{actual.rows.get(name, 0):,} kept")
     if counts.expired:
         parts.append(f"{counts.expired:,} expired")
-    if retracts_early(node):
+    if facts_of(node).retracts_early:
         parts.append(f"{counts.premature:,} premature")
     return "; ".join(parts)
 
@@ -71,6 +71,6 @@ def _expected(node: Operation) -> list[str]:
     if node.expected is None:
         return []
     parts = [f"estimate: {rounded(node.expected.rate)}/s", f"{rounded(node.expected.kept)} kept"]
-    if retracts_early(node):
+    if facts_of(node).retracts_early:
         parts.append(f"{rounded(node.expected.premature)}/s premature")
     return ["; ".join(parts)]

@@ -15,12 +15,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.operators.expiration_choice import COUNTED_RETRACTION, ExpirationPlan
-from sash.physical.facts import passes_rows
+from sash.physical.facts import facts_of
 from sash.physical.nodes import (
     ExceptAll,
     Join,
     MultiJoin,
     Operation,
+    OutputEdge,
     Physical,
     SemiJoin,
     SetOperation,
@@ -42,12 +43,12 @@ def allow_strict_edges(root: Physical, settings: PlannerSettings) -> Physical:
     def kept(node: Physical) -> bool:
         """Whether all operators that the rows reach keep them one by one."""
         return node is not root and all(
-            (passes_rows(reader) and kept(reader)) or node in _kept_rows(reader) for reader in above[id(node)]
+            (facts_of(reader).passes_rows and kept(reader)) or node in _kept_rows(reader) for reader in above[id(node)]
         )
 
     def change(old: Operation, node: Operation) -> Physical:
-        if passes_rows(node) and any(child.expiry == "strict" for child in node.inputs):
-            return replace(node, expiry="strict", horizon=max(child.horizon for child in node.inputs))
+        if facts_of(node).passes_rows and any(child.expiry == "strict" for child in node.inputs):
+            return replace(node, output=_strict_edge(node, max(child.horizon for child in node.inputs)))
         if node.inputs[0].expiry in ("fifo", "calendar") and kept(old):
             return _strict(node, settings.options.partitions)
         return node
@@ -68,23 +69,19 @@ def _kept_rows(reader: Operation) -> tuple[Physical, ...]:
 
 def _strict(node: Operation, partitions: int | None) -> Operation:
     """A semi join, anti join or EXCEPT ALL with a strict output edge; any other operator as it is."""
-    expected = node.expected
+    expected, output = node.expected, _strict_edge(node, node.inputs[0].horizon)
     rows = 0.0 if expected is None else expected.rows
     share = expected.premature / expected.rate if expected is not None and expected.rate else None
     match node:
         case SemiJoin():
-            strict = replace(node, expiry="strict", horizon=node.inputs[0].horizon)
+            strict = replace(node, output=output)
             return replace(strict, ends=ExpirationPlan(share, rows, partitions_of(strict, partitions)))
         case SetOperation(mode="except_all"):
             ends = ExpirationPlan(share, rows, partitions_of(node, partitions), retraction=COUNTED_RETRACTION)
-            return ExceptAll(
-                ends=ends,
-                inputs=node.inputs,
-                expected=expected,
-                schema=node.schema,
-                expiry="strict",
-                pattern=node.pattern,
-                horizon=node.inputs[0].horizon,
-            )
+            return ExceptAll(ends=ends, inputs=node.inputs, expected=expected, output=output)
         case _:
             return node
+
+
+def _strict_edge(node: Operation, horizon: int) -> OutputEdge:
+    return replace(node.output, expiry="strict", horizon=horizon)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.operators.base import Edge, Expiry
-from sash.physical.facts import endless_input
+from sash.physical.facts import facts_of
 from sash.physical.nodes import Distinct, Operation, Physical, valid_rows
 from sash.physical.passes.base import PlannerSettings, rebuild
 
@@ -28,7 +28,7 @@ def assign_buffers(root: Physical, settings: PlannerSettings) -> Physical:
 
 
 def _buffer(node: Operation, child: Physical, wanted: int | None) -> Edge:
-    expiry: Expiry = endless_input(node) if child.expiry == "mono" else child.expiry
+    expiry: Expiry = facts_of(node).endless if child.expiry == "mono" else child.expiry
     # DISTINCT keeps its output rows in the calendar, others their input.
     partitions = partitions_of(node if isinstance(node, Distinct) else child, wanted)
     width = max(1, child.horizon // max(partitions - 2, 1)) if child.horizon else _DEFAULT_WIDTH

@@ -36,5 +36,5 @@ def _narrowed(join: Join, columns: Sequence[int]) -> Join:
         join,
         left_columns=tuple(column for column in columns if column < border),
         right_columns=tuple(column - border for column in columns if column >= border),
-        schema=tuple(join.schema[column] for column in columns),
+        output=replace(join.output, schema=tuple(join.schema[column] for column in columns)),
     )

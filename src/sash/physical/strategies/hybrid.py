@@ -6,7 +6,7 @@ operators, top-k. Without a join Expire stays at the scan, and this is the negat
 
 from __future__ import annotations
 
-from sash.physical.facts import is_join
+from sash.physical.facts import facts_of
 from sash.physical.nodes import PhysicalPlan, operations
 from sash.physical.strategies.base import Strategy
 from sash.physical.strategies.time_probing import ProbedTime
@@ -14,7 +14,7 @@ from sash.plan.nodes import Join, walk
 
 
 def _without_joins(plan: PhysicalPlan) -> str | None:
-    joins = any(is_join(node) for stage in plan.stages for node in operations(stage.root))
+    joins = any(facts_of(node).joins for stage in plan.stages for node in operations(stage.root))
     tables = any(isinstance(node, Join) for leg in plan.legs for node in walk(leg.node))
     return None if joins or tables else "no join to pull Expire over: it stays at the scan, as in negative-tuple"
 
