@@ -25,6 +25,27 @@ QUERIES = 40
 SNAPSHOTS_PER_UPDATE = 1
 
 
+class CallingRunner(Runner):
+    """A runner that calls a function when a query has ended, in the thread that ended it."""
+
+    def __init__(self) -> None:
+        self._callbacks: dict[ReadTransaction, Callable[[ReadTransaction], None]] = {}
+        super().__init__(parallel=1, capacity=10_000)
+
+    def submit_then(
+        self, scheduler: Scheduler, length: int, read: Callable[[Read], Any], then: Callable[[ReadTransaction], None]
+    ) -> None:
+        """Queue a query, and the function to call at its end."""
+        with self._changed:
+            self._callbacks[self.submit(scheduler, Request(length), read)] = then
+
+    def _end(self, transaction: ReadTransaction, error: BaseException | None) -> None:
+        super()._end(transaction, error)
+        then = self._callbacks.pop(transaction, None)
+        if then is not None:
+            then(transaction)
+
+
 @dataclass
 class RealTimeRun:
     """One run of a window at an isolation level, with its committed queries and the due times of its updates."""
@@ -34,12 +55,12 @@ class RealTimeRun:
     level: Isolation
     windows: list[Packets]
     snapshots: bool = False
-    runner: Runner = field(default_factory=lambda: Runner(parallel=1, capacity=10_000))
+    runner: CallingRunner = field(default_factory=CallingRunner)
     due: dict[int, float] = field(default_factory=dict)
     periodic: list[ReadTransaction] = field(default_factory=list)
     submitted_snapshots: list[ReadTransaction] = field(default_factory=list)
-    updated: threading.Condition = field(default_factory=threading.Condition)
-    over: threading.Event = field(default_factory=threading.Event)
+    idle: list[int] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.n, self.n - 1, isolation=self.level, retain=0 if self.level.follows else self.n)
@@ -49,9 +70,8 @@ class RealTimeRun:
         rng = random.Random(seed)
         self.started = self.due[self.n - 1] = time.monotonic()
         processor = time.process_time()
-        groups = [threading.Thread(target=self._repeat, args=(group,)) for group in range(QUERIES // GROUP)]
-        for thread in groups:
-            thread.start()
+        for group in range(QUERIES // GROUP):
+            self._submit(group)
         clients = threading.Thread(target=self._submit_snapshots, args=(rng, seconds))
         if self.snapshots:
             clients.start()
@@ -60,35 +80,39 @@ class RealTimeRun:
             self.due[number] = self.started + (number - self.n + 1) * self.t
             pause.wait(max(0.0, self.due[number] - time.monotonic()))
             self.scheduler.update()
-            with self.updated:
-                self.updated.notify_all()
+            self._resubmit_idle()
         if self.snapshots:
             clients.join()
         restarts = sum(reader.restarts for reader in self.scheduler.readers)
         self.runner.close()
-        with self.updated:
-            self.over.set()
-            self.updated.notify_all()
-        for thread in groups:
-            thread.join()
         return self._measures(restarts, time.process_time() - processor)
 
     def _read(self, passes: int) -> Callable[[Read], Any]:
         return lambda read: scan(self.windows[read.version % len(self.windows)], passes)
 
-    def _repeat(self, group: int) -> None:
-        """Execute a periodic query again and again, each time on a newer window, until the run is over."""
-        while not self.over.is_set():
-            try:
-                transaction = self.runner.submit(self.scheduler, Request(self.n), self._read(passes_of(group)))
-                committed = transaction.result()
-            except CancelledError:
+    def _submit(self, group: int) -> None:
+        def then(transaction: ReadTransaction) -> None:
+            if transaction.committed is None:
                 return
-            answer(committed.partials)
-            self.periodic.append(transaction)
-            with self.updated:
-                while not self.over.is_set() and self.scheduler.latest <= committed.commit.as_of:
-                    self.updated.wait()
+            answer(transaction.committed.partials)
+            with self.lock:
+                self.periodic.append(transaction)
+                fresh = self.scheduler.latest > transaction.committed.commit.as_of
+                if not fresh:
+                    self.idle.append(group)
+            if fresh:
+                self._submit(group)
+
+        try:
+            self.runner.submit_then(self.scheduler, self.n, self._read(passes_of(group)), then)
+        except CancelledError:
+            return  # the run is over
+
+    def _resubmit_idle(self) -> None:
+        with self.lock:
+            idle, self.idle = self.idle, []
+        for group in idle:
+            self._submit(group)
 
     def _submit_snapshots(self, rng: random.Random, seconds: float) -> None:
         pause = threading.Event()

@@ -135,11 +135,11 @@ class Runner:
         with self._changed:
             while not self._closed:
                 self._time_out()
-                active = len(self._active)
+                active = list(self._active)
                 work = self._choose()
                 if work is not None:
                     return work
-                if len(self._active) == active:  # the end of a query may have unblocked another one
+                if self._active == active:  # the end of a query may have unblocked another one
                     deadlines = [one.deadline for one in self._active if one.deadline is not None]
                     self._changed.wait(self._remaining(min(deadlines, default=None)))
         return None
