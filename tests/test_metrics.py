@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sash.metrics import CONTENT_TYPE, MetricsServer, exposition
-from sash.spark.counts import EDGES, percentile
+from sash.spark.batch_metrics import EDGES, percentile
 
 
 class Query:

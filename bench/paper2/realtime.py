@@ -17,13 +17,33 @@ from bench.paper2.packets import Packets, answer, packets, packets_per_scan, pas
 from bench.paper2.workload import GROUP, SCAN, rates
 from sash.errors import CancelledError
 from sash.window_store.scheduling.levels import LEVELS, Isolation
-from sash.window_store.scheduling.reader import Read, Request
+from sash.window_store.scheduling.reader import CommittedReads, Read, ReadTransaction, Request
 from sash.window_store.scheduling.runner import Runner
 from sash.window_store.scheduling.scheduler import Scheduler
-from sash.window_store.scheduling.transaction import CommittedReads, ReadTransaction
 
 QUERIES = 40
 SNAPSHOTS_PER_UPDATE = 1
+
+
+class CallingRunner(Runner):
+    """A runner that calls a function when a query has ended, in the thread that ended it."""
+
+    def __init__(self) -> None:
+        self._callbacks: dict[ReadTransaction, Callable[[ReadTransaction], None]] = {}
+        super().__init__(parallel=1, capacity=10_000)
+
+    def submit_then(
+        self, scheduler: Scheduler, length: int, read: Callable[[Read], Any], then: Callable[[ReadTransaction], None]
+    ) -> None:
+        """Queue a query, and the function to call at its end."""
+        with self._changed:
+            self._callbacks[self.submit(scheduler, Request(length), read)] = then
+
+    def _end(self, transaction: ReadTransaction, error: BaseException | None) -> None:
+        super()._end(transaction, error)
+        then = self._callbacks.pop(transaction, None)
+        if then is not None:
+            then(transaction)
 
 
 @dataclass
@@ -35,7 +55,7 @@ class RealTimeRun:
     level: Isolation
     windows: list[Packets]
     snapshots: bool = False
-    runner: Runner = field(default_factory=lambda: Runner(parallel=1, capacity=10_000))
+    runner: CallingRunner = field(default_factory=CallingRunner)
     due: dict[int, float] = field(default_factory=dict)
     periodic: list[ReadTransaction] = field(default_factory=list)
     submitted_snapshots: list[ReadTransaction] = field(default_factory=list)
@@ -84,7 +104,7 @@ class RealTimeRun:
                 self._submit(group)
 
         try:
-            self.runner.submit(self.scheduler, Request(self.n), self._read(passes_of(group)), then=then)
+            self.runner.submit_then(self.scheduler, self.n, self._read(passes_of(group)), then)
         except CancelledError:
             return  # the run is over
 

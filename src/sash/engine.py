@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
-    from sash.spark.kept_window import KeptWindow
-    from sash.spark.listener import BatchListener
-    from sash.spark.progress import ProgressTracker
+    from sash.spark.kept_window import KeptWindow, StartWriting
+    from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.inputs import StreamSource
     from sash.spark.sources.refresh import RefreshedTable
     from sash.window_store.execute import SnapshotExecution
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from sash.window_store.queries import WindowQueries
     from sash.window_store.scheduling.recorder import Recorder
     from sash.window_store.snapshot import Snapshot
+    from sash.window_store.store.writer import WindowWriter
 
 
 class Engine:
@@ -79,9 +79,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def stream(
@@ -107,8 +105,7 @@ class Engine:
         `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
         the answer.
         """
-        from sash.spark.sources.inputs import StreamSource
-        from sash.spark.sources.relations import drops_bad_rows
+        from sash.spark.sources.inputs import StreamSource, drops_bad_rows
         from sash.spark.types import read_schema
 
         self._catalog.check_name(name)
@@ -159,9 +156,8 @@ class Engine:
         `rows`, `distinct` (the number of values of a column, by name) and observed `statistics` are estimates for the
         optimizer.
         """
-        from sash.spark.sources.inputs import StreamSource
+        from sash.spark.sources.inputs import StreamSource, read_relation
         from sash.spark.sources.refresh import RefreshedTable
-        from sash.spark.sources.relations import read_relation
 
         self._catalog.check_name(name)
         found = read_relation(name, df, key, changes, time, heartbeat, refresh, bad_rows)
@@ -285,7 +281,7 @@ class Engine:
 
     def _add_listener(self) -> None:
         """Receive every batch from Spark, which forgets batches that are polled too rarely."""
-        from sash.spark.listener import BatchListener
+        from sash.spark.progress import BatchListener
 
         if self._listener is None:
             self._listener = BatchListener(self._update_progress)
@@ -315,7 +311,8 @@ class Engine:
         directory, or in a temporary folder). Queries of other processes can attach to it. `retain` is the number of
         replaced sub-windows to keep for running queries, which then repeat single reads instead of restarting.
         """
-        from sash.spark.kept_window import StoreFolder, keep_result, keep_stream
+        from sash.spark.kept_window import StoreFolder, keep_window, start_stream
+        from sash.spark.window_store import ApplyChanges
         from sash.window_store.store.layout import layout_of
 
         if isinstance(what, str):
@@ -324,23 +321,20 @@ class Engine:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
             layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
             folder = StoreFolder.of(path, self.checkpoint, layout.name)
-            self._kept.append(keep_stream(self.windows, layout, folder, source, entry, trigger, recorder))
-            return self._kept[-1]
-        if name is None:
-            raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
-        query = replace(what, planned=what.planned.with_expiration(self.shards))
-        ends = query.planned.has_expiration
-        layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
-        folder = StoreFolder.of(path, self.checkpoint, name)
-        kept = keep_result(
-            self.windows,
-            layout,
-            folder,
-            lambda sink, checkpoint: query.start(sink, trigger=trigger, checkpoint=checkpoint),
-            recorder,
-        )
-        self._kept.append(kept)
-        return kept
+            start: StartWriting = partial(start_stream, source, entry, trigger, folder.checkpoint)
+        else:
+            if name is None:
+                raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
+            query = replace(what, planned=what.planned.with_expiration(self.shards))
+            ends = query.planned.has_expiration
+            layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
+            folder = StoreFolder.of(path, self.checkpoint, name)
+
+            def start(writer: WindowWriter) -> StreamingQuery:
+                return query.start(ApplyChanges(writer), trigger=trigger, checkpoint=folder.checkpoint).query
+
+        self._kept.append(keep_window(self.windows, layout, folder, start, recorder))
+        return self._kept[-1]
 
     def attach(self, name: str, path: str) -> None:
         """Make the window that another process keeps in `path` available under this name."""
@@ -361,8 +355,7 @@ class Engine:
         priority suspends others. `timeout` is in seconds. `access` forces an access path (WS or SS), `reads="spark"`
         scans sub-windows as Spark jobs.
         """
-        options = SnapshotOptions(isolation, priority, timeout, access, reads)
-        return self.windows.submit(sql, options).result()[0]
+        return self.submit(sql, isolation, priority, timeout, access, reads).result()[0]
 
     def snapshots(
         self,
@@ -374,8 +367,7 @@ class Engine:
         reads: ReadOption = "local",
     ) -> list[Snapshot]:
         """Answer queries that differ only in the lengths of their windows, in one pass over the longest."""
-        options = SnapshotOptions(isolation, priority, timeout, access, reads)
-        return self.windows.submit(sql, options).result()
+        return self.submit(sql, isolation, priority, timeout, access, reads).result()
 
     def submit(
         self,

@@ -105,7 +105,7 @@ def _percentiles(progress: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _delays(running: Mapping[str, RunningQuery]) -> list[str]:
-    from sash.spark.counts import EDGES
+    from sash.spark.batch_metrics import EDGES
 
     name = "sash_output_delay_seconds"
     lines = [f"# HELP {name} Time from a change's timestamp until it left the last stage.", f"# TYPE {name} histogram"]

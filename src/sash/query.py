@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sash.running import RunningQuery
     from sash.spark.progress import ProgressTracker
-    from sash.spark.sinks import OutputSpec, WriteBatch
+    from sash.spark.sinks import WriteBatch
     from sash.spark.sources.inputs import QueryInputs
     from sash.spark.sources.refresh import TableRefresh
 
@@ -79,7 +79,8 @@ class Query:
             if name.lower() in self.inputs.refreshed:
                 raise CatalogError(f"relation {name} has a refresh interval: start the query with start()")
         apply_settings(self.spark, self._width)
-        return self._changes(check_word("output mode", mode, MODES), key, self.inputs)
+        columns = self.planned.key(key, needed=check_word("output mode", mode, MODES) == "upsert")
+        return self._changes(mode, columns, self.inputs)
 
     def start(
         self,
@@ -105,11 +106,12 @@ class Query:
         `RunningQuery.statistics`.
         """
         from sash.running import RunningQuery
-        from sash.spark.counts import operator_names
+        from sash.spark.batch_metrics import operator_names
+        from sash.spark.dataflow import time_type
         from sash.spark.fingerprint import check_fingerprint
         from sash.spark.progress import ProgressTracker
         from sash.spark.session import query_settings
-        from sash.spark.sinks import SINKS
+        from sash.spark.sinks import SINKS, OutputSpec
         from sash.spark.sinks.start import start_query
         from sash.spark.sources.observation import StreamObservation, observe_streams
 
@@ -121,16 +123,17 @@ class Query:
         else:
             keyed = key is not None or self.planned.key(None, needed=False) is not None
             mode = target.mode(given.mode, keyed)
-        self.planned.key(key, needed=mode == "upsert")
+        columns = self.planned.key(key, needed=mode == "upsert")
         path, temporary = self._checkpoint_path(checkpoint, name)
         identity = check_fingerprint(self.spark, path, self._fingerprint())
         inputs, tables = self._read_tables(path)
         inputs = observe_streams(inputs, self.planned) if observe else inputs
         written = {option: str(value) for option, value in given.sink.items()}
         if target is not None:
-            sink, written = target.open(self._output(mode, key, identity, inputs)), {}
+            times = time_type(self.planned.physical, inputs)
+            sink, written = target.open(OutputSpec(self.schema, times, mode, columns, identity)), {}
         with query_settings(self.spark, self._width, path):
-            changes = self._changes(mode, key, inputs)
+            changes = self._changes(mode, columns, inputs)
             started = start_query(changes, sink, written, given.trigger, path, name)
         observation = StreamObservation(self.planned) if observe else None
         tracker = ProgressTracker(started, operator_names(self.planned.physical), observation)
@@ -140,13 +143,6 @@ class Query:
         if self.on_start is not None:
             self.on_start(running, tracker)
         return running
-
-    def _output(self, mode: Mode, key: Sequence[str] | None, identity: str, inputs: QueryInputs) -> OutputSpec:
-        from sash.spark.dataflow import time_type
-        from sash.spark.sinks import OutputSpec
-
-        columns = self.planned.key(key, needed=mode == "upsert")
-        return OutputSpec(self.schema, time_type(self.planned.physical, inputs), mode, columns, identity)
 
     @property
     def _with_heartbeat(self) -> list[str]:
@@ -175,11 +171,10 @@ class Query:
         """The number of shards in use: one if no stage is partitioned."""
         return 1 if all(stage.single for stage in self.planned.physical.stages) else self.shards
 
-    def _changes(self, mode: Mode, key: Sequence[str] | None, inputs: QueryInputs) -> DataFrame:
+    def _changes(self, mode: Mode, key: tuple[int, ...] | None, inputs: QueryInputs) -> DataFrame:
         from sash.spark.dataflow import change_frame
 
-        columns = self.planned.key(key, needed=mode == "upsert")
-        return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, columns)
+        return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, key)
 
     def _checkpoint_path(self, checkpoint: str | None, name: str | None) -> tuple[str, bool]:
         """Return the path of the checkpoint, and whether it is temporary."""

@@ -11,45 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import BadRowError, CatalogError
-from sash.plan.types import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    NULL,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-    Field,
-    Schema,
-    type_name,
-)
+from sash.plan import types
+from sash.plan.types import Field, Schema, type_name
 
 Row = Mapping[str, Any]
 
-_TYPES = {
-    type_name(dtype): dtype
-    for dtype in (
-        BOOLEAN,
-        TINYINT,
-        SMALLINT,
-        INT,
-        BIGINT,
-        FLOAT,
-        DOUBLE,
-        STRING,
-        BINARY,
-        DATE,
-        TIMESTAMP,
-        TIMESTAMP_NTZ,
-    )
-}
-_TYPES |= {"BYTE": TINYINT, "SHORT": SMALLINT, "INTEGER": INT, "LONG": BIGINT, "REAL": FLOAT}
+_TYPES = {name: dtype for dtype, name in types.NAMES.items() if dtype != types.NULL}
+_TYPES |= {
+    "BYTE": types.TINYINT, "SHORT": types.SMALLINT, "INTEGER": types.INT, "LONG": types.BIGINT, "REAL": types.FLOAT,
+}  # fmt: skip
 
 
 def parse_schema(text: str) -> Schema:
@@ -91,25 +61,25 @@ def infer_schema(name: str, rows: Sequence[Row]) -> Schema:
     for row in rows:
         for column, value in row.items():
             found = _type_of(name, column, value)
-            known = columns.get(column, NULL)
+            known = columns.get(column, types.NULL)
             columns[column] = _common(name, column, known, found)
-    return tuple(Field(column, STRING if dtype == NULL else dtype) for column, dtype in columns.items())
+    return tuple(Field(column, types.STRING if dtype == types.NULL else dtype) for column, dtype in columns.items())
 
 
 def _type_of(name: str, column: str, value: Any) -> pa.DataType:
     match value:
         case None:
-            return NULL
+            return types.NULL
         case bool():
-            return BOOLEAN
+            return types.BOOLEAN
         case int():
-            return BIGINT
+            return types.BIGINT
         case float():
-            return DOUBLE
+            return types.DOUBLE
         case str():
-            return STRING
+            return types.STRING
         case bytes():
-            return BINARY
+            return types.BINARY
         case decimal.Decimal():
             _, digits, exponent = value.as_tuple()
             if not isinstance(exponent, int):
@@ -117,20 +87,20 @@ def _type_of(name: str, column: str, value: Any) -> pa.DataType:
             scale = max(0, -exponent)
             return pa.decimal128(max(len(digits) + max(0, exponent), scale, 1), scale)
         case datetime.datetime():
-            return TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP
+            return types.TIMESTAMP_NTZ if value.tzinfo is None else types.TIMESTAMP
         case datetime.date():
-            return DATE
+            return types.DATE
         case _:
             raise BadRowError(f"{name}.{column}: a value of type {type(value).__name__} has no SQL type: {value!r}")
 
 
 def _common(name: str, column: str, known: pa.DataType, found: pa.DataType) -> pa.DataType:
-    if found in (known, NULL):
+    if found in (known, types.NULL):
         return known
-    if known == NULL:
+    if known == types.NULL:
         return found
-    if {known, found} == {BIGINT, DOUBLE}:
-        return DOUBLE
+    if {known, found} == {types.BIGINT, types.DOUBLE}:
+        return types.DOUBLE
     if pa.types.is_decimal(known) and pa.types.is_decimal(found):
         scale = max(known.scale, found.scale)
         whole = max(known.precision - known.scale, found.precision - found.scale)

@@ -57,7 +57,8 @@ class RunningQuery(StreamingHandle):
         output delay, and the counts of every operator. `watermark` is the query's clock: the instant, in microseconds, up to
         which the answer is final.
         """
-        return self._tracker.last()
+        with self._tracker.updated() as progress:
+            return progress.last()
 
     def drain_progress(self) -> list[dict[str, Any]]:
         """Return the progress of every batch that ended since the last call, at most the last 1,000."""
@@ -65,14 +66,17 @@ class RunningQuery(StreamingHandle):
 
     def operators(self) -> dict[str, dict[str, int]]:
         """Return each operator's totals since the start (rows in and out, negative ones, expirations) and its state's size."""
-        return self._tracker.operators()
+        with self._tracker.updated() as progress:
+            return progress.operators()
 
     def explain(self) -> str:
         """Return the plan with the counts of the run (EXPLAIN ANALYZE): rows, rates and expirations beside the estimates.
 
         Rates are per second of stream time since the end of the first batch.
         """
-        return self._planned.explain(actual=self._tracker.actual())
+        with self._tracker.updated() as progress:
+            actual = progress.actual()
+        return self._planned.explain(actual=actual)
 
     def statistics(self) -> Mapping[str, Statistics]:
         """Return the observed statistics of every stream, by name: rates, numbers of values, frequent values.
@@ -83,8 +87,9 @@ class RunningQuery(StreamingHandle):
         return self._tracker.statistics()
 
     def delays(self) -> tuple[int, ...]:
-        """Return the histogram of output delays since the start; its edges are `sash.spark.counts.EDGES`."""
-        return self._tracker.delays()
+        """Return the histogram of output delays since the start; its edges are `sash.spark.batch_metrics.EDGES`."""
+        with self._tracker.updated() as progress:
+            return progress.delays
 
     @property
     def delay_sum(self) -> float:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sash.cli.plot import plot, sampled
+from sash.cli.demo import plot, sampled
 
 
 def test_a_value_holds_until_the_next() -> None:

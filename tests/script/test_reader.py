@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sash.errors import SqlSyntaxError, UnknownNameError
-from sash.script.lexer import is_complete
+from sash.script.cursor import is_complete
 from sash.script.reader import read_script
 from sash.script.statements import (
     Analyze,

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.plan.types import BIGINT
-from sash.spark.batch_metrics import BatchMetrics, total
-from sash.spark.counts import EDGES, PARTS, DelayHistogram
+from sash.spark.batch_metrics import EDGES, PARTS, BatchMetrics, DelayHistogram, total
 from sash.state.changes import ChangeBatch
 from sash.time import FOREVER
 

@@ -16,8 +16,7 @@ from sash.plan.nodes import Join, Project, Stream, walk
 from sash.plan.types import BIGINT, STRING, Field
 from sash.planning import plan_query
 from sash.runtime.legs import LegRunner, static_tables
-from sash.spark.legs import leg_frame
-from sash.spark.lookups import find_lookups
+from sash.spark.legs import find_lookups, leg_frame
 from sash.state.changes import ChangeBatch
 from sash.time import FOREVER
 
@@ -106,5 +105,5 @@ def test_large_tables_and_native_expressions_stay_in_spark(
         "the other join is below an expression that Spark computes"
     )
 
-    monkeypatch.setattr("sash.spark.lookups.SMALL", len(ITEMS) - 1)
+    monkeypatch.setattr("sash.spark.legs.SMALL", len(ITEMS) - 1)
     assert find_lookups(node, {"items": relation}) is None

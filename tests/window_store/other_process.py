@@ -10,8 +10,7 @@ from typing import Any
 
 from sash.window_store.options import SnapshotOptions
 from sash.window_store.queries import WindowQueries
-from sash.window_store.store.leases import Lease
-from sash.window_store.store.locks import StoreLock
+from sash.window_store.store.locks import Lease, StoreLock
 
 
 def main(root: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,7 @@ def watch(query: Query, console: Console, stop: threading.Event, trigger: str | 
         if form == "live":
             _watch_live(board, running, console, stop)
         else:
-            _watch_lines(board, running, console, stop, _json_line if form == "json" else _plain_line)
+            _watch_lines(board, running, console, stop, as_json=form == "json")
         if not running.active and not stop.is_set():
             running.await_termination()  # raises the error that ended it
         late = running.progress()["total_late"]
@@ -120,30 +120,18 @@ def _watch_live(board: AnswerBoard, running: RunningQuery, console: Console, sto
 
 
 def _watch_lines(
-    board: AnswerBoard,
-    running: RunningQuery,
-    console: Console,
-    stop: threading.Event,
-    line: Callable[[AnswerBoard, tuple[str, Any, Row]], str],
+    board: AnswerBoard, running: RunningQuery, console: Console, stop: threading.Event, *, as_json: bool
 ) -> None:
     active = True
     while active:
         active = running.active and not stop.wait(_REFRESH)
         with board.lock:
             fresh, board.fresh = board.fresh, []
-            for change in fresh:
-                console.out(line(board, change), highlight=False)
-
-
-def _plain_line(board: AnswerBoard, change: tuple[str, Any, Row]) -> str:
-    op, ts, row = change
-    return f"{op} {ts}  " + ", ".join(f"{field.name}={value}" for field, value in zip(board.schema, row, strict=True))
-
-
-def _json_line(board: AnswerBoard, change: tuple[str, Any, Row]) -> str:
-    op, ts, row = change
-    named = {field.name: value for field, value in zip(board.schema, row, strict=True)}
-    return json.dumps({"op": op, "ts": ts, "row": named}, default=str)
+            for op, ts, row in fresh:
+                named = {field.name: value for field, value in zip(board.schema, row, strict=True)}
+                plain = f"{op} {ts}  " + ", ".join(f"{name}={value}" for name, value in named.items())
+                line = json.dumps({"op": op, "ts": ts, "row": named}, default=str) if as_json else plain
+                console.out(line, highlight=False)
 
 
 def _picture(board: AnswerBoard, console: Console, hint: str) -> Group:

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from rich.text import Text
 
 from sash.cli.answer import AnswerBoard, Row, answer_table
 from sash.cli.demo_queries import DEMO_QUERIES, ITEMS, RELATIONS, DemoQuery
-from sash.cli.plot import plot
 from sash.cli.sales import SCHEMA, SalesGenerator
 from sash.cli.session import quiet_engine
 from sash.plan.options import Strategy
@@ -32,6 +32,7 @@ _PAUSE = (0.4, 0.75)
 """Start and end of the pause, as parts of the run: longer than the window, so that the window empties."""
 _REFRESH = 0.25
 _HEIGHT, _WIDTH = 6, 72
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ROWS = 8
 """Rows of the answer that are shown: no query has many more."""
 
@@ -42,7 +43,7 @@ class DemoBoard(AnswerBoard):
     def __init__(self, demo: DemoQuery, schema: Schema) -> None:
         super().__init__(schema)
         self._demo = demo
-        self._columns = [field.name for field in schema]
+        self._columns = [column.name for column in schema]
         self.value = 0.0
         self.steps: list[tuple[float, float]] = []
 
@@ -57,25 +58,18 @@ class DemoBoard(AnswerBoard):
             self.steps.append((at, round(self.value, 6)))
 
 
+@dataclass
 class DemoRun:
     """Times the run and counts what the query did. The run begins with the first answer; sales pause in the middle."""
 
-    def __init__(
-        self,
-        demo: DemoQuery,
-        board: DemoBoard,
-        generators: Sequence[SalesGenerator],
-        running: RunningQuery,
-        seconds: float,
-    ) -> None:
-        self.demo = demo
-        self.board = board
-        self.seconds = seconds
-        self.expired = 0
-        self.progress: dict[str, Any] = {}
-        self._generators = generators
-        self._running = running
-        self._begun: float | None = None
+    demo: DemoQuery
+    board: DemoBoard
+    generators: Sequence[SalesGenerator]
+    running: RunningQuery
+    seconds: float
+    expired: int = 0
+    progress: dict[str, Any] = field(default_factory=dict)
+    _begun: float | None = None
 
     def step(self) -> bool:
         """Wait a little, pause or resume the sales, and return whether the run goes on."""
@@ -84,14 +78,14 @@ class DemoRun:
             self._begun = time.monotonic()
         if self._begun is not None:
             part = (time.monotonic() - self._begun) / self.seconds
-            for generator in self._generators:
+            for generator in self.generators:
                 generator.paused = _PAUSE[0] <= part < _PAUSE[1]
         self.count()
-        return self._running.active and self.left > 0
+        return self.running.active and self.left > 0
 
     def count(self) -> None:
         """Add the progress of the batches that have ended since the last call."""
-        for progress in self._running.drain_progress():
+        for progress in self.running.drain_progress():
             self.progress = progress
             self.expired += progress.get("expired", 0)
 
@@ -105,7 +99,7 @@ class DemoRun:
         """The phase of the run, as text for the screen."""
         if self._begun is None:
             return "waiting for the first answer"
-        return "sales paused: rows only expire" if self._generators[0].paused else "sales are arriving"
+        return "sales paused: rows only expire" if self.generators[0].paused else "sales are arriving"
 
     @property
     def numbers(self) -> str:
@@ -135,7 +129,8 @@ def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: b
                 for stream, factor in demo.streams
             ]
             query = _query(engine, demo, strategy, home)
-        console.print(Text(physical_plan(query.explain()), style="dim"), soft_wrap=True)
+        physical = next(part for part in query.explain().split("\n\n") if part.startswith("Physical plan"))
+        console.print(Text(physical.rstrip(), style="dim"), soft_wrap=True)
         board = DemoBoard(demo, query.schema)
         running = query.start(board)
         stack.callback(running.stop)
@@ -162,12 +157,6 @@ def _query(engine: Engine, demo: DemoQuery, strategy: Strategy, home: Path) -> Q
     return engine.sql(demo.sql, strategy=strategy)
 
 
-def physical_plan(explained: str) -> str:
-    """The part of EXPLAIN that shows operators, buffers, and the update pattern of every edge."""
-    parts = explained.split("\n\n")
-    return next(part for part in parts if part.startswith("Physical plan")).rstrip()
-
-
 def _compile(demo: DemoQuery, strategy: Strategy) -> None:
     """Compile the query's numba kernels before the run; later runs on this machine find them in the cache."""
     columns = SCHEMA.replace("TIMESTAMP", "BIGINT")
@@ -179,12 +168,7 @@ def _compile(demo: DemoQuery, strategy: Strategy) -> None:
         for row in RELATIONS[name][1][:1]
     }
     replay(
-        demo.sql,
-        {stream: [sale] for stream, _ in demo.streams},
-        relations,
-        strategy=strategy,
-        until=1,
-        schemas=schemas,
+        demo.sql, {stream: [sale] for stream, _ in demo.streams}, relations, strategy=strategy, until=1, schemas=schemas
     )
 
 
@@ -223,7 +207,7 @@ def _show_lines(console: Console, run: DemoRun) -> None:
             if board.changes == shown:
                 continue
             shown = board.changes
-            names = [field.name for field in board.schema]
+            names = [column.name for column in board.schema]
             rows = ["/".join(map(_word, row)) for row in board.answer()[:4]]
             listed = f"{','.join(names)}: {' '.join(rows)}" if rows else "the answer is empty"
         console.print(f"{run.numbers}   {listed}   ({run.phase})", highlight=False, soft_wrap=True, markup=False)
@@ -231,3 +215,33 @@ def _show_lines(console: Console, run: DemoRun) -> None:
 
 def _word(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else "NULL" if value is None else str(value)
+
+
+def plot(steps: Sequence[tuple[float, float]], start: float, end: float, *, width: int, height: int) -> list[str]:
+    """The lines of a plot, from top to bottom. `steps` are (time, value) in order of time; a value holds until the next.
+
+    A column shows the value at its end; the highest value fills the height.
+
+    >>> plot([(0, 1.0), (2, 4.0)], 0, 4, width=4, height=2)
+    [' ███', '▄███']
+    """
+    values = sampled(steps, start, end, width)
+    most = max([*values, 0.0])
+    filled = [0 if most <= 0 else max(0, round(8 * height * value / most)) for value in values]
+    return ["".join(_EIGHTHS[min(8, max(0, fill - 8 * row))] for fill in filled) for row in reversed(range(height))]
+
+
+def sampled(steps: Sequence[tuple[float, float]], start: float, end: float, count: int) -> list[float]:
+    """The values at the ends of `count` equal parts of the time from start to end.
+
+    >>> sampled([(1, 5.0), (3, 7.0)], 0, 4, 4)
+    [5.0, 5.0, 7.0, 7.0]
+    """
+    values, current, position = [], 0.0, 0
+    for part in range(1, count + 1):
+        until = start + (end - start) * part / count
+        while position < len(steps) and steps[position][0] <= until:
+            current = steps[position][1]
+            position += 1
+        values.append(current)
+    return values

@@ -87,31 +87,31 @@ def validate_job(path: Path, *, as_json: bool) -> int:
         for problem in problems:
             print(_located(path, text, problem), file=sys.stderr)
         if not problems:
-            print(f"{path}: OK ({_counted(read_script(text))})")
+            statements = read_script(text)
+            queries = sum(isinstance(statement, CreateQuery) for statement in statements)
+            print(f"{path}: OK ({len(statements)} statements, {queries} of them queries)")
     return INVALID if problems else OK
 
 
-def check(text: str, backend: DryRunBackend) -> list[SashError]:
+def check(text: str, backend: DryRunBackend) -> list[SqlSyntaxError]:
     """The errors of a job. After a statement with an error, the following ones are checked too."""
     try:
         statements = read_script(text)
     except SqlSyntaxError as problem:
         return [problem]
-    session, problems = Session(backend), list[SashError]()
+    session, problems = Session(backend), list[SqlSyntaxError]()
     for statement in statements:
         try:
-            _refuse_select(statement)
+            if isinstance(statement, Select):
+                raise CatalogError(
+                    "a job needs a sink for every answer: write CREATE QUERY name AS SELECT ... INTO sink"
+                )
             session.execute(statement)
         except SashError as problem:
             problems.append(_positioned(problem, statement))
     if not problems and not session.queries and not session.windows:
-        problems.append(CatalogError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
+        problems.append(SqlSyntaxError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
     return problems
-
-
-def _refuse_select(statement: Statement) -> None:
-    if isinstance(statement, Select):
-        raise CatalogError("a job needs a sink for every answer: write CREATE QUERY name AS SELECT ... INTO sink")
 
 
 def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
@@ -123,13 +123,13 @@ def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
 
 def run_job(
     path: Path,
-    *,
     checkpoint: str | None,
     master: str | None,
     conf: dict[str, str],
     shards: int | None,
-    as_json: bool,
     metrics_port: int | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Run a job until its queries end, one of them fails, or a signal stops it."""
     text, log = path.read_text(encoding="utf-8"), JobLog(as_json)
@@ -223,25 +223,18 @@ def _log_reply(log: JobLog, statement: Statement, reply: Reply) -> None:
             )
 
 
-def _log_error(log: JobLog, path: Path, text: str, problem: SashError) -> None:
+def _log_error(log: JobLog, path: Path, text: str, problem: SqlSyntaxError) -> None:
     if log.as_json:
         log.write("error", level="error", **_described(problem))
     else:
         print(_located(path, text, problem), file=sys.stderr)
 
 
-def _described(problem: SashError) -> dict[str, Any]:
-    if isinstance(problem, SqlSyntaxError):
-        return {"message": problem.message, "line": problem.line, "column": problem.column}
-    return {"message": str(problem), "line": None, "column": None}
+def _described(problem: SqlSyntaxError) -> dict[str, Any]:
+    return {"message": problem.message, "line": problem.line, "column": problem.column}
 
 
-def _located(path: Path, text: str, problem: SashError) -> str:
-    if isinstance(problem, SqlSyntaxError) and problem.line is not None:
-        return f"{path}:{problem.line}:{problem.column}: {problem.marked(text)}"
-    return f"{path}: {problem}"
-
-
-def _counted(statements: list[Statement]) -> str:
-    queries = sum(isinstance(statement, CreateQuery) for statement in statements)
-    return f"{len(statements)} statements, {queries} of them queries"
+def _located(path: Path, text: str, problem: SqlSyntaxError) -> str:
+    if problem.line is None:
+        return f"{path}: {problem}"
+    return f"{path}:{problem.line}:{problem.column}: {problem.marked(text)}"

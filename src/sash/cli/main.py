@@ -121,17 +121,8 @@ def run_file(
     """
     from sash.cli.job import run_job
 
-    raise typer.Exit(
-        run_job(
-            job,
-            checkpoint=checkpoint,
-            master=master,
-            conf=_settings(conf),
-            shards=shards,
-            as_json=as_json,
-            metrics_port=metrics_port,
-        )
-    )
+    settings = _settings(conf)
+    raise typer.Exit(run_job(job, checkpoint, master, settings, shards, metrics_port, as_json=as_json))
 
 
 @app.command()

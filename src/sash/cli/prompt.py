@@ -12,7 +12,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings
 
-from sash.script.lexer import is_complete
+from sash.script.cursor import is_complete
 
 HISTORY = Path("~/.sash_history")
 

@@ -21,7 +21,7 @@ from sash.errors import SashError, SqlSyntaxError
 from sash.plan.catalog import RelationEntry, StreamEntry
 from sash.script.reader import read_script
 from sash.script.session import MessageReply, QueryReply, Reply, Session, TableReply
-from sash.script.statements import CreateQuery, Explain, Keep, SnapshotStatement, Statement
+from sash.script.statements import CreateQuery, Explain, Keep, SnapshotStatement
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -70,7 +70,10 @@ class Shell:
         """Execute the statements of a text up to the first error, which is shown; return whether there was none."""
         try:
             for statement in read_script(text):
-                self._execute(statement)
+                slow = _SLOW.get(type(statement))
+                with self.console.status(slow) if slow and self.form == "live" else nullcontext():
+                    reply = self.session.execute(statement)
+                self._show(reply)
         except SqlSyntaxError as problem:
             self.show_error(problem.marked(text))
         except SashError as problem:
@@ -86,12 +89,6 @@ class Shell:
         else:
             Console(stderr=True).print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
 
-    def _execute(self, statement: Statement) -> None:
-        slow = _SLOW.get(type(statement))
-        with self.console.status(slow) if slow and self.form == "live" else nullcontext():
-            reply = self.session.execute(statement)
-        self._show(reply)
-
     def _show(self, reply: Reply) -> None:
         match reply:
             case QueryReply():
@@ -105,7 +102,10 @@ class Shell:
                     named = dict(zip(reply.columns, row, strict=True))
                     self.console.out(json.dumps(named, default=str), highlight=False)
             case TableReply():
-                self.console.print(table_of(reply))
+                table = Table(*reply.columns)
+                for row in reply.rows:
+                    table.add_row(*map(cell, row))
+                self.console.print(table)
                 if reply.note:
                     self.console.print(reply.note, style="dim", markup=False, highlight=False)
 
@@ -119,14 +119,6 @@ class Shell:
             watch(reply.query, self.console, stop, self.session.settings.trigger, form=self.form)
             if timer is not None:
                 timer.cancel()
-
-
-def table_of(reply: TableReply) -> Table:
-    """The reply as a table for the screen."""
-    table = Table(*reply.columns)
-    for row in reply.rows:
-        table.add_row(*map(cell, row))
-    return table
 
 
 def run_shell(command: str | None, *, form: str, seconds: float | None, **spark: Any) -> int:

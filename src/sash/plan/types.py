@@ -20,7 +20,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 NULL = pa.null()
 
-_NAMES: dict[pa.DataType, str] = {
+NAMES: dict[pa.DataType, str] = {
     BOOLEAN: "BOOLEAN",
     TINYINT: "TINYINT",
     SMALLINT: "SMALLINT",
@@ -53,7 +53,7 @@ Schema = tuple[Field, ...]
 
 def is_supported(dtype: pa.DataType) -> bool:
     """Whether plans support columns of this type."""
-    return dtype in _NAMES or pa.types.is_decimal128(dtype)
+    return dtype in NAMES or pa.types.is_decimal128(dtype)
 
 
 def type_name(dtype: pa.DataType) -> str:
@@ -64,7 +64,7 @@ def type_name(dtype: pa.DataType) -> str:
     """
     if pa.types.is_decimal(dtype):
         return f"DECIMAL({dtype.precision},{dtype.scale})"
-    return _NAMES.get(dtype, str(dtype))
+    return NAMES.get(dtype, str(dtype))
 
 
 def is_integer(dtype: pa.DataType) -> bool:

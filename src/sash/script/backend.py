@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.spark.handle import StreamingHandle
+    from sash.window_store.options import IsolationLevel
     from sash.window_store.snapshot import Snapshot
 
 
@@ -74,10 +75,10 @@ class Backend(Protocol):
     def detach(self, name: str) -> None:
         """Close a window that was attached."""
 
-    def explain_snapshot(self, sql: str, isolation: str) -> str:
+    def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         """Return how a snapshot query would read its kept window."""
 
-    def snapshot(self, sql: str, isolation: str) -> Snapshot | None:
+    def snapshot(self, sql: str, isolation: IsolationLevel) -> Snapshot | None:
         """Answer a snapshot query."""
 
     def configure(self, name: str, value: str) -> None:

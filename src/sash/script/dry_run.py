@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from sash.planning import Planned, plan_query
 from sash.script.backend import QueryOptions, check_relation, check_sink_options
 from sash.script.sources import relation_columns, stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
+from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
 
@@ -118,7 +119,7 @@ class DryRunBackend:
         planned = self.plan(statement.query.sql, options)
         check_sink_options(statement)
         key = planned.key(statement.key, needed=statement.key is not None)
-        mode: Any = statement.mode
+        mode = statement.mode
         if statement.sink in SINKS:
             mode = SINKS[statement.sink](statement.options).mode(mode, keyed=key is not None)
         if mode == "upsert":
@@ -128,12 +129,10 @@ class DryRunBackend:
         return None
 
     def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
-
         entry = self._catalog.streams[statement.name.lower()]
-        window: Any = statement.window
-        every: Any = statement.every
-        layout = layout_of(entry.name, entry.schema, entry.time, window, every, statement.retain)
-        self._layouts[entry.name.lower()] = layout
+        self._layouts[entry.name.lower()] = layout_of(
+            entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
+        )
         Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
         return None
 
@@ -143,11 +142,11 @@ class DryRunBackend:
     def detach(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)
 
-    def explain_snapshot(self, sql: str, isolation: str) -> str:
+    def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         parse_queries([sql], self._layouts, self._catalog.streams)
         return sql
 
-    def snapshot(self, sql: str, isolation: str) -> Snapshot | None:
+    def snapshot(self, sql: str, isolation: IsolationLevel) -> Snapshot | None:
         parse_queries([sql], self._layouts, self._catalog.streams)
         return None
 

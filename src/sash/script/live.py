@@ -12,7 +12,7 @@ from sash.planning import Planned
 from sash.script.backend import QueryOptions, check_relation, check_sink_options
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
-from sash.window_store.options import SnapshotOptions
+from sash.window_store.options import IsolationLevel, SnapshotOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,16 +100,18 @@ class LiveBackend:
     def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
         query = self.query(statement.query.sql, options)
         sink_options: dict[str, Any] = check_sink_options(statement)
-        mode: Any = statement.mode
         return query.start(
-            statement.sink, mode=mode, trigger=trigger, key=statement.key, name=statement.name, **sink_options
+            statement.sink, mode=statement.mode, trigger=trigger, key=statement.key, name=statement.name, **sink_options
         )
 
     def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
-        window: Any = statement.window
-        every: Any = statement.every
         kept = self.engine.keep(
-            statement.name, window, every, path=statement.path, retain=statement.retain, trigger=trigger
+            statement.name,
+            statement.window,
+            statement.every,
+            path=statement.path,
+            retain=statement.retain,
+            trigger=trigger,
         )
         self._kept[statement.name.lower()] = kept
         return kept
@@ -120,18 +122,16 @@ class LiveBackend:
     def detach(self, name: str) -> None:
         self.engine.windows.detach(name)
 
-    def explain_snapshot(self, sql: str, isolation: str) -> str:
-        level: Any = isolation
-        return self.engine.windows.plan(sql, SnapshotOptions(level)).explain()
+    def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
+        return self.engine.windows.plan(sql, SnapshotOptions(isolation)).explain()
 
-    def snapshot(self, sql: str, isolation: str) -> Snapshot | None:
-        level: Any = isolation
-        live = self.engine.windows.plan(sql, SnapshotOptions(level)).window
+    def snapshot(self, sql: str, isolation: IsolationLevel) -> Snapshot | None:
+        live = self.engine.windows.plan(sql, SnapshotOptions(isolation)).window
         keeping = self._kept.get(live.layout.name.lower())
         until = time.monotonic() + self._patience
         while keeping is not None and keeping.active and not live.manifest.live and time.monotonic() < until:
             time.sleep(_POLL)
-        return self.engine.snapshot(sql, level)
+        return self.engine.snapshot(sql, isolation)
 
     def configure(self, name: str, value: str) -> None:
         self.engine.spark.conf.set(name, value)

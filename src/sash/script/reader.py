@@ -5,28 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from sash.errors import SqlSyntaxError
+from sash.plan.options import MODES
 from sash.plan.types import Field, Schema
+from sash.script import statements
 from sash.script.cursor import Cursor
-from sash.script.statements import (
-    Analyze,
-    Attach,
-    CreateQuery,
-    CreateRelation,
-    CreateStream,
-    Declaration,
-    Describe,
-    Drop,
-    Explain,
-    Keep,
-    ObjectKind,
-    Position,
-    QueryText,
-    Select,
-    SetOption,
-    Show,
-    SnapshotStatement,
-    Statement,
-)
+from sash.script.statements import ObjectKind, Position, Statement
 from sash.sql.source import SqlText
 from sash.sql.type_names import read_type
 
@@ -44,8 +27,6 @@ _PLURALS: dict[str, ObjectKind] = {
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""
 
-_MODES = ("changes", "net", "upsert")
-
 
 def read_script(text: str) -> list[Statement]:
     """The statements of a text, separated by semicolons.
@@ -54,10 +35,10 @@ def read_script(text: str) -> list[Statement]:
     ['Show', 'Describe']
     """
     reader = _Reader(SqlText(text))
-    statements = []
+    found = []
     while reader.more():
-        statements.append(reader.statement())
-    return statements
+        found.append(reader.statement())
+    return found
 
 
 class _Reader(Cursor):
@@ -72,7 +53,7 @@ class _Reader(Cursor):
         start = self._next
         position = self._position(start)
         if start.is_word("SELECT", "WITH") or start.is_mark("("):
-            statement: Statement = Select(position, self._query())
+            statement: Statement = statements.Select(position, self._query())
         elif self._word("CREATE"):
             statement = self._create(position)
         elif self._word("EXPLAIN"):
@@ -82,20 +63,20 @@ class _Reader(Cursor):
         elif self._word("ATTACH"):
             name = self._name("the name of a window")
             self._one_of("PATH")
-            statement = Attach(position, name, self._string("the path of the window"))
+            statement = statements.Attach(position, name, self._string("the path of the window"))
         elif self._word("SNAPSHOT"):
-            statement = SnapshotStatement(position, self._query())
+            statement = statements.SnapshotStatement(position, self._query())
         elif self._word("SHOW"):
-            statement = Show(position, _PLURALS[self._one_of(*_PLURALS)])
+            statement = statements.Show(position, _PLURALS[self._one_of(*_PLURALS)])
         elif self._word("DESCRIBE", "DESC"):
             self._word(*_CREATED)
-            statement = Describe(position, self._name("the name of a stream, relation or query"))
+            statement = statements.Describe(position, self._name("the name of a stream, relation or query"))
         elif self._word("DROP"):
             kind = cast("ObjectKind", self._one_of(*_KINDS))
             if_exists = bool(self._word("IF") and self._one_of("EXISTS"))
-            statement = Drop(position, kind, self._name(f"the name of a {kind.lower()}"), if_exists)
+            statement = statements.Drop(position, kind, self._name(f"the name of a {kind.lower()}"), if_exists)
         elif self._word("SET"):
-            statement = SetOption(position, *self._assignment())
+            statement = statements.SetOption(position, *self._assignment())
         else:
             raise self._expected(f"a statement ({', '.join(STARTS)})", STARTS)
         if self._next.kind != "end" and not self._mark(";"):
@@ -107,11 +88,11 @@ class _Reader(Cursor):
             case "STREAM":
                 declaration = self._declaration("stream")
                 clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT")
-                return CreateStream(position, declaration, **clauses)
+                return statements.CreateStream(position, declaration, **clauses)
             case "RELATION":
                 declaration = self._declaration("relation")
                 words = ("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
-                return CreateRelation(position, declaration, **self._clauses(*words))
+                return statements.CreateRelation(position, declaration, **self._clauses(*words))
             case _:
                 return self._continuous_query(position)
 
@@ -141,7 +122,7 @@ class _Reader(Cursor):
             case "CHANGES":
                 return True
             case "MODE":
-                return self._one_of(*(mode.upper() for mode in _MODES)).lower()
+                return self._one_of(*(mode.upper() for mode in MODES)).lower()
             case "TRIGGER":
                 return self._string("'available_now', 'once' or a time such as '1 second'")
             case "STRATEGY" | "JOIN":
@@ -160,10 +141,10 @@ class _Reader(Cursor):
     def _explain(self, position: Position) -> Statement:
         form = self._word("ALL", "ANALYZE", "SNAPSHOT")
         if form == "ANALYZE" and self._next.kind in ("word", "name") and not self._next.is_word(*_QUERIES):
-            return Analyze(position, self._name("the name of a query"))
-        return Explain(position, self._query(), cast("Any", form.lower() if form else "plan"))
+            return statements.Analyze(position, self._name("the name of a query"))
+        return statements.Explain(position, self._query(), cast("Any", form.lower() if form else "plan"))
 
-    def _continuous_query(self, position: Position) -> CreateQuery:
+    def _continuous_query(self, position: Position) -> statements.CreateQuery:
         name = self._name("a name for the query")
         self._one_of("AS")
         query = self._query(ends=("INTO",))
@@ -173,11 +154,11 @@ class _Reader(Cursor):
         self._word("OPTIONS")
         options = self._options() if self._next.is_mark("(") else {}
         clauses = self._clauses("MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU")
-        return CreateQuery(position, name, query, sink, options, **clauses)
+        return statements.CreateQuery(position, name, query, sink, options, **clauses)
 
-    def _keep(self, position: Position) -> Keep:
+    def _keep(self, position: Position) -> statements.Keep:
         name = self._name("the name of a stream")
-        lengths = []
+        lengths: list[Any] = []
         for word in ("WINDOW", "EVERY"):
             self._one_of(word)
             token = self._next
@@ -185,7 +166,7 @@ class _Reader(Cursor):
             if isinstance(lengths[-1], bool | float):
                 message = f"{word} takes a time such as '60 seconds', or a number of rows"
                 raise self._source.error(SqlSyntaxError, message, token.start)
-        return Keep(position, name, lengths[0], lengths[1], **self._clauses("PATH", "RETAIN"))
+        return statements.Keep(position, name, lengths[0], lengths[1], **self._clauses("PATH", "RETAIN"))
 
     def _count(self) -> int:
         token = self._next
@@ -194,14 +175,14 @@ class _Reader(Cursor):
             raise self._source.error(SqlSyntaxError, "expected a number of sub-windows", token.start)
         return value
 
-    def _declaration(self, what: str) -> Declaration:
+    def _declaration(self, what: str) -> statements.Declaration:
         """name [(columns)] USING source [OPTIONS (...)]."""
         name = self._name(f"a name for the {what}")
         columns = self._typed_columns() if self._next.is_mark("(") else None
         self._one_of("USING")
         source = self._source_name("a source, such as csv or rate")
         options = self._options() if self._word("OPTIONS") else {}
-        return Declaration(name, columns, source, options)
+        return statements.Declaration(name, columns, source, options)
 
     def _typed_columns(self) -> Schema:
         """(name type, ...)."""
@@ -225,10 +206,10 @@ class _Reader(Cursor):
         end = self._skip((",", ")"))
         return read_type(self._source, start.start, end)
 
-    def _query(self, ends: tuple[str, ...] = ()) -> QueryText:
+    def _query(self, ends: tuple[str, ...] = ()) -> statements.QueryText:
         """The text of a query, up to the semicolon or to one of the keywords."""
         start = self._next
         if not (start.is_word(*_QUERIES) or start.is_mark("(")):
             raise self._expected("a query (SELECT ...)", ("SELECT", "WITH"))
         end = self._skip((";",), ends)
-        return QueryText(self._source.text[start.start : end], self._position(start))
+        return statements.QueryText(self._source.text[start.start : end], self._position(start))

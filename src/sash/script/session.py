@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sash.errors import CatalogError, OptionError
 from sash.plan.types import type_name
+from sash.script import statements
 from sash.script.backend import Backend, QueryOptions
 from sash.script.live import LiveBackend
-from sash.script.statements import (
-    Analyze,
-    Attach,
-    CreateQuery,
-    CreateRelation,
-    CreateStream,
-    Describe,
-    Drop,
-    Explain,
-    Keep,
-    ObjectKind,
-    Select,
-    SetOption,
-    Show,
-    SnapshotStatement,
-    Statement,
-)
+from sash.script.statements import ObjectKind, Statement
 from sash.sql.source import did_you_mean
 from sash.window_store.scheduling.levels import level
 
@@ -35,6 +20,7 @@ if TYPE_CHECKING:
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.spark.handle import StreamingHandle
+    from sash.window_store.options import IsolationLevel
 
 
 @dataclass(frozen=True)
@@ -71,7 +57,7 @@ class SessionSettings:
 
     options: QueryOptions = field(default_factory=QueryOptions)
     trigger: str | None = None
-    isolation: str = "latest"
+    isolation: IsolationLevel = "latest"
 
 
 @dataclass
@@ -79,8 +65,8 @@ class Session:
     """Executes statements on a backend; `queries` and `windows` are those that were started, by lower-case name."""
 
     backend: Backend
-    queries: dict[str, tuple[CreateQuery, RunningQuery | None]] = field(default_factory=dict)
-    windows: dict[str, tuple[Keep | Attach, StreamingHandle | None]] = field(default_factory=dict)
+    queries: dict[str, tuple[statements.CreateQuery, RunningQuery | None]] = field(default_factory=dict)
+    windows: dict[str, tuple[statements.Keep | statements.Attach, StreamingHandle | None]] = field(default_factory=dict)
     settings: SessionSettings = field(default_factory=SessionSettings)
 
     @classmethod
@@ -91,41 +77,41 @@ class Session:
     def execute(self, statement: Statement) -> Reply:
         """Execute one statement."""
         match statement:
-            case CreateStream():
+            case statements.CreateStream():
                 self._refuse_taken(statement.declaration.name)
                 self.backend.add_stream(statement)
                 return MessageReply(f"Created stream {statement.declaration.name}")
-            case CreateRelation():
+            case statements.CreateRelation():
                 self._refuse_taken(statement.declaration.name)
                 self.backend.add_relation(statement)
                 return MessageReply(f"Created relation {statement.declaration.name}")
-            case CreateQuery():
+            case statements.CreateQuery():
                 return self._create_query(statement)
-            case Select():
+            case statements.Select():
                 with statement.query.position.relocate_errors():
                     return QueryReply(self.backend.query(statement.query.sql, self.settings.options))
-            case Explain():
+            case statements.Explain():
                 with statement.query.position.relocate_errors():
                     return self._explain(statement)
-            case Analyze():
+            case statements.Analyze():
                 return self._analyze(statement.name)
-            case Keep():
+            case statements.Keep():
                 return self._keep(statement)
-            case Attach():
+            case statements.Attach():
                 return self._attach(statement)
-            case SnapshotStatement():
+            case statements.SnapshotStatement():
                 with statement.query.position.relocate_errors():
                     return self._snapshot(statement)
-            case Show():
+            case statements.Show():
                 return self._show(statement.what)
-            case Describe():
+            case statements.Describe():
                 return self._describe(statement.name)
-            case Drop():
+            case statements.Drop():
                 return self._drop(statement)
-            case SetOption():
+            case statements.SetOption():
                 return self._set(statement)
 
-    def _create_query(self, statement: CreateQuery) -> MessageReply:
+    def _create_query(self, statement: statements.CreateQuery) -> MessageReply:
         name = statement.name
         self._refuse_taken(name)
         given = {part: value for part in ("strategy", "join", "tau") if (value := getattr(statement, part)) is not None}
@@ -135,7 +121,7 @@ class Session:
         self.queries[name.lower()] = (statement, running)
         return MessageReply(f"Query {name} is running into {statement.sink}")
 
-    def _explain(self, statement: Explain) -> MessageReply:
+    def _explain(self, statement: statements.Explain) -> MessageReply:
         sql, options = statement.query.sql, self.settings.options
         match statement.form:
             case "analyze":
@@ -151,10 +137,10 @@ class Session:
             raise _unknown("query", name, list(self.queries))
         statement, running = self.queries[name.lower()]
         if running is None:
-            return self._explain(Explain(statement.position, statement.query))
+            return self._explain(statements.Explain(statement.position, statement.query))
         return MessageReply(running.explain().rstrip())
 
-    def _keep(self, statement: Keep) -> MessageReply:
+    def _keep(self, statement: statements.Keep) -> MessageReply:
         name, streams = statement.name, self.backend.catalog.streams
         if name.lower() not in streams:
             raise _unknown("stream", name, list(streams))
@@ -162,13 +148,13 @@ class Session:
         self.windows[name.lower()] = (statement, self.backend.keep(statement, self.settings.trigger))
         return MessageReply(f"Keeping the window of {name}: query it with SNAPSHOT SELECT")
 
-    def _attach(self, statement: Attach) -> MessageReply:
+    def _attach(self, statement: statements.Attach) -> MessageReply:
         self._refuse_kept(statement.name)
         self.backend.attach(statement)
         self.windows[statement.name.lower()] = (statement, None)
         return MessageReply(f"Attached window {statement.name}: query it with SNAPSHOT SELECT")
 
-    def _snapshot(self, statement: SnapshotStatement) -> Reply:
+    def _snapshot(self, statement: statements.SnapshotStatement) -> Reply:
         answer = self.backend.snapshot(statement.query.sql, self.settings.isolation)
         if answer is None:
             return MessageReply("Snapshot query: OK")
@@ -214,7 +200,7 @@ class Session:
             return TableReply(("property", "value"), rows)
         raise _unknown("stream, relation or query", name, [*catalog.streams, *catalog.relations, *self.queries])
 
-    def _drop(self, statement: Drop) -> MessageReply:
+    def _drop(self, statement: statements.Drop) -> MessageReply:
         catalog, name = self.backend.catalog, statement.name
         known: dict[ObjectKind, Any] = {
             "STREAM": catalog.streams,
@@ -231,13 +217,13 @@ class Session:
             dropped, running = known[statement.what].pop(name.lower())
             if running is not None:
                 running.stop()
-            elif isinstance(dropped, Keep | Attach):
+            elif isinstance(dropped, statements.Keep | statements.Attach):
                 self.backend.detach(name)
         else:
             self.backend.drop(name)
         return MessageReply(f"Dropped {what} {name}")
 
-    def _set(self, statement: SetOption) -> MessageReply:
+    def _set(self, statement: statements.SetOption) -> MessageReply:
         name, value = statement.name.lower(), statement.value
         given = None if str(value).lower() in ("none", "") else str(value)
         match name:
@@ -250,7 +236,7 @@ class Session:
                 self.settings.trigger = given
             case "isolation":
                 level(str(value))
-                self.settings.isolation = str(value)
+                self.settings.isolation = cast("IsolationLevel", value)
             case _ if name.startswith("spark."):
                 self.backend.configure(statement.name, str(value).lower() if isinstance(value, bool) else str(value))
             case _:
@@ -280,15 +266,15 @@ def _columns(schema: Any) -> str:
     return ", ".join(map(str, schema))
 
 
-def _query_row(statement: CreateQuery, running: RunningQuery | None) -> tuple[Any, ...]:
+def _query_row(statement: statements.CreateQuery, running: RunningQuery | None) -> tuple[Any, ...]:
     progress: dict[str, Any] = {} if running is None else running.progress()
     state = "running" if running is not None and running.active else "ended"
     counts = [progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late")]
     return statement.name, statement.sink, state, progress.get("batch"), *counts
 
 
-def _window_row(statement: Keep | Attach, running: StreamingHandle | None) -> tuple[Any, ...]:
-    if isinstance(statement, Attach):
+def _window_row(statement: statements.Keep | statements.Attach, running: StreamingHandle | None) -> tuple[Any, ...]:
+    if isinstance(statement, statements.Attach):
         return statement.name, None, None, statement.path, None, None, None
     progress: dict[str, Any] = {} if running is None else running.progress()
     counts = (progress.get(part) for part in ("updates", "rows", "late"))

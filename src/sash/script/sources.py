@@ -8,25 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sash.errors import CatalogError, OptionError
-from sash.plan.types import BIGINT, BINARY, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema
+from sash.plan.types import Schema
+from sash.rows import parse_schema
 from sash.script.statements import Declaration, Value
 
-_LINES = (Field("ts", TIMESTAMP), Field("value", STRING))
-_SALES = (
-    Field("ts", TIMESTAMP),
-    Field("store_id", INT),
-    Field("item_id", INT),
-    Field("price", DOUBLE),
-    Field("quantity", INT),
-)
-_KAFKA = (
-    Field("key", BINARY),
-    Field("value", BINARY),
-    Field("topic", STRING),
-    Field("partition", INT),
-    Field("offset", BIGINT),
-    Field("timestamp", TIMESTAMP),
-    Field("timestampType", INT),
+_LINES = parse_schema("ts TIMESTAMP, value STRING")
+_SALES = parse_schema("ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE, quantity INT")
+_ITEMS = parse_schema("item_id INT, name STRING, favourite INT")
+_KAFKA = parse_schema(
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
 )
 PARSED = ("json", "csv")
 """The formats from which declared columns can be parsed, in the lines of a socket or file or the values of a topic."""
@@ -34,7 +24,7 @@ PARSED = ("json", "csv")
 
 @dataclass(frozen=True)
 class SourceType:
-    """`columns` are those of its rows if none are declared, `required` the options that must be declaration.
+    """`columns` are those of its rows if none are declared, `required` the options that must be declared.
 
     `fixed` means that columns cannot be declared, `parsed` that declared columns are parsed from text in a `format`.
     """
@@ -48,16 +38,16 @@ class SourceType:
 STREAMS: dict[str, SourceType] = {
     **dict.fromkeys(("csv", "json", "parquet", "orc"), SourceType(required=("path",))),
     "text": SourceType(_LINES, ("path",), parsed=True),
-    "rate": SourceType((Field("timestamp", TIMESTAMP), Field("value", BIGINT)), fixed=True),
+    "rate": SourceType(parse_schema("timestamp TIMESTAMP, value BIGINT"), fixed=True),
     "socket": SourceType(_LINES, ("host", "port"), parsed=True),
     "kafka": SourceType(_KAFKA, ("kafka.bootstrap.servers",), parsed=True),
     "generator": SourceType(_SALES, fixed=True),
 }
 RELATIONS: dict[str, SourceType] = {
     **dict.fromkeys(("csv", "json", "parquet", "orc"), SourceType(required=("path",))),
-    "text": SourceType((Field("value", STRING),), ("path",), fixed=True),
+    "text": SourceType(parse_schema("value STRING"), ("path",), fixed=True),
     "table": SourceType(required=("name",), fixed=True),
-    "generator": SourceType((Field("item_id", INT), Field("name", STRING), Field("favourite", INT)), fixed=True),
+    "generator": SourceType(_ITEMS, fixed=True),
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sash.errors import SqlSyntaxError
+from sash.plan.options import BadRows, Mode
 from sash.plan.types import Schema
 
 Value = str | int | float | bool
@@ -15,9 +16,6 @@ Value = str | int | float | bool
 
 ObjectKind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
 """The objects that SHOW lists and DROP drops."""
-
-BadRows = Literal["fail", "drop"]
-"""What happens to rows without a time: they fail the query, or are dropped and counted."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +55,19 @@ class Declaration:
 
 
 @dataclass(frozen=True)
-class CreateStream:
+class Positioned:
+    """The base of all statements, which have a position in the script."""
+
+    position: Position
+
+
+@dataclass(frozen=True)
+class CreateStream(Positioned):
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
 
     [RATE n] and [DISTINCT (column n, ...)] give statistics to the optimizer.
     """
 
-    position: Position
     declaration: Declaration
     time: str | None = None
     slack: str = "0 seconds"
@@ -74,14 +78,13 @@ class CreateStream:
 
 
 @dataclass(frozen=True)
-class CreateRelation:
+class CreateRelation(Positioned):
     """CREATE RELATION name (columns) USING source OPTIONS (...) [KEY (columns)] [NON RETROACTIVE].
 
     The source is a table that is read once, or, with REFRESH '..', periodically. With CHANGES it is a stream of updates,
     which may have [TIME c] [HEARTBEAT '..'] [BAD ROWS DROP]. [ROWS n] and [DISTINCT (column n, ...)] give statistics.
     """
 
-    position: Position
     declaration: Declaration
     key: tuple[str, ...] | None = None
     retroactive: bool = True
@@ -95,18 +98,17 @@ class CreateRelation:
 
 
 @dataclass(frozen=True)
-class CreateQuery:
+class CreateQuery(Positioned):
     """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
 
     [STRATEGY s] [JOIN j] [TAU '..'] choose how it is executed.
     """
 
-    position: Position
     name: str
     query: QueryText
     sink: str
     options: Mapping[str, Value] = field(default_factory=dict)
-    mode: str | None = None
+    mode: Mode | None = None
     key: tuple[str, ...] | None = None
     trigger: str | None = None
     strategy: str | None = None
@@ -115,113 +117,90 @@ class CreateQuery:
 
 
 @dataclass(frozen=True)
-class Select:
+class Select(Positioned):
     """SELECT ...: run the query and show its answer."""
 
-    position: Position
     query: QueryText
 
 
 @dataclass(frozen=True)
-class Keep:
+class Keep(Positioned):
     """KEEP stream WINDOW '60 seconds' EVERY '1 second' [PATH '..'] [RETAIN n]: keep its window for SNAPSHOT SELECT.
 
     WINDOW and EVERY are both lengths of time, or both numbers of rows.
     """
 
-    position: Position
     name: str
-    window: Value
-    every: Value
+    window: str | int
+    every: str | int
     path: str | None = None
     retain: int = 0
 
 
 @dataclass(frozen=True)
-class Attach:
+class Attach(Positioned):
     """ATTACH name PATH '..': read the window that another process keeps there, under this name."""
 
-    position: Position
     name: str
     path: str
 
 
 @dataclass(frozen=True)
-class SnapshotStatement:
+class SnapshotStatement(Positioned):
     """SNAPSHOT SELECT ...: answer the query once, from the current contents of a kept window."""
 
-    position: Position
     query: QueryText
 
 
 @dataclass(frozen=True)
-class Explain:
+class Explain(Positioned):
     """EXPLAIN [ALL | ANALYZE | SNAPSHOT] SELECT ....
 
     It shows the chosen plan; ALL adds the rejected ones; ANALYZE runs the query first and adds what each operator did;
     SNAPSHOT shows how a kept window would be read.
     """
 
-    position: Position
     query: QueryText
     form: Literal["plan", "all", "analyze", "snapshot"] = "plan"
 
 
 @dataclass(frozen=True)
-class Analyze:
+class Analyze(Positioned):
     """EXPLAIN ANALYZE name: the plan of a running query, with what each operator has done so far."""
 
-    position: Position
     name: str
 
 
 @dataclass(frozen=True)
-class Show:
+class Show(Positioned):
     """SHOW STREAMS | RELATIONS | QUERIES | WINDOWS."""
 
-    position: Position
     what: ObjectKind
 
 
 @dataclass(frozen=True)
-class Describe:
+class Describe(Positioned):
     """DESCRIBE name."""
 
-    position: Position
     name: str
 
 
 @dataclass(frozen=True)
-class Drop:
+class Drop(Positioned):
     """DROP STREAM | RELATION | QUERY | WINDOW [IF EXISTS] name."""
 
-    position: Position
     what: ObjectKind
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True)
-class SetOption:
+class SetOption(Positioned):
     """SET name = value."""
 
-    position: Position
     name: str
     value: Value
 
 
-Statement = (
-    CreateStream
-    | CreateRelation
-    | CreateQuery
-    | Keep
-    | Attach
-    | Select
-    | SnapshotStatement
-    | Explain
-    | Analyze
-    | Show
-    | Describe
-    | Drop
-    | SetOption
-)
+_Change = CreateStream | CreateRelation | CreateQuery | Keep | Attach | Drop | SetOption
+Statement = _Change | Select | SnapshotStatement | Explain | Analyze | Show | Describe

@@ -7,22 +7,116 @@ number of operators; Spark plans every observed expression anew for each batch a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
-from sash.spark.counts import EDGES, PARTS
+from sash.physical.nodes import PhysicalPlan, Stage
+from sash.runtime.counts import Counts
+from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 
 METRICS_COLUMN = "notes"
 """The name of the observed list, which listeners of Spark see."""
 
 _WORD = np.dtype(">u4")
-
 _SUMMED = (
     "rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
 )  # fmt: skip
+_COUNTED = {
+    "rows_in": "taken", "rows_in_negative": "taken_negative", "rows_out": "given", "rows_out_negative": "given_negative",
+    "messages": "messages", "expired": "expired", "probes": "probes", "premature": "premature",
+}  # fmt: skip
+"""The counts of an operator that add up over batches, with their names in the runtime's `Counts`."""
+
+PARTS = (*_COUNTED, "state_rows", "state_bytes")
+"""All counts of an operator; the size of its state is a current value."""
+
+EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+"""The upper limits of the histogram's buckets, in seconds; one more bucket counts longer delays."""
+
+_EDGES = np.array([round(edge * 1e6) for edge in EDGES], np.int64)
+_SAMPLE = 4096
+_LONGEST = 24 * 3600 * 1000
+"""Longer delays, of rows that come from an archive, count as this many milliseconds."""
+
+
+def operator_names(plan: PhysicalPlan) -> list[str]:
+    """The operators of all stages, each named stage.position.operator."""
+    return [name for stage in plan.stages for name in stage.operator_names]
+
+
+class DelayHistogram:
+    """The output delays of one shard in one batch."""
+
+    def __init__(self) -> None:
+        self.buckets: Ints = np.zeros(len(EDGES) + 1, np.int64)
+        self.sum = 0
+        self.longest = 0
+
+    def record(self, changes: ChangeBatch) -> None:
+        """Count changes that leave now, sampling every n-th of a large batch.
+
+        Changes at time 0, such as the initial total of an empty window, are not caused by a row and have no delay.
+        """
+        step = 1 + len(changes) // _SAMPLE
+        ts = changes.ts[::step]
+        late = time.time_ns() // 1_000 - ts[ts > 0]
+        self.buckets += step * np.bincount(np.searchsorted(_EDGES, late, side="left"), minlength=len(EDGES) + 1)
+        if len(late):
+            millis = np.clip(late // 1000, 0, _LONGEST)
+            self.sum += step * int(millis.sum())
+            self.longest = max(self.longest, int(millis.max()))
+
+
+def operator_counts(
+    stage: Stage, counts: Mapping[str, Counts], rows: Mapping[str, int], held: Mapping[str, int]
+) -> dict[str, dict[str, int]]:
+    """The counts of a shard's operators, with the rows and bytes of their state, by operator name."""
+    return {
+        f"{stage.index}.{name}": {
+            **{part: getattr(seen, attribute) for part, attribute in _COUNTED.items()},
+            "state_rows": rows.get(name, 0),
+            "state_bytes": held.get(name, 0),
+        }
+        for name, seen in counts.items()
+    }
+
+
+def current_choices_of(stage: Stage, counts: Mapping[str, Counts]) -> dict[str, dict[str, tuple[str, str]]]:
+    """The adaptive choices of a shard's operators and their reasons, by operator and shard."""
+    return {
+        f"{stage.index}.{name}": {str(shard): what for shard, what in seen.current_choice.items()}
+        for name, seen in counts.items()
+        if seen.current_choice
+    }
+
+
+def added(known: Mapping[str, int], seen: Mapping[str, int]) -> dict[str, int]:
+    """The counts of an operator since the start, with those of another batch added."""
+    return {part: known[part] + seen[part] if part in _COUNTED else seen[part] for part in PARTS}
+
+
+def counts_of(seen: Mapping[str, int], current_choice: Mapping[int, tuple[str, str]] = MappingProxyType({})) -> Counts:
+    """Counts by name as the runtime's `Counts`, with the adaptive choice of each shard."""
+    counted = {attribute: seen[part] for part, attribute in _COUNTED.items()}
+    return Counts(**counted, current_choice=dict(current_choice))
+
+
+def percentile(delays: Sequence[int], share: float) -> float | None:
+    """The delay in seconds that this share of changes did not exceed, by bucket; None without changes or over an hour.
+
+    >>> percentile([0, 10] + [0] * 14, 0.5)
+    0.01
+    """
+    total = sum(delays)
+    if not total:
+        return None
+    bucket = int(np.searchsorted(np.cumsum(delays), share * total, side="left"))
+    return EDGES[bucket] if bucket < len(EDGES) else None
 
 
 @dataclass

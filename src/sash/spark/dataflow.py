@@ -19,16 +19,15 @@ from sash.plan.nodes import Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.options import Mode
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
-from sash.runtime.build import Relations
 from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
-from sash.spark.labels import shard_labels
-from sash.spark.legs import leg_frame, relation_table, update_frame, update_time
-from sash.spark.lookups import find_lookups
+from sash.spark.legs import find_lookups, leg_frame, relation_table, update_frame, update_time
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.scatter import TIME, ClockScatter, Scatter, Target
 from sash.spark.sources.inputs import QueryInputs, heartbeats
 from sash.spark.stage import ShardLayout, StageProcessor
+
+_MASK, _SEED = 0xFFFFFFFF, 42
 
 
 def change_frame(
@@ -45,7 +44,8 @@ def change_frame(
     joining: dict[int, list[DataFrame]] = {}
     for number, frame in _sources(plan, layout, inputs, levels):
         joining.setdefault(number, []).append(frame)
-    tables = _tables(plan, inputs)
+    # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
+    tables = {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
     gather = Gather(schema, time_type(plan, inputs))
     packed: DataFrame | None = None
     for number, stages in enumerate(levels):
@@ -141,6 +141,40 @@ def _lowest(targets: tuple[Target, ...], level_of: Mapping[int, int]) -> int:
     return min(level_of[target.stage] for target in targets)
 
 
-def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> Relations:
-    """Read the relations that stages need. Legs join with theirs in Spark or in scatter."""
-    return {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
+def _rotate(value: int, by: int) -> int:
+    return ((value << by) | (value >> (32 - by))) & _MASK
+
+
+def _mix(state: int, word: int) -> int:
+    word = _rotate((word * 0xCC9E2D51) & _MASK, 15) * 0x1B873593 & _MASK
+    return (_rotate(state ^ word, 13) * 5 + 0xE6546B64) & _MASK
+
+
+def spark_hash(value: int) -> int:
+    """Spark SQL's hash(value) of a BIGINT: Murmur3 over its two halves.
+
+    >>> spark_hash(0)
+    -1670924195
+    """
+    state = _mix(_mix(_SEED, value & _MASK), (value >> 32) & _MASK) ^ 8
+    state = ((state ^ (state >> 16)) * 0x85EBCA6B) & _MASK
+    state = ((state ^ (state >> 13)) * 0xC2B2AE35) & _MASK
+    state ^= state >> 16
+    return state - 2**32 if state >= 2**31 else state
+
+
+def shard_labels(shards: int) -> tuple[int, ...]:
+    """The label of every shard: the smallest keys that Spark's hash partitioning puts in a partition each.
+
+    Spark sends a key to partition pmod(hash(key), P). With the keys 0, 1, 2 ... several shards would share a partition
+    while others stay empty.
+
+    >>> shard_labels(4)
+    (2, 0, 14, 3)
+    """
+    found: dict[int, int] = {}
+    label = 0
+    while len(found) < shards:
+        found.setdefault(spark_hash(label) % shards, label)
+        label += 1
+    return tuple(found[shard] for shard in range(shards))

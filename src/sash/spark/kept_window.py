@@ -15,17 +15,18 @@ from sash.plan.catalog import StreamEntry
 from sash.plan.options import Trigger
 from sash.spark.errors import sash_errors
 from sash.spark.handle import StreamingHandle
-from sash.spark.pools import STREAMS, in_pool
-from sash.spark.session import query_settings
-from sash.spark.sinks.base import WriteBatch
+from sash.spark.session import STREAMS, in_pool, query_settings
 from sash.spark.sinks.start import await_sources, set_trigger
 from sash.spark.sources.inputs import StreamSource
-from sash.spark.window_store import ApplyChanges, ApplyRows, kept_frame
+from sash.spark.window_store import ApplyRows, kept_frame
 from sash.time import BEGINNING
 from sash.window_store.queries import WindowQueries
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.store.layout import StoreLayout
 from sash.window_store.store.writer import WindowWriter
+
+StartWriting = Callable[[WindowWriter], StreamingQuery]
+"""Starts the streaming query that fills a store through its writer."""
 
 
 @dataclass(frozen=True)
@@ -76,46 +77,21 @@ class KeptWindow(StreamingHandle):
         }
 
 
-def keep_stream(
-    queries: WindowQueries,
-    layout: StoreLayout,
-    folder: StoreFolder,
-    source: StreamSource,
-    entry: StreamEntry,
-    trigger: str | None,
-    recorder: Recorder | None = None,
-) -> KeptWindow:
-    """Keep the window of a stream."""
+def start_stream(
+    source: StreamSource, entry: StreamEntry, trigger: str | None, checkpoint: str, writer: WindowWriter
+) -> StreamingQuery:
+    """Start the query that applies the rows of a stream to a store."""
     spark = source.frame.sparkSession
-
-    def start(writer: WindowWriter) -> StreamingQuery:
-        frame = kept_frame(source, entry)
-        plain = frame.writeStream.outputMode("append").option("checkpointLocation", folder.checkpoint)
-        with query_settings(spark, 1, folder.checkpoint), in_pool(spark, STREAMS), sash_errors():
-            started = set_trigger(plain, Trigger.parse(trigger)).foreachBatch(ApplyRows(writer, source)).start()
-            return await_sources(started)
-
-    return _keep(queries, layout, folder, start, recorder)
+    plain = kept_frame(source, entry).writeStream.outputMode("append").option("checkpointLocation", checkpoint)
+    with query_settings(spark, 1, checkpoint), in_pool(spark, STREAMS), sash_errors():
+        started = set_trigger(plain, Trigger.parse(trigger)).foreachBatch(ApplyRows(writer, source)).start()
+        return await_sources(started)
 
 
-def keep_result(
-    queries: WindowQueries,
-    layout: StoreLayout,
-    folder: StoreFolder,
-    start: Callable[[WriteBatch, str], StreamingHandle],
-    recorder: Recorder | None = None,
+def keep_window(
+    queries: WindowQueries, layout: StoreLayout, folder: StoreFolder, start: StartWriting, recorder: Recorder | None
 ) -> KeptWindow:
-    """Keep the answer of a query, which `start` starts with a sink and a checkpoint directory."""
-    return _keep(queries, layout, folder, lambda writer: start(ApplyChanges(writer), folder.checkpoint).query, recorder)
-
-
-def _keep(
-    queries: WindowQueries,
-    layout: StoreLayout,
-    folder: StoreFolder,
-    start: Callable[[WindowWriter], StreamingQuery],
-    recorder: Recorder | None,
-) -> KeptWindow:
+    """Open a store, and start the query that fills it."""
     writer = queries.write(folder.root, layout, recorder)
 
     def stopped() -> None:

@@ -17,18 +17,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import broadcast, expr
 
 from sash.physical.nodes import UpdateLeg
+from sash.physical.shapes import needs_spark
 from sash.plan.catalog import OP
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
+from sash.runtime.legs import LegRunner
 from sash.spark.scatter import ACCEPTED, SIGN, TIME
 from sash.spark.types import arrow_type
 from sash.sql.render import quoted, to_spark_sql
 from sash.time import DAY
 
-_MATCHES = "_matches"
-_ROW = "_row"
+SMALL = 50_000
+"""The largest table that is looked up in scatter, in rows: every task indexes it, at some 50 ns per row."""
+
+_MATCHES, _ROW = "_matches", "_row"
 
 
 @dataclass(frozen=True)
@@ -196,3 +200,40 @@ def micros(column: str, dtype: pa.DataType) -> str:
     if dtype == DATE:
         return f"CAST(unix_date({column}) AS BIGINT) * {DAY}"
     return f"CAST({column} AS BIGINT)"
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """Joins of a leg with small tables, which run in scatter: from `node` down to its input `below`, which Spark computes.
+
+    All rows of a stream go through scatter anyway, and a lookup by hash takes some nanoseconds. Spark would collect, hash
+    and broadcast the table anew for every batch, which takes longer than the rest of its planning. Large tables are still
+    broadcast by Spark, once per executor, and so are those below an expression that only Spark can compute.
+    """
+
+    node: Node
+    below: Node
+    tables: Mapping[Node, pa.Table]
+
+    def runner(self) -> LegRunner:
+        """Create a runner for this part of the leg."""
+        return LegRunner(self.node, self.tables, self.below)
+
+
+def find_lookups(node: Node, relations: Mapping[str, DataFrame]) -> Lookups | None:
+    """Find the part of a leg that can run in scatter: from its top to its lowest join with a small table."""
+    chain = [node]
+    while chain[-1].children:
+        chain.append(chain[-1].children[0])
+    tables: dict[Node, pa.Table] = {}
+    found: Lookups | None = None
+    for part in chain[:-1]:
+        if needs_spark(part):
+            break
+        if isinstance(part, Join):
+            table = relation_table(part.right, relations, SMALL + 1)
+            if table.num_rows > SMALL:
+                break
+            tables[part.right] = table
+            found = Lookups(node, part.left, dict(tables))
+    return found

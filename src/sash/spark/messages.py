@@ -36,12 +36,7 @@ _FIELDS: dict[str, pa.DataType] = {
     "blob": pa.binary(),
 }
 SCHEMA = pa.schema(list(_FIELDS.items()))
-_TYPES: dict[pa.DataType, str] = {
-    pa.int64(): "long",
-    pa.int32(): "int",
-    pa.string(): "string",
-    pa.binary(): "binary",
-}
+_TYPES: dict[pa.DataType, str] = {pa.int64(): "long", pa.int32(): "int", pa.string(): "string", pa.binary(): "binary"}
 DDL = ", ".join(f"{name} {_TYPES[dtype]}" for name, dtype in _FIELDS.items())
 
 

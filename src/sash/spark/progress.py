@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from sash.errors import OptionError
 from sash.plan.statistics import Statistics
 from sash.runtime.analyze import Actual
 from sash.runtime.counts import Counts
 from sash.runtime.current_choice import over_shards
-from sash.spark.batch_metrics import METRICS_COLUMN, total
-from sash.spark.counts import EDGES, PARTS, added, counts_of, percentile
+from sash.spark.batch_metrics import EDGES, METRICS_COLUMN, PARTS, added, counts_of, percentile, total
 from sash.spark.gather import OBSERVATION_NAME
 from sash.time import BEGINNING, FOREVER
 
@@ -71,12 +73,6 @@ class Progress:
             return Actual(counts, rows, held)
         return Actual(counts, rows, held, seconds=(watermark - self._first[0]) / 1e6, before=self._first[1])
 
-    def _over_shards(self) -> dict[str, list[dict[str, Any]]]:
-        """The adaptive choices now in use, by operator: each with its reason and its shards."""
-        return {
-            name: [found.as_json for found in over_shards(shards)] for name, shards in self._current_choices.items()
-        }
-
     def _count(self, report: Any) -> None:
         seen = total(report["observedMetrics"][OBSERVATION_NAME][METRICS_COLUMN] or (), self._names)
         millis = report["durationMs"].get("triggerExecution") or 0
@@ -86,11 +82,12 @@ class Progress:
             self._current_choices.setdefault(name, {}).update(
                 {int(shard): (what, why) for shard, (what, why) in shards.items()}
             )
+        chosen = {name: [one.as_json for one in over_shards(shards)] for name, shards in self._current_choices.items()}
         self._last = {
             "batch": report["batchId"],
             "batch_ms": millis,
             "watermark": seen.clock,
-            **({"current_choices": self._over_shards()} if self._current_choices else {}),
+            **({"current_choices": chosen} if chosen else {}),
             **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
             "rows_per_second": _rate(seen.rows_in, millis),
         }
@@ -101,7 +98,10 @@ class Progress:
             "max": seen.delay_longest / 1000,
         }
         self._last["switches"] = seen.switches
-        self._last["operators"] = {name: _with_rate(counts, millis) for name, counts in seen.operators.items()}
+        self._last["operators"] = {
+            name: {**counts, "rows_per_second": _rate(counts["rows_in"], millis)}
+            for name, counts in seen.operators.items()
+        }
         self.delay_sum += seen.delay_sum / 1000
         self.delays = tuple(a + b for a, b in zip(self.delays, seen.delays, strict=True))
         for name, counts in seen.operators.items():
@@ -148,29 +148,12 @@ class ProgressTracker:
             pending, self._pending = self._pending, []
         return pending
 
-    def last(self) -> dict[str, Any]:
-        """Return the numbers of the last batch, and the totals."""
+    @contextmanager
+    def updated(self) -> Iterator[Progress]:
+        """Yield the progress with all batches that have ended, locked against further updates."""
         self.update()
         with self._lock:
-            return self._progress.last()
-
-    def operators(self) -> dict[str, dict[str, int]]:
-        """Return the totals of every operator, and the size of its state now."""
-        self.update()
-        with self._lock:
-            return self._progress.operators()
-
-    def actual(self) -> Actual:
-        """Return the operators' counts for EXPLAIN ANALYZE."""
-        self.update()
-        with self._lock:
-            return self._progress.actual()
-
-    def delays(self) -> tuple[int, ...]:
-        """Return the histogram of output delays."""
-        self.update()
-        with self._lock:
-            return self._progress.delays
+            yield self._progress
 
     @property
     def delay_sum(self) -> float:
@@ -191,5 +174,21 @@ def _rate(rows: int, millis: int) -> float | None:
     return round(1000 * rows / millis, 1) if millis else None
 
 
-def _with_rate(counts: dict[str, int], millis: int) -> dict[str, int | float | None]:
-    return {**counts, "rows_per_second": _rate(counts["rows_in"], millis)}
+class BatchListener(StreamingQueryListener):
+    """Calls a function with a query's id and Spark's report whenever a batch of the query has ended."""
+
+    def __init__(self, on_batch: Callable[[str, Sequence[Any]], None]) -> None:
+        self._on_batch = on_batch
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802  (Spark's names)
+        """Do nothing: no batch has ended."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """Pass on the report of the batch that has ended."""
+        self._on_batch(str(event.progress.id), [event.progress])
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Do nothing: no batch has ended."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """Do nothing: the last batch has been reported."""

@@ -23,7 +23,7 @@ from sash.plan.options import Trigger
 from sash.plan.types import BIGINT, Field
 from sash.planning import Planned
 from sash.runtime.counts import Counts
-from sash.spark.counts import counts_of, operator_names
+from sash.spark.batch_metrics import counts_of, operator_names
 from sash.spark.dataflow import change_frame
 from sash.spark.errors import sash_errors
 from sash.spark.progress import Progress
@@ -56,7 +56,8 @@ def replay_on_spark(
             name.lower(): _stream(spark, home / name, inputs[name], [micro.rows.get(name) for micro in batches])
             for name in (*planned.streams, *planned.changing)
         }
-        control = _control_stream(spark, home / "control")
+        (home / "control").mkdir()
+        control = _files(spark, home / "control", "stream string, ts long")
         for number, micro in enumerate(batches):
             clocks = [(name.lower(), micro.clocks[name]) for name in planned.changing if name in micro.clocks]
             _write_control(home / "control", number, clocks)
@@ -117,12 +118,6 @@ def _stream(
     if given.signs is not None:
         schema = schema.add(OP, "string")
     return StreamSource(_files(spark, directory, schema), given.slack, time=_TIME)
-
-
-def _control_stream(spark: SparkSession, directory: Path) -> DataFrame:
-    """A stream of clocks, read from files of `_write_control`, one per batch."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return _files(spark, directory, "stream string, ts long")
 
 
 def _write_control(directory: Path, number: int, clocks: Sequence[tuple[str, int]]) -> None:

@@ -24,7 +24,7 @@ from sash.state.encoding import encode, pieces, size_of
 from sash.time import FOREVER
 
 if TYPE_CHECKING:
-    from sash.spark.lookups import Lookups
+    from sash.spark.legs import Lookups
 
 TIME, ACCEPTED, SIGN = "_ts", "_ok", "_sign"
 

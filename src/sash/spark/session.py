@@ -1,4 +1,4 @@
-"""The embedded Spark session, and the settings with which a query is started."""
+"""The embedded Spark session, its scheduling pools, and the settings with which a query is started."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
-
-from sash.spark.pools import FAIR
 
 _STORE = "spark.sql.streaming.stateStore."
 
@@ -46,6 +44,15 @@ _LOCAL_CHECKPOINT = {
 """Settings for a checkpoint on a local disk, where renaming is atomic."""
 
 
+_POOL = "spark.scheduler.pool"
+URGENT, STREAMS, BACKGROUND = "urgent", "streams", "background"
+_FAIR = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": Path(__file__).with_name("pools.xml").as_uri(),
+}
+"""The settings of a session with these scheduling pools, which are shares of the cores."""
+
+
 def embedded_session(
     cores: int | None = None, master: str | None = None, extra: Mapping[str, str] | None = None
 ) -> SparkSession:
@@ -71,7 +78,7 @@ def embedded_session(
         .config(_PARTITIONS, str(count))
         .config("spark.sql.streaming.stopTimeout", "60s")
     )
-    for name, value in {**FAIR, **(extra or {})}.items():
+    for name, value in {**_FAIR, **(extra or {})}.items():
         builder = builder.config(name, value)
     with _own_process_group():
         session = builder.getOrCreate()
@@ -144,3 +151,24 @@ def apply_settings(spark: SparkSession, shards: int) -> None:
     """Apply a query's settings permanently."""
     for name, value in settings(shards).items():
         spark.conf.set(name, value)
+
+
+@contextmanager
+def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
+    """Run the jobs and streaming queries that this thread starts in a pool, if the session has pools."""
+    try:
+        context = spark.sparkContext
+    except Exception:  # noqa: BLE001  (a Connect session has no Spark context, whatever it raises)
+        yield
+        return
+    before = context.getLocalProperty(_POOL)
+    context.setLocalProperty(_POOL, pool)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_POOL, cast("str", before))  # None removes the property
+
+
+def pool_of(priority: int) -> str:
+    """The pool for reads of a query with this priority."""
+    return URGENT if priority > 0 else BACKGROUND

@@ -23,8 +23,7 @@ from sash.operators.netting import net_all
 from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
 from sash.plan.nodes import Range, Rows
 from sash.runtime.shard import Arrival, Intake, Shard
-from sash.spark.batch_metrics import BatchMetrics
-from sash.spark.counts import current_choices_of, operator_counts
+from sash.spark.batch_metrics import BatchMetrics, current_choices_of, operator_counts
 from sash.spark.messages import CONTROL, HEARTBEAT, METRICS_STAGE, ROWS, Message
 from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch

@@ -22,8 +22,7 @@ from sash.physical.nodes import PhysicalPlan, Stage
 from sash.plan.options import Mode
 from sash.runtime.build import Relations
 from sash.runtime.shard import Intake, Shard, partition
-from sash.spark.batch_metrics import BatchMetrics
-from sash.spark.counts import DelayHistogram
+from sash.spark.batch_metrics import BatchMetrics, DelayHistogram
 from sash.spark.gather import Gather
 from sash.spark.messages import ROWS, Message, from_frame, to_frames
 from sash.spark.output import reduce_changes
@@ -83,12 +82,7 @@ class StageProcessor(StatefulProcessor):
     def close(self) -> None:
         """Release nothing: no resource outlives a batch."""
 
-    def handleInputRows(  # noqa: N802  (Spark's name)
-        self,
-        key: Any,
-        rows: Iterator[Any],
-        timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803  (Spark's names)
         """Run the batch of one shard."""
         label = int(key[0])
         received: dict[int, list[Message]] = {}

@@ -20,8 +20,8 @@ from sash.errors import BadRowError
 from sash.plan.catalog import StreamEntry
 from sash.spark.errors import sash_errors
 from sash.spark.legs import micros
-from sash.spark.pools import in_pool, pool_of
 from sash.spark.scatter import TIME
+from sash.spark.session import in_pool, pool_of
 from sash.spark.sources.inputs import StreamSource, heartbeats
 from sash.sql.render import quoted
 from sash.time import BEGINNING

@@ -18,16 +18,7 @@ import pyarrow as pa
 
 from sash.errors import StrategyError
 from sash.operators.window import assign
-from sash.physical.nodes import (
-    Leaf,
-    Operation,
-    PhysicalPlan,
-    RelationLeg,
-    Sample,
-    StreamLeg,
-    UpdateLeg,
-    operations,
-)
+from sash.physical.nodes import Leaf, Operation, PhysicalPlan, RelationLeg, Sample, StreamLeg, UpdateLeg, operations
 from sash.physical.strategies.base import TimeSettings
 from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.physical.strategies.registry import strategy_of
@@ -179,11 +170,7 @@ class Simulation:
         return [int(time) for time in held if time < FOREVER]
 
     def _leg(
-        self,
-        plan: PhysicalPlan,
-        number: int,
-        tables: Mapping[Node, pa.Table],
-        inputs: Mapping[str, SimulatedInput],
+        self, plan: PhysicalPlan, number: int, tables: Mapping[Node, pa.Table], inputs: Mapping[str, SimulatedInput]
     ) -> LegServer:
         leg = plan.legs[number]
         if isinstance(leg, RelationLeg):

@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from sash.errors import StoreError
 from sash.window_store.plan import SnapshotPlan
-from sash.window_store.scheduling.reader import Read, Request
+from sash.window_store.scheduling.reader import CommittedReads, Read, Request
 from sash.window_store.scheduling.runner import Runner
-from sash.window_store.scheduling.transaction import CommittedReads
 from sash.window_store.snapshot import Snapshot, ToSpark
 from sash.window_store.store.manifest import Slice, SubWindow
 from sash.window_store.sub_windows import PartialResult, ReadCounters, merge_tables, read_summaries, summarize

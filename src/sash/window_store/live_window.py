@@ -11,10 +11,8 @@ from sash.errors import StoreError
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.scheduling.scheduler import Scheduler
 from sash.window_store.store.layout import StoreLayout
-from sash.window_store.store.leases import Lease
-from sash.window_store.store.locks import StoreLock
+from sash.window_store.store.locks import Lease, StoreLock
 from sash.window_store.store.manifest import Manifest, ManifestCache, SubWindow
-from sash.window_store.store.writer import WindowWriter
 
 
 class LiveWindow:
@@ -26,26 +24,12 @@ class LiveWindow:
         self.layout = StoreLayout.load(root)
         self._lock = StoreLock(root)
         self._cache = ManifestCache(root)
+        count, latest, retain = self.layout.count, self.manifest.updates - 1, self.layout.retain
         self.scheduler = Scheduler(
-            self.layout.count,
-            self.manifest.updates - 1,
-            retain=self.layout.retain,
-            recorder=recorder,
-            lock=self._lock,
-            observe=self._observe,
+            count, latest, retain=retain, recorder=recorder, lock=self._lock, observe=self._observe
         )
         self._requested: set[str] = set()
         self._guard = threading.Lock()
-
-    @staticmethod
-    def with_writer(
-        root: Path, layout: StoreLayout, recorder: Recorder | None = None
-    ) -> tuple[LiveWindow, WindowWriter]:
-        """A window and its writer, both in this process."""
-        writer = WindowWriter(root, layout)
-        live = LiveWindow(root, recorder)
-        writer.run_updates_with(live.scheduler.update)
-        return live, writer
 
     @property
     def manifest(self) -> Manifest:

@@ -23,9 +23,8 @@ from sash.sql import parse
 from sash.window_store.spans import Span, span_of
 from sash.window_store.store.layout import StoreLayout
 from sash.window_store.store.tables import sort_positions
-from sash.window_store.summaries.base import Tables
+from sash.window_store.summaries.base import RowBatch, Tables
 from sash.window_store.summaries.core import Core
-from sash.window_store.summaries.rows import RowBatch
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Self
 
 from sash.errors import CancelledError, OverloadedError
@@ -104,7 +103,7 @@ class PeriodicQuery:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self, first: SnapshotExecution | None) -> None:

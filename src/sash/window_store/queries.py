@@ -28,11 +28,7 @@ class WindowQueries:
     """
 
     def __init__(
-        self,
-        parallel: int = 2,
-        capacity: int = 200,
-        to_spark: ToSpark | None = None,
-        streams: Collection[str] = (),
+        self, parallel: int = 2, capacity: int = 200, to_spark: ToSpark | None = None, streams: Collection[str] = ()
     ) -> None:
         self.scans: dict[str, Callable[[int], Scan]] = {"local": lambda _: scan_locally}
         self._parallel, self._capacity = parallel, capacity
@@ -77,13 +73,16 @@ class WindowQueries:
 
     def attach(self, name: str, root: Path, recorder: Recorder | None = None) -> LiveWindow:
         """Make an existing store available under this name. It may have a writer in another process."""
-        return self._add(name, LiveWindow(root, recorder))
+        live = LiveWindow(root, recorder)
+        self._check_free(name)
+        self._windows[name.lower()] = live
+        return live
 
     def write(self, root: Path, layout: StoreLayout, recorder: Recorder | None = None) -> WindowWriter:
         """Open a store for writing, and make it available under its layout's name."""
         self._check_free(layout.name)
-        live, writer = LiveWindow.with_writer(root, layout, recorder)
-        self._add(layout.name, live)
+        writer = WindowWriter(root, layout)
+        writer.run_update = self.attach(layout.name, root, recorder).scheduler.update
         return writer
 
     def detach(self, name: str) -> None:
@@ -102,8 +101,3 @@ class WindowQueries:
     def _check_free(self, name: str) -> None:
         if name.lower() in self._windows:
             raise StoreError(f"{name} is already kept: stop keeping it first, or use another name")
-
-    def _add(self, name: str, live: LiveWindow) -> LiveWindow:
-        self._check_free(name)
-        self._windows[name.lower()] = live
-        return live

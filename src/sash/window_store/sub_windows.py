@@ -17,9 +17,8 @@ from sash.window_store.store.files import read_table, write_table
 from sash.window_store.store.layout import SIGN
 from sash.window_store.store.manifest import Slice, SubWindow
 from sash.window_store.store.tables import net_changes
-from sash.window_store.summaries.base import Summary, Tables
+from sash.window_store.summaries.base import RowBatch, Summary, Tables
 from sash.window_store.summaries.core import Core
-from sash.window_store.summaries.rows import RowBatch
 
 Scan = Callable[[Path, Sequence[Slice], Core], Tables]
 """Builds the summaries of a sub-window from the rows of all its slices, in this process or as a Spark job."""

@@ -136,7 +136,7 @@ def test_a_table_is_refreshed(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_table_without_changes_is_read_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr("sash.spark.lookups.SMALL", small)
+    monkeypatch.setattr("sash.spark.legs.SMALL", small)
     schema = pa.schema([("k", pa.string()), ("name", pa.string())])
     pq.write_table(
         pa.Table.from_pylist([{"k": "k1", "name": "one"}, {"k": "k2", "name": "two"}], schema), tmp_path / "t"

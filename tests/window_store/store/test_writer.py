@@ -7,7 +7,7 @@ import pytest
 
 from sash.errors import StoreError
 from sash.window_store.store.layout import StoreLayout
-from sash.window_store.store.leases import Lease
+from sash.window_store.store.locks import Lease
 from sash.window_store.store.manifest import Manifest
 from sash.window_store.store.writer import WindowWriter
 from tests.window_store.feeding import SCHEMA, layout, table

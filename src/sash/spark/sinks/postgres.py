@@ -173,7 +173,7 @@ class _Table:
 
 def _to_csv(rows: pa.Table) -> Iterator[bytes]:
     """Write the rows as CSV for COPY: every value is quoted, and NULL is empty."""
-    columns = [_as_text(column) for column in rows.columns]
+    columns = [_to_hex(column) if pa.types.is_binary(column.type) else column for column in rows.columns]
     plain = pa.table(columns, names=[f"c{position}" for position in range(len(columns))])
     options = pacsv.WriteOptions(include_header=False, quoting_style="all_valid")
     for batch in plain.to_batches(max_chunksize=50_000):
@@ -182,10 +182,5 @@ def _to_csv(rows: pa.Table) -> Iterator[bytes]:
         yield text.getvalue()
 
 
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Write bytes in hexadecimal; leave other types to Arrow."""
-    if not pa.types.is_binary(column.type):
-        return column
-    return pa.chunked_array(
-        [pa.array([None if v is None else f"\\x{v.hex()}" for v in column.to_pylist()], pa.string())]
-    )
+def _to_hex(column: pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if v is None else f"\\x{v.hex()}" for v in column.to_pylist()], pa.string())

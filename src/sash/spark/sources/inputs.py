@@ -1,18 +1,22 @@
-"""The inputs of a query: registered streams, relations, and tables that are refreshed."""
+"""The inputs of a query as they are registered: streams, static tables, streams of updates, and refreshed tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
+from sash.durations import microseconds
+from sash.errors import BadRowError, CatalogError
+from sash.plan.catalog import Key, key_columns, update_columns
+from sash.plan.options import BAD_ROWS, check_word
+from sash.plan.types import Schema
 from sash.spark.scatter import TIME
+from sash.spark.sources.refresh import RefreshedTable
+from sash.spark.types import read_schema
 from sash.time import SECOND
-
-if TYPE_CHECKING:
-    from sash.spark.sources.refresh import RefreshedTable
 
 
 @dataclass(frozen=True)
@@ -52,3 +56,76 @@ def heartbeats(source: StreamSource) -> DataFrame:
     per_second = max(1, SECOND // max(1, source.heartbeat))
     beats = rate.option("rowsPerSecond", per_second).option("numPartitions", 1).load()
     return beats.selectExpr(f"unix_micros(timestamp) AS {TIME}")
+
+
+@dataclass(frozen=True)
+class RegisteredRelation:
+    """A relation's columns, its columns of unsupported types, and the source of its rows or updates."""
+
+    schema: Schema
+    refused: dict[str, str]
+    source: DataFrame | StreamSource | RefreshedTable
+
+
+def read_relation(
+    name: str,
+    df: DataFrame | Callable[[], DataFrame],
+    key: Key,
+    changes: bool,
+    time: str,
+    heartbeat: str | None,
+    refresh: str | None,
+    bad_rows: str,
+) -> RegisteredRelation:
+    """Check the arguments of `Engine.relation` and return the relation of the kind that they describe."""
+    if not changes:
+        if callable(df) or df.isStreaming or refresh is not None or heartbeat is not None:
+            raise CatalogError(f"relation {name} is a stream, or is refreshed, so it changes: pass changes=True")
+        return _static(name, df, key)
+    if not callable(df) and df.isStreaming:
+        if refresh is not None:
+            raise CatalogError(f"relation {name} is a stream of updates, which is not refreshed: leave out refresh")
+        return _updated(name, df, key, time, heartbeat, bad_rows)
+    if refresh is None or heartbeat is not None:
+        raise CatalogError(
+            f'relation {name} changes, but is not a stream: pass a refresh period, as in refresh="10 seconds", without a '
+            "heartbeat; or register a stream of updates"
+        )
+    return _refreshed(name, df, key, refresh)
+
+
+def drops_bad_rows(bad_rows: str) -> bool:
+    """Whether rows without a time are dropped, rather than fail the query."""
+    return check_word("bad_rows", bad_rows, BAD_ROWS) == "drop"
+
+
+def _static(name: str, df: DataFrame, key: Key) -> RegisteredRelation:
+    schema, refused = read_schema(df)
+    columns = key_columns(name, schema, key)
+    if columns is not None:
+        names = [schema[column].name for column in columns]
+        twice = df.groupBy(*names).agg(sf.count(sf.lit(1)).alias("_rows")).where("_rows > 1").head(1)
+        if twice:
+            found = {column: twice[0][column] for column in names}
+            raise BadRowError(
+                f"relation {name} has {twice[0]['_rows']} rows of key {found}: make them one, or name another key"
+            )
+    return RegisteredRelation(schema, refused, df)
+
+
+def _updated(name: str, df: DataFrame, key: Key, time: str, heartbeat: str | None, bad_rows: str) -> RegisteredRelation:
+    all_columns, refused = read_schema(df)
+    found, schema = update_columns(name, all_columns, time, key)
+    beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
+    return RegisteredRelation(schema, refused, StreamSource(df, 0, beat, drops_bad_rows(bad_rows), found))
+
+
+def _refreshed(name: str, df: DataFrame | Callable[[], DataFrame], key: Key, refresh: str) -> RegisteredRelation:
+    read = df if callable(df) else lambda: df
+    schema, refused = read_schema(read())
+    columns = key_columns(name, schema, key)
+    if columns is None:
+        raise CatalogError(f"relation {name} is refreshed, and its changes are found by key: name its key=...")
+    return RegisteredRelation(
+        schema, refused, RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
+    )

@@ -7,14 +7,13 @@ concurrency control in sliding window queries over data streams", section 4.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import ClassVar
 
 from sash.window_store.options import IsolationLevel, check_choice
 
 
-class Isolation(ABC):
+class Isolation:
     """An isolation level and its read order. Levels have no state, so one object serves all queries."""
 
     name: ClassVar[str]
@@ -27,13 +26,13 @@ class Isolation(ABC):
     #: whether a query of a higher priority suspends those of this level
     suspends: ClassVar[bool] = True
 
-    @abstractmethod
     def pick(self, unread: Collection[int], n: int) -> int:
-        """The version to read next, of one or more unread versions.
+        """The version to read next, of one or more unread versions: by default in the order of the array.
 
         A version is the number of the update that wrote it. It is in sub-window `version % n`. The smallest version in
         the window is the next to be replaced.
         """
+        return min(unread, key=lambda version: version % n)
 
 
 class Serial(Isolation):
@@ -46,9 +45,6 @@ class Serial(Isolation):
     reaches = "latest-window-serializable"
     holds_updates = True
     suspends = False
-
-    def pick(self, unread: Collection[int], n: int) -> int:
-        return min(unread, key=lambda version: version % n)
 
 
 class WindowSerializable(Isolation):
@@ -75,9 +71,6 @@ class LatestWindowSerializable(Isolation):
 
     name = "latest-window-serializable"
     reaches = "latest-window-serializable"
-
-    def pick(self, unread: Collection[int], n: int) -> int:
-        return min(unread, key=lambda version: version % n)
 
 
 class TimeToUpdate(Isolation):

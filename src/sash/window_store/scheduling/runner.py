@@ -16,7 +16,6 @@ that query only.
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 import time
 import weakref
@@ -25,11 +24,8 @@ from typing import Any
 
 from sash.errors import CancelledError, OverloadedError, QueryTimeoutError, StarvedError
 from sash.window_store.scheduling.levels import Isolation, level
-from sash.window_store.scheduling.reader import Read, Request
+from sash.window_store.scheduling.reader import CommittedReads, Read, ReadTransaction, Request
 from sash.window_store.scheduling.scheduler import Scheduler
-from sash.window_store.scheduling.transaction import CommittedReads, ReadTransaction
-
-log = logging.getLogger(__name__)
 
 RESTARTS = 100
 """The number of restarts and of reads dropped as stale after which a query fails."""
@@ -43,7 +39,6 @@ class Runner:
         parallel: int = 2,
         capacity: int = 100,
         clock: Callable[[], float] = time.monotonic,
-        name: str = "reads",
         restarts: int = RESTARTS,
     ) -> None:
         self.capacity = capacity
@@ -55,8 +50,7 @@ class Runner:
         self._subscribed: weakref.WeakSet[Scheduler] = weakref.WeakSet()
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._serve, name=f"sash-{name}-{number}", daemon=True)
-            for number in range(parallel)
+            threading.Thread(target=self._serve, name=f"sash-reads-{number}", daemon=True) for number in range(parallel)
         ]
         for thread in self._threads:
             thread.start()
@@ -70,9 +64,8 @@ class Runner:
         isolation: str | Isolation | None = None,
         priority: int = 0,
         timeout: float | None = None,
-        then: Callable[[ReadTransaction], None] | None = None,
     ) -> ReadTransaction:
-        """Queue a query. `then` is called when it has ended, in a runner thread or in the thread that ended it."""
+        """Queue a query."""
         chosen = level(isolation) if isinstance(isolation, str) else isolation or scheduler.isolation
         with self._changed:
             if self._closed:
@@ -87,8 +80,6 @@ class Runner:
                 self, scheduler, request, chosen, read, priority, next(self._arrivals), now,
                 None if timeout is None else now + timeout,
             )  # fmt: skip
-            if then is not None:
-                transaction.callbacks.append(then)
             if scheduler not in self._subscribed:
                 self._subscribed.add(scheduler)
                 scheduler.subscribe(self.wake)
@@ -104,31 +95,23 @@ class Runner:
     def cancel(self, transaction: ReadTransaction, reason: str) -> None:
         """End a query with a CancelledError. The results of its running reads are dropped."""
         with self._changed:
-            ended = self._end(transaction, CancelledError(reason))
-        self._call_back(ended)
+            self._end(transaction, CancelledError(reason))
 
     def await_end(self, transaction: ReadTransaction) -> None:
         """Wait until the query has ended or timed out."""
-        while True:
-            with self._changed:
-                late = self._time_out()
-                if not late and not transaction.ended:
-                    self._changed.wait(self._remaining(transaction.deadline))
-            self._call_back(late)
-            if transaction.ended:
-                return
+        with self._changed:
+            self._time_out()
+            while not transaction.ended:
+                self._changed.wait(self._remaining(transaction.deadline))
+                self._time_out()
 
     def close(self) -> None:
         """Cancel all queries, and end the threads after their current reads."""
         with self._changed:
             self._closed = True
-            ended = [
-                done
-                for transaction in list(self._active)
-                for done in self._end(transaction, CancelledError("the engine was closed"))
-            ]
+            for transaction in list(self._active):
+                self._end(transaction, CancelledError("the engine was closed"))
             self._changed.notify_all()
-        self._call_back(ended)
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
@@ -144,29 +127,25 @@ class Runner:
             except BaseException as problem:  # noqa: BLE001  (fails this query only)
                 error = problem
             with self._changed:
-                ended = self._finish(transaction, read, partial, error)
+                self._finish(transaction, read, partial, error)
                 self._changed.notify_all()
-            self._call_back(ended)
 
     def _next(self) -> tuple[ReadTransaction, Read] | None:
         """Wait for the next read; None when the runner is closed."""
-        while True:
-            with self._changed:
-                ended = self._time_out()
-                if not ended:
-                    if self._closed:
-                        return None
-                    work = self._choose(ended)
-                    if work is not None:
-                        return work
-                    if not ended:
-                        deadlines = [
-                            transaction.deadline for transaction in self._active if transaction.deadline is not None
-                        ]
-                        self._changed.wait(self._remaining(min(deadlines, default=None)))
-            self._call_back(ended)
+        with self._changed:
+            while not self._closed:
+                self._time_out()
+                active = list(self._active)
+                work = self._choose()
+                if work is not None:
+                    return work
+                if self._active == active:  # the end of a query may have unblocked another one
+                    deadlines = [one.deadline for one in self._active if one.deadline is not None]
+                    self._changed.wait(self._remaining(min(deadlines, default=None)))
+        return None
 
-    def _choose(self, ended: list[ReadTransaction]) -> tuple[ReadTransaction, Read] | None:
+    def _choose(self) -> tuple[ReadTransaction, Read] | None:
+        """The next read of the first query that has one; None if there is none, or a query has ended."""
         for transaction in sorted(self._active, key=ReadTransaction.rank):
             try:
                 if transaction.reader is None:
@@ -176,21 +155,19 @@ class Runner:
                     transaction.began = self._clock()
                 read = transaction.scheduler.claim(transaction.reader)
             except Exception as problem:  # noqa: BLE001  (an invalid request fails that query only)
-                ended += self._end(transaction, problem)
+                self._end(transaction, problem)
                 return None
             if read is not None:
                 return transaction, read
             if not transaction.reader.claimed:
-                ended += self._commit(transaction)
-                if ended:
+                self._commit(transaction)
+                if transaction.ended:
                     return None
         return None
 
-    def _finish(
-        self, transaction: ReadTransaction, read: Read, partial: Any, error: BaseException | None
-    ) -> list[ReadTransaction]:
+    def _finish(self, transaction: ReadTransaction, read: Read, partial: Any, error: BaseException | None) -> None:
         if transaction.ended or transaction.reader is None:
-            return []
+            return
         reader = transaction.reader
         counted = transaction.scheduler.finish(reader, read)
         if reader.restarts > transaction.seen_restarts:
@@ -199,72 +176,47 @@ class Runner:
         elif not counted:
             transaction.dropped += 1
         if transaction.seen_restarts + transaction.dropped > self.restarts:
-            return self._end(transaction, _starved(transaction))
-        if not counted:
-            return []
-        if error is not None:
-            return self._end(transaction, error)
-        transaction.partials[read] = partial
-        return self._commit(transaction)
+            self._end(transaction, _starved(transaction))
+        elif counted and error is not None:
+            self._end(transaction, error)
+        elif counted:
+            transaction.partials[read] = partial
+            self._commit(transaction)
 
-    def _commit(self, transaction: ReadTransaction) -> list[ReadTransaction]:
+    def _commit(self, transaction: ReadTransaction) -> None:
         reader = transaction.reader
         assert reader is not None
         assert transaction.began is not None
         commit = transaction.scheduler.commit(reader)
         if commit is None:
-            return []
-        transaction.committed = CommittedReads(
-            commit,
-            tuple(transaction.partials[read] for read in commit.reads),
-            transaction.submitted,
-            transaction.began,
-            self._clock(),
-            reader.restarts,
-            reader.rescans,
-        )
-        return self._end(transaction, None)
+            return
+        partials = tuple(transaction.partials[read] for read in commit.reads)
+        times = transaction.submitted, transaction.began, self._clock()
+        transaction.committed = CommittedReads(commit, partials, *times, reader.restarts, reader.rescans)
+        self._end(transaction, None)
 
     # ---- ends
 
-    def _end(self, transaction: ReadTransaction, error: BaseException | None) -> list[ReadTransaction]:
-        """Remove a query. The caller runs its callbacks, without holding the lock."""
+    def _end(self, transaction: ReadTransaction, error: BaseException | None) -> None:
         if transaction not in self._active:
-            return []
+            return
         self._active.remove(transaction)
         transaction.error = error
         transaction.partials = {}
         if transaction.reader is not None:
             transaction.scheduler.abort(transaction.reader)
         self._changed.notify_all()
-        return [transaction]
 
-    def _time_out(self) -> list[ReadTransaction]:
+    def _time_out(self) -> None:
         now = self._clock()
-        late = [
-            transaction
-            for transaction in self._active
-            if transaction.deadline is not None and now >= transaction.deadline
-        ]
-        for transaction in late:
-            given = (transaction.deadline or now) - transaction.submitted
-            self._end(
-                transaction,
-                QueryTimeoutError(f"no answer within {given:g} s: allow more time, or a lower isolation level"),
-            )
-        return late
+        for transaction in list(self._active):
+            if transaction.deadline is not None and now >= transaction.deadline:
+                given = transaction.deadline - transaction.submitted
+                message = f"no answer within {given:g} s: allow more time, or a lower isolation level"
+                self._end(transaction, QueryTimeoutError(message))
 
     def _remaining(self, deadline: float | None) -> float | None:
         return None if deadline is None else max(0.0, deadline - self._clock())
-
-    @staticmethod
-    def _call_back(ended: list[ReadTransaction]) -> None:
-        for transaction in ended:
-            for callback in transaction.callbacks:
-                try:
-                    callback(transaction)
-                except Exception:
-                    log.exception("a callback of a query failed")
 
 
 def _starved(transaction: ReadTransaction) -> StarvedError:

@@ -59,11 +59,7 @@ class SwapLock(Protocol):
 class NoLock:
     """The lock of a window that only one process uses."""
 
-    def shared(self) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def exclusive(self) -> AbstractContextManager[object]:
-        return nullcontext()
+    shared = exclusive = staticmethod(nullcontext)
 
 
 @dataclass(frozen=True)
@@ -203,11 +199,7 @@ class Scheduler:
     # ---- updates
 
     def update(
-        self,
-        swap: Callable[[], object] | None = None,
-        inserts: Mapping[int, Any] | None = None,
-        *,
-        wait: bool = True,
+        self, swap: Callable[[], object] | None = None, inserts: Mapping[int, Any] | None = None, *, wait: bool = True
     ) -> Update | None:
         """Commit the next window update.
 

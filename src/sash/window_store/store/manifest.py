@@ -101,11 +101,7 @@ class Manifest:
         live = (*self.live, part)
         out = max(0, len(live) - count)
         return replace(
-            self,
-            live=live[out:],
-            expired=(*self.expired, *live[:out]),
-            updates=part.number + 1,
-            made=self.made + 1,
+            self, live=live[out:], expired=(*self.expired, *live[:out]), updates=part.number + 1, made=self.made + 1
         )
 
     @property

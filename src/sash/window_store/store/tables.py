@@ -43,10 +43,7 @@ def sort_bytes(columns: Sequence[pa.Array], order: Sequence[SortKey], rows: int)
     named = {key.column for key in order}
     full = [*order, *(SortKey(column) for column in range(len(columns)) if column not in named)]
     offsets, data = encode_order(
-        [columns[key.column] for key in full],
-        [key.descending for key in full],
-        [key.nulls_first for key in full],
-        rows,
+        [columns[key.column] for key in full], [key.descending for key in full], [key.nulls_first for key in full], rows
     )
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.BinaryArray.from_buffers(pa.binary(), rows, buffers)

@@ -19,8 +19,7 @@ import pyarrow as pa
 from sash.errors import StoreError
 from sash.window_store.store.files import TEMPORARY, read_table, write_table
 from sash.window_store.store.layout import LAYOUT_FILE, StoreLayout
-from sash.window_store.store.leases import oldest_leased
-from sash.window_store.store.locks import StoreLock, WriterLock
+from sash.window_store.store.locks import StoreLock, WriterLock, oldest_leased
 from sash.window_store.store.manifest import Manifest, Slice, SubWindow
 from sash.window_store.store.result_rows import ResultRows
 from sash.window_store.store.split import CompleteSubWindow, split
@@ -32,13 +31,13 @@ inserts into older sub-windows, for the queries that have already read these."""
 
 
 class WindowWriter:
-    """The only writer of one store."""
+    """The only writer of one store. The scheduler of the queries in this process, if any, must be its `run_update`."""
 
     def __init__(self, root: Path, layout: StoreLayout) -> None:
         (root / "rows").mkdir(parents=True, exist_ok=True)
         self._lock = WriterLock(root)
         self._root = root
-        self._run_update: UpdateRunner = self._update_unscheduled
+        self.run_update: UpdateRunner = self._update_unscheduled
         try:
             self._layout = _open_layout(root, layout)
             self.manifest = Manifest.load(root)
@@ -55,10 +54,6 @@ class WindowWriter:
         """The layout of the store."""
         return self._layout
 
-    def run_updates_with(self, run_update: UpdateRunner) -> None:
-        """Let the scheduler of the queries in this process run the updates."""
-        self._run_update = run_update
-
     def apply(self, batch: int, rows: pa.Table, clock: int) -> int:
         """Apply a micro-batch that advances the stream's clock to `clock`; returns the number of window updates.
 
@@ -74,7 +69,9 @@ class WindowWriter:
         # An interrupted batch is split again in the same way, from the end of the window before its first update.
         complete, waiting = split(self._layout, pa.concat_tables([self._pending, fresh]), before.reached, clock)
         made = self._write(complete[before.made :], before.updates)
-        pending = self._pending_files(complete, waiting, fresh)
+        # One new file of the remaining rows if sub-windows were completed, else one more for this batch.
+        written, known = (waiting, ()) if complete else (fresh, before.pending)
+        pending = (*known, self._save(written)) if written.num_rows else known
         reached = complete[-1].end if complete else before.reached
         finished = replace(before, batch=batch, clock=clock, pending=pending, late=before.late + late, reached=reached)
         for n, part in enumerate(made):
@@ -85,12 +82,6 @@ class WindowWriter:
         self._pending = waiting
         self._remove(self._files - self.manifest.files)
         return len(made)
-
-    def _pending_files(self, complete: list[CompleteSubWindow], waiting: pa.Table, fresh: pa.Table) -> tuple[str, ...]:
-        """The files of the remaining rows: one new file if sub-windows were completed, else one more for this batch."""
-        if complete:
-            return (self._save(waiting),) if waiting.num_rows else ()
-        return (*self.manifest.pending, self._save(fresh)) if fresh.num_rows else self.manifest.pending
 
     def close(self) -> None:
         """Allow another writer."""
@@ -133,7 +124,7 @@ class WindowWriter:
             moved.save(self._root)
             self.manifest = moved
 
-        self._run_update(swap, part.inserted)
+        self.run_update(swap, part.inserted)
 
     def _update_unscheduled(self, swap: Callable[[], None], _: Mapping[int, Slice]) -> None:
         with StoreLock(self._root).exclusive():

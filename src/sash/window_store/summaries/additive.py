@@ -9,7 +9,7 @@ aggregates of paper 2, 2.1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,8 +28,7 @@ from sash.state.hashing import decimal_words, null_mask
 from sash.state.jit import kernel
 from sash.state.memory import Ints
 from sash.window_store.store.tables import columns_of
-from sash.window_store.summaries.base import Summary
-from sash.window_store.summaries.rows import Groups, RowBatch, Signs
+from sash.window_store.summaries.base import Groups, RowBatch, Signs, Summary
 
 Flavor = Literal["rows", "known", "integers", "doubles", "decimals", "spread", "values"]
 COUNT = "n"
@@ -71,12 +70,7 @@ class AdditiveSummary(Summary):
             keys.append(canonical(column))
         groups = Groups(keys, len(signs))
         skip = NO_MASK if mask is None or not mask.any() else np.array(mask)
-        columns = self._sums(column, groups, signs, skip)
-        first = pa.array(groups.first)
-        found = [*(key.take(first) for key in keys), *(pa.array(values) for values in columns.values())]
-        return _nonzero(
-            pa.Table.from_arrays(found, names=[*self.key_names, *columns]), list(columns), rows.sign is not None
-        )
+        return self._table(groups, keys, self._sums(column, groups, signs, skip), may_cancel=rows.sign is not None)
 
     def merge(self, parts: Sequence[pa.Table]) -> pa.Table:
         return self._add(parts, [1] * len(parts))
@@ -100,9 +94,21 @@ class AdditiveSummary(Summary):
                     _add_to(total, codes, np.array(part.column(name).to_numpy(), np.int64), sign)
                 start += part.num_rows
             columns[name] = total
+        return self._table(groups, keys, columns, may_cancel=True)
+
+    def _table(
+        self, groups: Groups, keys: Sequence[pa.Array], columns: Mapping[str, Ints], *, may_cancel: bool
+    ) -> pa.Table:
+        """A row per group. Groups whose columns are all 0, which only subtraction and retractions leave, are removed."""
         first = pa.array(groups.first)
         found = [*(key.take(first) for key in keys), *(pa.array(values) for values in columns.values())]
-        return _nonzero(pa.Table.from_arrays(found, names=[*self.key_names, *columns]), names, True)
+        table = pa.Table.from_arrays(found, names=[*self.key_names, *columns])
+        if not may_cancel or not table.num_rows:
+            return table
+        kept = np.zeros(table.num_rows, np.bool_)
+        for values in columns.values():
+            kept |= values != 0
+        return table if kept.all() else table.filter(pa.array(kept))
 
     def _sums(self, column: pa.Array | None, groups: Groups, signs: Signs, skip: Mask) -> dict[str, Ints]:
         count = len(groups)
@@ -150,16 +156,6 @@ class AdditiveSummary(Summary):
 def _named(state: Ints, count: int, names: Sequence[str]) -> dict[str, Ints]:
     by_group = state.reshape(count, len(names))
     return {name: np.ascontiguousarray(by_group[:, index]) for index, name in enumerate(names)}
-
-
-def _nonzero(table: pa.Table, columns: Sequence[str], may_cancel: bool) -> pa.Table:
-    """Remove groups whose columns are all 0. Only subtraction and retractions can leave such groups."""
-    if not may_cancel or not table.num_rows:
-        return table
-    kept = np.zeros(table.num_rows, np.bool_)
-    for name in columns:
-        kept |= table.column(name).to_numpy() != 0
-    return table if kept.all() else table.filter(pa.array(kept))
 
 
 @kernel

@@ -17,10 +17,9 @@ from sash.plan.nodes import Aggregate, Distinct, TopK
 from sash.window_store.store.layout import TIME
 from sash.window_store.store.tables import columns_of
 from sash.window_store.summaries.additive import AdditiveSummary, Flavor
-from sash.window_store.summaries.base import Summary, Tables
+from sash.window_store.summaries.base import RowBatch, Summary, Tables
 from sash.window_store.summaries.evaluate import evaluate, groups_with_rows, sum_flavor
 from sash.window_store.summaries.extremes import ORDER, AllRows, Extreme, TopRows
-from sash.window_store.summaries.rows import RowBatch
 from sash.window_store.summaries.sketches import Sketch
 
 _PRECISION = {"approx_count_distinct": 0.05, "approx_percentile": 1000.0, "approx_top_k": 1024.0}

@@ -22,9 +22,8 @@ from sash.state.memory import Ints
 from sash.state.ordering import ordered_bits, turn_floats
 from sash.window_store.store.tables import columns_of
 from sash.window_store.summaries.additive import COUNT, AdditiveSummary, Flavor
-from sash.window_store.summaries.base import Summary
+from sash.window_store.summaries.base import Groups, RowBatch, Summary
 from sash.window_store.summaries.extremes import VALUE, Extreme
-from sash.window_store.summaries.rows import Groups, RowBatch
 from sash.window_store.summaries.sketches import Sketch
 
 _NONE = np.empty(0, np.int64)

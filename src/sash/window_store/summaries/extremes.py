@@ -24,8 +24,7 @@ from sash.state.memory import Ints
 from sash.state.ordering import Bytes
 from sash.window_store.store.layout import TIME
 from sash.window_store.store.tables import columns_of, sort_bytes
-from sash.window_store.summaries.base import Summary
-from sash.window_store.summaries.rows import Groups, RowBatch
+from sash.window_store.summaries.base import Groups, RowBatch, Summary
 
 VALUE, ORDER = "value", "order"
 

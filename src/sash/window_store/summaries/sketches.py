@@ -22,8 +22,7 @@ from sash.operators.aggregates.base import canonical
 from sash.plan.expressions import Expression
 from sash.state.hashing import hash_rows, null_mask
 from sash.window_store.store.tables import columns_of
-from sash.window_store.summaries.base import Summary
-from sash.window_store.summaries.rows import Groups, RowBatch
+from sash.window_store.summaries.base import Groups, RowBatch, Summary
 
 SKETCH = "sketch"
 
@@ -59,10 +58,7 @@ class Sketch(Summary):
             sketch = self._new()
             fill(sketch, column.slice(int(start), int(stop - start)))
             made.append(self._serialized(sketch))
-        first = pa.array(groups.first)
-        return pa.Table.from_arrays(
-            [*(key.take(first) for key in keys), pa.array(made, pa.binary())], names=[*self.key_names, SKETCH]
-        )
+        return self._table(groups, keys, made)
 
     def merge(self, parts: Sequence[pa.Table]) -> pa.Table:
         if len(parts) == 1:
@@ -74,11 +70,12 @@ class Sketch(Summary):
         merged: list[Any] = [None] * len(groups)
         for code, blob in zip(groups.codes.tolist(), blobs, strict=True):
             merged[code] = self._joined(merged[code], self.load(blob))
-        made = [self._serialized(sketch) for sketch in merged]
+        return self._table(groups, keys, [self._serialized(sketch) for sketch in merged])
+
+    def _table(self, groups: Groups, keys: Sequence[pa.Array], sketches: list[bytes]) -> pa.Table:
         first = pa.array(groups.first)
-        return pa.Table.from_arrays(
-            [*(key.take(first) for key in keys), pa.array(made, pa.binary())], names=[*self.key_names, SKETCH]
-        )
+        columns = [*(key.take(first) for key in keys), pa.array(sketches, pa.binary())]
+        return pa.Table.from_arrays(columns, names=[*self.key_names, SKETCH])
 
     def load(self, blob: bytes) -> Any:
         """Deserialize a sketch."""

@@ -1,19 +1,64 @@
-"""The serialization graph of a history: the order of transactions that its conflicts on sub-windows imply.
+"""Classifies histories of reads and writes by isolation level (paper 2, section 3).
 
-The graph has dependencies from an update to the queries that read its version, from a query to the next update that
-overwrote what the query read, and from each writer of a sub-window to the next one. Implied dependencies are left out.
-Only committed transactions are in the graph. Section 3.1.
+The notation is that of the paper: in `rQ1[0]` query Q1 reads sub-window 0, in `w5[0]` update 5 replaces sub-window
+5 mod n, `c5` and `cQ1` commit, `aQ1` aborts. The updates before the first one in the history have filled the window. Four
+operations that the paper describes in text have a notation of their own:
+
+- `rQ1[0:4]`: the query read sub-window 0 as of update 4, even if later updates replaced it (an old copy was retained);
+- `uQ1[0]`: the query undid its last read of sub-window 0, to repeat it (end of 4.2);
+- `i6[3]`: update 6 inserted rows into sub-window 3 of a kept result, without replacing it (4.3);
+- `pQ1[3]`: the query, which had read sub-window 3, received the rows inserted there so far (4.3); `pQ1[3:6]` those up to
+  update 6.
+
+>>> sorted(classify("rQ1[4] w5[0] c5 rQ1[0] rQ1[3] rQ1[2] w6[1] c6 rQ1[1] cQ1", n=5))
+['latest-window-serializable', 'serializable', 'window-serializable']
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from sash.errors import HistoryError
-from sash.testing.histories.notation import HistoryOperation
+from sash.window_store.scheduling.recorder import Recorder
+
+__all__ = ["CommittedQuery", "HistoryOperation", "Recorder", "SerializationGraph", "classify", "parse_history"]
+
+OPERATION = re.compile(r"([rwcauip])(Q\w*|\d+)(?:\[(\d+)(?::(\d+))?\])?")
+
+
+@dataclass(frozen=True)
+class HistoryOperation:
+    """One operation of a history. `transaction` is the number of an update or the name of a query."""
+
+    kind: str
+    transaction: int | str
+    sub_window: int | None = None
+    as_of: int | None = None
+
+
+def parse_history(history: str) -> list[HistoryOperation]:
+    """The operations of a history, in order."""
+    return [_operation(word) for word in history.split()]
+
+
+def _operation(word: str) -> HistoryOperation:
+    found = OPERATION.fullmatch(word)
+    if found is None:
+        raise HistoryError(f"{word!r} is not an operation: write rQ1[0], w5[0], c5, cQ1 or aQ1")
+    kind, name, sub_window, as_of = found.groups()
+    if (sub_window is not None) != (kind in "rwuip"):
+        raise HistoryError(f"{word!r}: reads and writes name a sub-window, commits and aborts do not")
+    if name.isdigit() != (kind in "wi") and kind != "c":
+        raise HistoryError(f"{word!r}: queries (Q1) read and abort, updates (5) write")
+    if as_of is not None and kind not in "rp":
+        raise HistoryError(f"{word!r}: only a read can be as of an update")
+    numbers = (None if text is None else int(text) for text in (sub_window, as_of))
+    return HistoryOperation(kind, int(name) if name.isdigit() else name, *numbers)
 
 
 @dataclass
@@ -36,7 +81,12 @@ class CommittedQuery:
 
 
 class SerializationGraph:
-    """Built from the operations of a history over n sub-windows. Raises an error for an impossible history."""
+    """The order of transactions that the conflicts of a history on n sub-windows imply (section 3.1).
+
+    It has dependencies from an update to the queries that read its version, from a query to the next update that overwrote
+    what the query read, and from each writer of a sub-window to the next one. Implied dependencies are left out. Only
+    committed transactions are in the graph. Raises an error for an impossible history.
+    """
 
     def __init__(self, operations: list[HistoryOperation], n: int) -> None:
         self._n = n
@@ -129,3 +179,39 @@ class SerializationGraph:
             seen = bisect_right(writers, as_of)
             query.before.update(writers[seen - 1 : seen])
             query.after.update(writers[seen : seen + 1])
+
+
+def classify(history: str, n: int, lengths: Mapping[str, int] | None = None) -> set[str]:
+    """The levels of a history: a subset of serializable, window-serializable and latest-window-serializable.
+
+    Only committed queries count. `lengths` are the numbers of youngest sub-windows that queries had to read: for these
+    queries `classify` also checks that they read exactly those sub-windows.
+    """
+    if n < 1:
+        raise HistoryError(f"a window has at least one sub-window, not {n}")
+    graph = SerializationGraph(parse_history(history), n)
+    if not graph.is_acyclic():
+        return set()
+    levels = {"serializable"}
+    wanted = lengths or {}
+    if all(_one_state(query) and _youngest(query, query.newest, wanted) for query in graph.queries):
+        levels.add("window-serializable")
+        if all(_latest_state(query) and _youngest(query, query.latest, wanted) for query in graph.queries):
+            levels.add("latest-window-serializable")
+    return levels
+
+
+def _one_state(query: CommittedQuery) -> bool:
+    """Theorem 1: every update serialized before the query is older than every update serialized after it."""
+    return not query.before or not query.after or max(query.before) < min(query.after)
+
+
+def _latest_state(query: CommittedQuery) -> bool:
+    """Theorem 2: no update that committed before the query is serialized after it."""
+    return all(update > query.latest for update in query.after)
+
+
+def _youngest(query: CommittedQuery, state: int, lengths: Mapping[str, int]) -> bool:
+    """Whether a query of known length read exactly that many of the youngest sub-windows as of the state."""
+    length = lengths.get(query.name, 0)
+    return not length or query.versions == set(range(state - length + 1, state + 1))
