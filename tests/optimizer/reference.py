@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.nodes import (
@@ -54,6 +54,8 @@ def rows_of(node: Node, sources: Sources) -> list[Row]:
             for key in reversed(node.order):
                 rows.sort(key=lambda row, at=key.column: _ascending((row[at],)), reverse=key.descending)  # type: ignore[misc]
             return rows[node.offset : node.offset + node.limit]
+        case _:
+            assert_never(node)
 
 
 def _ascending(row: Row) -> tuple[Any, ...]:

@@ -18,10 +18,9 @@ from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
-from sash.plan.expressions import AggregateCall
 from sash.plan.nodes import Node
 from sash.plan.patterns import pattern
-from sash.plan.tree import duration_text, label, tree
+from sash.plan.tree import duration_text, label, sort_direction, tree
 from sash.plan.types import Schema
 
 _INDENT = "  "
@@ -207,52 +206,58 @@ def _buffer(node: Operation, index: int, edge: Edge) -> str:
 
 
 def _operation(node: Operation) -> str:
-    """The operator and its parameters, with columns by name."""
+    """The operator's name and parameters."""
+    name = "AntiJoin" if isinstance(node, nodes.SemiJoin) and node.anti else node.name
+    return " ".join(part for part in (name, *_parameters(node)) if part)
+
+
+def _parameters(node: Operation) -> tuple[str, ...]:
+    """The operator's parameters, with columns by name; empty ones are not printed."""
     schema = node.inputs[0].schema
     match node:
         case nodes.Filter():
-            return f"Filter {describe(node.predicate)}"
+            return (describe(node.predicate),)
         case nodes.Project():
-            return f"Project {', '.join(map(describe, node.expressions))}"
+            return (", ".join(map(describe, node.expressions)),)
         case nodes.Aggregate():
-            return _aggregation(node, node.aggregates, _names(schema, node.keys))
+            return ", ".join(map(describe_aggregate, node.aggregates)), _by(schema, node.keys)
         case nodes.Combine():
-            return _aggregation(node, node.aggregates)
+            return (", ".join(map(describe_aggregate, node.aggregates)),)
         case nodes.CountWindow():
             by = _names(schema, node.window.partition)
-            return f"CountWindow {f'PARTITION BY {by} ' if by else ''}ROWS {node.window.count}"
+            return f"PARTITION BY {by}" if by else "", f"ROWS {node.window.count}"
         case nodes.Join():
-            lazily = "" if node.purge is None else f" PURGED EVERY {duration_text(node.purge)}"
-            return f"Join{_on(node.keys, schema, node.inputs[1].schema)}{lazily}"
+            lazily = "" if node.purge is None else f"PURGED EVERY {duration_text(node.purge)}"
+            return _on(node.keys, schema, node.inputs[1].schema), lazily
         case nodes.SemiJoin():
-            return f"{'AntiJoin' if node.anti else 'SemiJoin'}{_on(node.keys, schema, node.inputs[1].schema)}"
+            return (_on(node.keys, schema, node.inputs[1].schema),)
         case nodes.MultiJoin():
-            return describe_join(node.plan, [child.schema for child in node.inputs])
+            return (describe_join(node.plan, [child.schema for child in node.inputs]),)
         case nodes.NrrJoin():
-            return f"NrrJoin {node.kind}{_on(node.keys, schema, node.inputs[1].schema)}"
+            return node.kind, _on(node.keys, schema, node.inputs[1].schema)
         case nodes.Updates():
-            return "Updates" if node.key is None else f"Updates BY {_names(schema, node.key)}"
+            return (_by(schema, node.key or ()),)
         case nodes.Lookup():
-            return f"Lookup {node.kind} {label(node.relation)}{_on(node.keys, schema, node.relation.schema)}"
+            return node.kind, label(node.relation), _on(node.keys, schema, node.relation.schema)
         case nodes.SetOperation():
-            return f"SetOperation {node.mode}"
+            return (node.mode,)
         case nodes.TopK():
-            order = ", ".join(f"{schema[key.column].name}{' DESC' if key.descending else ''}" for key in node.order)
-            return f"TopK {node.limit}{f' BY {order}' if order else ''}"
+            order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
+            offset = f"OFFSET {node.offset}" if node.offset else ""
+            return str(node.limit), offset, f"BY {order}" if order else ""
         case nodes.Sample():
-            return f"Sample EVERY {duration_text(node.slide)}"
+            return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():
-            return node.name
-
-
-def _aggregation(node: nodes.Aggregate | nodes.Combine, calls: Sequence[AggregateCall], by: str = "") -> str:
-    parts = (node.name, ", ".join(map(describe_aggregate, calls)), f"BY {by}" if by else "")
-    return " ".join(part for part in parts if part)
+            return ()
 
 
 def _on(keys: Sequence[tuple[int, int]], left: Schema, right: Schema) -> str:
     pairs = [f"{left[a].name} = {right[b].name}" for a, b in keys]
-    return f" ON {' AND '.join(pairs)}" if pairs else ""
+    return f"ON {' AND '.join(pairs)}" if pairs else ""
+
+
+def _by(schema: Schema, columns: Sequence[int]) -> str:
+    return f"BY {_names(schema, columns)}" if columns else ""
 
 
 def _names(schema: Schema, columns: Sequence[int]) -> str:

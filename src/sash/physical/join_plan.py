@@ -134,7 +134,7 @@ def _from_one(orders: Orders) -> list[tuple[int, ...]]:
 
 
 def describe_join(plan: JoinPlan, schemas: Sequence[Schema]) -> str:
-    """The join as EXPLAIN prints it: form, keys, and comparisons."""
+    """The parameters of the join as EXPLAIN prints them: form, keys, and comparisons."""
     keys = [
         " = ".join(f"{plan.names[j]}.{schemas[j][columns[position]].name}" for j, columns in enumerate(key) if columns)
         for key in plan.graph.attributes
@@ -146,7 +146,7 @@ def describe_join(plan: JoinPlan, schemas: Sequence[Schema]) -> str:
         for theta in plan.graph.thetas
     ]
     on = f" ON {' AND '.join([*keys, *compared])}" if keys or compared else ""
-    return f"MultiJoin {plan.form}{on}"
+    return f"{plan.form}{on}"
 
 
 def describe_order(plan: JoinPlan) -> str:

@@ -60,7 +60,7 @@ def label(node: nodes.Node) -> str:
         case nodes.Except() | nodes.Intersect():
             return type(node).__name__ + (" all" if node.all else "")
         case nodes.TopK():
-            order = ", ".join(_sort_text(key, node) for key in node.order)
+            order = ", ".join(f"{node.schema[key.column].name}#{key.column}{sort_direction(key)}" for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
             return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
 
@@ -100,11 +100,11 @@ def _placed(column: Column, schema: Schema) -> Column:
     return replace(column, name=f"{schema[column.index].name}#{column.index}")
 
 
-def _sort_text(key: nodes.SortKey, node: nodes.TopK) -> str:
-    direction = " DESC" if key.descending else ""
+def sort_direction(key: nodes.SortKey) -> str:
+    """The direction of a sort key and the position of its NULLs, where they are not the default."""
     default = key.nulls_first != key.descending
     nulls = "" if default else f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-    return f"{node.schema[key.column].name}#{key.column}{direction}{nulls}"
+    return f"{' DESC' if key.descending else ''}{nulls}"
 
 
 def window_text(window: nodes.Window, stream: nodes.Stream) -> str:

@@ -1,0 +1,98 @@
+"""The facts of operators agree with what operators do, over the plans of all oracle cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sash.operators.base import Operator
+from sash.physical.facts import facts_of, must_expire
+from sash.physical.nodes import Operation
+from sash.runtime import shard
+from sash.state.changes import ChangeBatch
+from sash.state.memory import Memory
+from sash.testing import replay
+from tests.oracle.case import Case
+from tests.oracle.cases import CASES, CHANGING
+from tests.oracle.check import run
+
+BUILD = shard.build
+
+
+class WatchedMemory(Memory):
+    """The memory of an operator; an operator that takes an array or a scope of it has state."""
+
+    def __init__(self, memory: Memory, node: Operation, watcher: Watcher) -> None:
+        self._memory, self._node, self._watcher = memory, node, watcher
+
+    def array(self, *arguments: Any) -> Any:
+        self._watcher.stateful.append(self._node)
+        return self._memory.array(*arguments)
+
+    def grow(self, *arguments: Any) -> Any:
+        self._watcher.stateful.append(self._node)
+        return self._memory.grow(*arguments)
+
+    @property
+    def nbytes(self) -> int:
+        return self._memory.nbytes
+
+    def scope(self, name: str) -> Memory:
+        self._watcher.stateful.append(self._node)
+        return self._memory.scope(name)
+
+
+class Watcher:
+    """Builds operators as the shard does, and records which output rows at a time without an input row, and which have state."""
+
+    def __init__(self) -> None:
+        self.by_time: list[Operation] = []
+        self.stateful: list[Operation] = []
+        self.built: list[Operation] = []
+
+    def build(self, node: Operation, memory: Memory, *arguments: Any) -> Operator:
+        self.built.append(node)
+        operator = BUILD(node, WatchedMemory(memory, node, self), *arguments)
+        process = operator.process
+
+        def watched(inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+            output = process(inputs, clock)
+            if not np.isin(output.ts, np.concatenate([batch.ts for batch in inputs])).all():
+                self.by_time.append(node)
+            return output
+
+        operator.process = watched  # type: ignore[method-assign]
+        return operator
+
+
+@pytest.fixture(scope="module")
+def watcher() -> Watcher:
+    """All cases, under two strategies with stamped edges."""
+    seen = Watcher()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shard, "build", seen.build)
+        for case in (*CASES, *CHANGING):
+            _run(case)
+    return seen
+
+
+def _run(case: Case) -> None:
+    for strategy in ("auto", "direct"):
+        run(case, replay, strategy=strategy, shards=1)
+
+
+def test_only_operators_that_must_expire_put_out_rows_by_time_alone(watcher: Watcher) -> None:
+    assert not {node.name for node in watcher.by_time if not must_expire(node)}
+
+
+def test_every_kind_that_must_expire_is_seen_to(watcher: Watcher) -> None:
+    kinds = {node.name for node in watcher.built if facts_of(node).must_expire}
+    assert kinds == {node.name for node in watcher.by_time if facts_of(node).must_expire}
+
+
+def test_stateless_operators_keep_nothing(watcher: Watcher) -> None:
+    stateful = {node.name for node in watcher.stateful}
+    assert stateful == {node.name for node in watcher.built if not facts_of(node).stateless}
