@@ -130,7 +130,7 @@ def compile_program(
     graph: Graph, indexes: Sequence[Index], orders: Sequence[Sequence[int]], operands: Sequence[Sequence[Operand]]
 ) -> Program:
     """The loop nest of every origin. `operands` has the stored values of each input's rows, in order."""
-    place = {index: number for number, index in enumerate(indexes)}
+    position = {index: number for number, index in enumerate(indexes)}
     levels = np.zeros((graph.inputs, graph.inputs, FIELDS), np.int64)
     checks: list[tuple[int, int, int, int]] = []
     for origin, order in enumerate(orders):
@@ -142,12 +142,12 @@ def compile_program(
             shared = graph.shared(mine, bound)
             if shared:
                 number, other = shared[0]
-                level[INDEX], level[SOURCE] = place[Index(mine, number)], above[other]
-                level[SOURCE_INDEX] = place[Index(other, number)]
+                level[INDEX], level[SOURCE] = position[Index(mine, number)], above[other]
+                level[SOURCE_INDEX] = position[Index(other, number)]
             else:
-                level[INDEX], level[SOURCE] = place.get(Index(mine, None), 0), -1
+                level[INDEX], level[SOURCE] = position.get(Index(mine, None), 0), -1
             for number, other in shared[1:]:
-                check = (0, place[Index(mine, number)], above[other], place[Index(other, number)])
+                check = (0, position[Index(mine, number)], above[other], position[Index(other, number)])
                 checks.append(check)
             for theta in graph.compared(mine, bound):
                 other = theta.right.input

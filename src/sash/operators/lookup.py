@@ -98,9 +98,9 @@ class HashedKeys:
 class CloseKeys:
     """Keys of one column in a narrow range, by their distance from the smallest."""
 
-    def __init__(self, keys: Array, least: int, places: int) -> None:
+    def __init__(self, keys: Array, least: int, positions: int) -> None:
         self._least = least
-        known = np.zeros(places, np.bool_)
+        known = np.zeros(positions, np.bool_)
         known[keys - least] = True
         self._codes = np.where(known, np.cumsum(known) - 1, -1).astype(np.int32)
         self.codes: Ints = self._codes[keys - least].astype(np.int64)
@@ -125,9 +125,9 @@ def index_of(columns: Sequence[pa.Array], rows: int) -> HashedKeys | CloseKeys:
         keys = stored_values(columns[0])
         if keys is not None:
             least = int(keys.min())
-            places = int(keys.max()) - least + 1
-            if places <= CLOSE * rows:
-                return CloseKeys(keys.astype(np.int64), least, places)
+            positions = int(keys.max()) - least + 1
+            if positions <= CLOSE * rows:
+                return CloseKeys(keys.astype(np.int64), least, positions)
     return HashedKeys(columns, rows)
 
 
@@ -137,9 +137,9 @@ def _find_close(values: Array, least: int, codes: npt.NDArray[np.int32]) -> tupl
     known = np.empty(len(values), np.int64)
     count = 0
     for row in range(len(values)):
-        place = np.int64(values[row]) - least
-        if 0 <= place < len(codes) and codes[place] >= 0:
+        position = np.int64(values[row]) - least
+        if 0 <= position < len(codes) and codes[position] >= 0:
             found[count] = row
-            known[count] = codes[place]
+            known[count] = codes[position]
             count += 1
     return found[:count], known[:count]

@@ -96,14 +96,14 @@ def _cancel_instant(
     dead: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
     for index in range(start, middle):
-        place = _place(index, low, high, table)
-        if table[place] == 0:
-            table[place] = index + 1
-        first = table[place] - 1
+        position = _position(index, low, high, table)
+        if table[position] == 0:
+            table[position] = index + 1
+        first = table[position] - 1
         below[index] = top[first]
         top[first] = index + 1
     for index in range(middle, stop):
-        first = table[_place(index, low, high, table)] - 1
+        first = table[_position(index, low, high, table)] - 1
         if first >= 0 and top[first] > 0:
             other = top[first] - 1
             top[first] = below[other]
@@ -114,19 +114,19 @@ def _cancel_instant(
         return
     # Backwards, so that a row's probe sequence is still complete when it is searched.
     for index in range(middle - 1, start - 1, -1):
-        place = _place(index, low, high, table)
-        if table[place] == index + 1:
-            table[place] = 0
+        position = _position(index, low, high, table)
+        if table[position] == index + 1:
+            table[position] = 0
 
 
 @kernel
-def _place(index: int, low: Hashes, high: Hashes, table: Ints) -> np.int64:
+def _position(index: int, low: Hashes, high: Hashes, table: Ints) -> np.int64:
     """The position of the row's key in the table, or the free position for it."""
     mask = np.uint64(len(table) - 1)
-    place = mix(low[index] ^ (high[index] * np.uint64(0xFF51AFD7ED558CCD))) & mask
-    while table[place] != 0:
-        other = table[place] - 1
+    position = mix(low[index] ^ (high[index] * np.uint64(0xFF51AFD7ED558CCD))) & mask
+    while table[position] != 0:
+        other = table[position] - 1
         if low[other] == low[index] and high[other] == high[index]:
             break
-        place = (place + np.uint64(1)) & mask
-    return np.int64(place)
+        position = (position + np.uint64(1)) & mask
+    return np.int64(position)

@@ -180,8 +180,8 @@ class Reordering:
         """
         moved: dict[int, float] = {}
         for kind in dict.fromkeys(counted for counted, _ in self._subjects):
-            places = [place for place, (counted, _) in enumerate(self._subjects) if counted == kind]
-            mean = sum(math.log(ratios[place]) for place in places) / len(places)
-            moved |= {place: math.log(ratios[place]) - mean for place in places}
-        most = max(moved, key=lambda place: abs(moved[place]))
+            positions = [position for position, (counted, _) in enumerate(self._subjects) if counted == kind]
+            mean = sum(math.log(ratios[position]) for position in positions) / len(positions)
+            moved |= {position: math.log(ratios[position]) - mean for position in positions}
+        most = max(moved, key=lambda position: abs(moved[position]))
         return most, math.exp(moved[most])

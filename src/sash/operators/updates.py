@@ -68,9 +68,9 @@ class Updates(Operator):
         stored = touched[current[touched] == loop.STORED]
         at, sign, references, self._refused = loop.replace_rows(own(rows.sign), codes, current)
         taken = references[references < 0]
-        places = references.copy()
-        places[references < 0] = len(rows) + np.arange(len(taken))
-        index = pa.array(places)
+        positions = references.copy()
+        positions[references < 0] = len(rows) + np.arange(len(taken))
+        index = pa.array(positions)
         both = zip(rows.columns, self._rows.take(-1 - taken), strict=True)
         changes = ChangeBatch.explicit(rows.ts[at], sign, [pa.concat_arrays(parts).take(index) for parts in both])
         self._rows.free(stored)

@@ -155,8 +155,8 @@ class JoinCosts:
     def result(self, streams: Sequence[int]) -> float:
         """The size of the join of some windows, which is independent of their order."""
         size = 1.0
-        for place, stream in enumerate(streams):
-            size *= self.rows(stream) * self.graph.share(streams[:place], stream)
+        for position, stream in enumerate(streams):
+            size *= self.rows(stream) * self.graph.share(streams[:position], stream)
         return size
 
     def scans(self, order: Sequence[int], origin: int) -> dict[int, float]:
@@ -170,10 +170,10 @@ class JoinCosts:
         runs = self.rates[origin - 1] if self.tau is None else 1 / self.tau
         scanned: dict[int, float] = {}
         partial = 1.0
-        for place, stream in enumerate(order):
-            joined = order[:place]
+        for position, stream in enumerate(order):
+            joined = order[:position]
             rows = new if stream == origin else self.rows(stream)
-            if place:
+            if position:
                 scanned[stream] = runs * partial * rows * self._scanned_share(joined, stream)
             partial *= rows * self.graph.share(joined, stream)
         return scanned

@@ -205,10 +205,10 @@ class Search:
                 best = self._improved(best, stream, range(len(best)))
         return best
 
-    def _improved(self, order: tuple[int, ...], stream: int, places: range) -> tuple[int, ...]:
+    def _improved(self, order: tuple[int, ...], stream: int, positions: range) -> tuple[int, ...]:
         """The best order with the stream in one of the places; `order` itself if none costs less."""
         rest = [other for other in order if other != stream]
-        moved = [(*rest[:place], stream, *rest[place:]) for place in places]
+        moved = [(*rest[:position], stream, *rest[position:]) for position in positions]
         return min([order, *moved], key=self._of)
 
     def _of(self, order: tuple[int, ...]) -> float:

@@ -85,8 +85,8 @@ class Estimates:
                 below = self(node.child)
                 left = below.thinned(selectivity(node.predicate, below.distinct, below.frequent))
                 held = pinned(node.predicate)
-                counts = tuple(min(count, held.get(place, count)) for place, count in enumerate(left.distinct))
-                known = tuple(NONE if place in held else shares for place, shares in enumerate(left.frequent))
+                counts = tuple(min(count, held.get(position, count)) for position, count in enumerate(left.distinct))
+                known = tuple(NONE if position in held else shares for position, shares in enumerate(left.frequent))
                 return replace(left, distinct=counts, frequent=known)
             case nodes.Project():
                 below = self(node.child)
@@ -109,9 +109,12 @@ class Estimates:
                 counts = tuple(map(max, left.distinct, right.distinct))
                 known = tuple(
                     together(
-                        left.distribution(place).frequent, left.rows, right.distribution(place).frequent, right.rows
+                        left.distribution(position).frequent,
+                        left.rows,
+                        right.distribution(position).frequent,
+                        right.rows,
                     )
-                    for place in range(len(counts))
+                    for position in range(len(counts))
                 )
                 return _made(
                     left.rate + right.rate, left.rows + right.rows, counts, left.premature + right.premature, known
@@ -170,7 +173,7 @@ def _made(
 
 def _of_stream(node: nodes.Stream) -> Estimate:
     rate = DEFAULT_RATE if node.statistics.rate is None else node.statistics.rate
-    counts = [_declared(node, place) for place in range(len(node.schema))]
+    counts = [_declared(node, position) for position in range(len(node.schema))]
     match node.window:
         case nodes.Range():
             rows, premature = rate * node.window.length / SECOND, 0.0
@@ -188,12 +191,12 @@ def _of_relation(node: nodes.Relation) -> Estimate:
     rows = DEFAULT_ROWS if node.statistics.rows is None else node.statistics.rows
     updates = DEFAULT_UPDATES if node.statistics.rate is None else node.statistics.rate
     rate = updates if node.changes else 0.0
-    counts = [min(_declared(node, place), rows) for place in range(len(node.schema))]
+    counts = [min(_declared(node, position), rows) for position in range(len(node.schema))]
     return _made(rate, rows, counts, rate, [node.statistics.shares(field.name) for field in node.schema])
 
 
-def _declared(node: nodes.Stream | nodes.Relation, place: int) -> float:
-    column = node.schema[place]
+def _declared(node: nodes.Stream | nodes.Relation, position: int) -> float:
+    column = node.schema[position]
     known = node.statistics.of_column(column.name)
     if known is not None:
         return known
@@ -296,4 +299,4 @@ def _intersection(node: nodes.Intersect, estimates: Estimates) -> Estimate:
 
 
 def _all_columns(node: nodes.Except | nodes.Intersect) -> list[tuple[int, int]]:
-    return [(place, place) for place in range(len(node.schema))]
+    return [(position, position) for position in range(len(node.schema))]

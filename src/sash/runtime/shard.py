@@ -186,7 +186,7 @@ class Shard:
                     late += int((rows.ts < self.clock).sum()) if self._stage.inputs[index].leaf.timed else 0
                     rows = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
             accepted.append(rows)
-        return self._place(accepted, [None if a is None else a.clock for a in arrivals], late)
+        return self._position(accepted, [None if a is None else a.clock for a in arrivals], late)
 
     def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
@@ -196,12 +196,12 @@ class Shard:
         """
         if self._pacing is not None:
             self._pacing.hold(reached)
-        for _ in self.release(self._place(live, clocks, 0)):
+        for _ in self.release(self._position(live, clocks, 0)):
             pass
         if self._pacing is not None:
             self._pacing.hold(None)
 
-    def _place(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
+    def _position(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
         """Set the clocks and split the rows into those that are ready and those that wait."""
         for index, clock in enumerate(clocks):
             if index in self._constant:

@@ -74,9 +74,9 @@ def _schedule(slots: Ints, exp: Ints, heads: Ints, width: int, row_exp: Ints, ro
         row_exp[slot] = exp[index]
         if exp[index] == FOREVER:
             continue
-        place = (exp[index] // width) % len(heads)
-        row_next[slot] = heads[place]
-        heads[place] = slot + 1
+        position = (exp[index] // width) % len(heads)
+        row_next[slot] = heads[position]
+        heads[position] = slot + 1
 
 
 @kernel
@@ -84,8 +84,8 @@ def _drain(clock: int, first: int, last: int, heads: Ints, row_exp: Ints, row_ne
     result = np.empty(1024, np.int64)
     count = 0
     for turn in range(first, last + 1):
-        place = turn % len(heads)
-        slot = heads[place] - 1
+        position = turn % len(heads)
+        slot = heads[position] - 1
         keep = 0
         while slot >= 0:
             following = row_next[slot] - 1
@@ -98,7 +98,7 @@ def _drain(clock: int, first: int, last: int, heads: Ints, row_exp: Ints, row_ne
                 row_next[slot] = keep
                 keep = slot + 1
             slot = following
-        heads[place] = keep
+        heads[position] = keep
     return result[:count].copy()
 
 
@@ -137,15 +137,15 @@ def _apply(
     result = np.empty(len(sign), np.int64)
     used = searched = 0
     for index in range(len(sign)):
-        place = (exp[index] // width) % len(heads)
+        position = (exp[index] // width) % len(heads)
         if sign[index] > 0:
             slot = spare[used]
             used += 1
             row_exp[slot], row_value[slot] = exp[index], values[index]
-            row_next[slot] = heads[place]
-            heads[place] = slot + 1
+            row_next[slot] = heads[position]
+            heads[position] = slot + 1
         else:
-            before, slot = -1, heads[place] - 1
+            before, slot = -1, heads[position] - 1
             while slot >= 0 and (row_exp[slot] != exp[index] or row_value[slot] != values[index]):
                 before, slot = slot, row_next[slot] - 1
                 searched += 1
@@ -153,7 +153,7 @@ def _apply(
                 raise ValueError("a retracted row does not exist")
             searched += 1
             if before < 0:
-                heads[place] = row_next[slot]
+                heads[position] = row_next[slot]
             else:
                 row_next[before] = row_next[slot]
         result[index] = slot

@@ -43,35 +43,35 @@ class FifoBuffer(Buffer):
 
 @kernel
 def _append(slots: Ints, exp: Ints, ends: Ints, queue_slot: Ints, queue_exp: Ints) -> None:
-    place = ends[_TAIL] % len(queue_slot)
+    position = ends[_TAIL] % len(queue_slot)
     for index in range(len(slots)):
-        queue_slot[place] = slots[index]
-        queue_exp[place] = exp[index]
-        place += 1
-        if place == len(queue_slot):
-            place = 0
+        queue_slot[position] = slots[index]
+        queue_exp[position] = exp[index]
+        position += 1
+        if position == len(queue_slot):
+            position = 0
     ends[_TAIL] += len(slots)
 
 
 @kernel
 def _take_expired(clock: int, ends: Ints, queue_slot: Ints, queue_exp: Ints) -> tuple[Ints, Ints]:
     """Remove and return the expired rows at the head of the ring."""
-    waiting, place, count = ends[_TAIL] - ends[_HEAD], ends[_HEAD], 0
-    while count < waiting and queue_exp[place] < clock:
+    waiting, position, count = ends[_TAIL] - ends[_HEAD], ends[_HEAD], 0
+    while count < waiting and queue_exp[position] < clock:
         count += 1
-        place += 1
-        if place == len(queue_exp):
-            place = 0
+        position += 1
+        if position == len(queue_exp):
+            position = 0
     slots = np.empty(count, np.int64)
     exps = np.empty(count, np.int64)
-    place = ends[_HEAD]
+    position = ends[_HEAD]
     for index in range(count):
-        slots[index] = queue_slot[place]
-        exps[index] = queue_exp[place]
-        place += 1
-        if place == len(queue_exp):
-            place = 0
+        slots[index] = queue_slot[position]
+        exps[index] = queue_exp[position]
+        position += 1
+        if position == len(queue_exp):
+            position = 0
     if ends[_HEAD] + count >= len(queue_exp):
         ends[_TAIL] -= len(queue_exp)
-    ends[_HEAD] = place
+    ends[_HEAD] = position
     return slots, exps

@@ -74,7 +74,7 @@ class Interner:
 
 
 @kernel
-def _place(low: np.uint64, high: np.uint64, size: int) -> np.int64:
+def _position(low: np.uint64, high: np.uint64, size: int) -> np.int64:
     return np.int64(mix(low ^ (high * np.uint64(0xFF51AFD7ED558CCD))) & np.uint64(size - 1))
 
 
@@ -82,9 +82,9 @@ def _place(low: np.uint64, high: np.uint64, size: int) -> np.int64:
 def _look_ahead(row: int, low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
     """Prefetch the data of later rows: first the position in the table, then the key at that position."""
     if row + 2 * AHEAD < len(low):
-        prefetch(table, _place(low[row + 2 * AHEAD], high[row + 2 * AHEAD], size))
+        prefetch(table, _position(low[row + 2 * AHEAD], high[row + 2 * AHEAD], size))
     if row + AHEAD < len(low):
-        code = table[_place(low[row + AHEAD], high[row + AHEAD], size)] - 1
+        code = table[_position(low[row + AHEAD], high[row + AHEAD], size)] - 1
         if code >= 0:
             prefetch(key_low, code)
             prefetch(key_high, code)
@@ -98,14 +98,14 @@ def _intern(
     """Intern from row `first` on, until there are `most` new keys: (the row reached, the new keys found)."""
     for row in range(first, len(low)):
         _look_ahead(row, low, high, table, size, key_low, key_high)
-        place = _place(low[row], high[row], size)
+        position = _position(low[row], high[row], size)
         while True:
-            code = table[place] - 1
+            code = table[position] - 1
             if code < 0:
                 if found == most:
                     return row, found
                 code = next_slot(marks, stack)
-                table[place] = code + 1
+                table[position] = code + 1
                 key_low[code] = low[row]
                 key_high[code] = high[row]
                 fresh[found] = row
@@ -113,7 +113,7 @@ def _intern(
                 break
             if key_low[code] == low[row] and key_high[code] == high[row]:
                 break
-            place = (place + 1) & (size - 1)
+            position = (position + 1) & (size - 1)
         codes[row] = code
     return len(low), found
 
@@ -123,12 +123,12 @@ def _find(low: Hashes, high: Hashes, table: Ints, size: int, key_low: Hashes, ke
     codes = np.empty(len(low), np.int64)
     for row in range(len(low)):
         _look_ahead(row, low, high, table, size, key_low, key_high)
-        place = _place(low[row], high[row], size)
+        position = _position(low[row], high[row], size)
         while True:
-            code = table[place] - 1
+            code = table[position] - 1
             if code < 0 or (key_low[code] == low[row] and key_high[code] == high[row]):
                 break
-            place = (place + 1) & (size - 1)
+            position = (position + 1) & (size - 1)
         codes[row] = code
     return codes
 
@@ -141,29 +141,29 @@ def _forget(codes: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hash
             prefetch(key_high, codes[index + 2 * AHEAD])
         if index + AHEAD < len(codes):
             later = codes[index + AHEAD]
-            prefetch(table, _place(key_low[later], key_high[later], size))
+            prefetch(table, _position(key_low[later], key_high[later], size))
         code = codes[index]
-        place = _place(key_low[code], key_high[code], size)
-        while table[place] != code + 1:
-            place = (place + 1) & (size - 1)
+        position = _position(key_low[code], key_high[code], size)
+        while table[position] != code + 1:
+            position = (position + 1) & (size - 1)
         # Deletion by backward shift: an entry further along the run moves here if its hash allows it.
-        hole = place
+        hole = position
         while True:
-            place = (place + 1) & (size - 1)
-            other = table[place] - 1
+            position = (position + 1) & (size - 1)
+            other = table[position] - 1
             if other < 0:
                 break
-            home = _place(key_low[other], key_high[other], size)
-            if ((place - home) & (size - 1)) >= ((place - hole) & (size - 1)):
+            home = _position(key_low[other], key_high[other], size)
+            if ((position - home) & (size - 1)) >= ((position - hole) & (size - 1)):
                 table[hole] = other + 1
-                hole = place
+                hole = position
         table[hole] = 0
 
 
 @uncounted
 def _rebuild(live: Ints, table: Ints, size: int, key_low: Hashes, key_high: Hashes) -> None:
     for code in live:
-        place = _place(key_low[code], key_high[code], size)
-        while table[place] != 0:
-            place = (place + 1) & (size - 1)
-        table[place] = code + 1
+        position = _position(key_low[code], key_high[code], size)
+        while table[position] != 0:
+            position = (position + 1) & (size - 1)
+        table[position] = code + 1

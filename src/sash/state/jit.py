@@ -77,8 +77,8 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type, index_type = signature.args
         view = context.make_array(array_type)(context, builder, arguments[0])
-        place = context.cast(builder, arguments[1], index_type, types.intp)
-        pointer = cgutils.get_item_pointer(context, builder, array_type, view, [place])  # type: ignore[no-untyped-call]
+        position = context.cast(builder, arguments[1], index_type, types.intp)
+        pointer = cgutils.get_item_pointer(context, builder, array_type, view, [position])  # type: ignore[no-untyped-call]
         address, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
             builder.module, ir.FunctionType(ir.VoidType(), [address, word, word, word]), "llvm.prefetch.p0i8"

@@ -183,23 +183,23 @@ class Regions:
         self._memory = memory
         self._count = count
         self._dtype = dtype
-        self._places = memory.array("places", np.int64, 2 * count + 1)
+        self._positions = memory.array("places", np.int64, 2 * count + 1)
         self.data: Array = memory.array("data", dtype, 1024)
 
     @property
     def starts(self) -> Ints:
-        return self._places[: self._count]
+        return self._positions[: self._count]
 
     def reserve(self, region: int, size: int) -> None:
         """Reserve `size` words in a region; its contents are kept, and new words are zero."""
-        capacity = int(self._places[self._count + region])
+        capacity = int(self._positions[self._count + region])
         if size <= capacity:
             return
-        start, used = int(self._places[region]), int(self._places[-1])
+        start, used = int(self._positions[region]), int(self._positions[-1])
         wanted = max(2 * capacity, size, _LEAST)
         if used + wanted > len(self.data):
             self.data = self._memory.grow("data", self._dtype, max(2 * len(self.data), used + wanted))
         self.data[used : used + capacity] = self.data[start : start + capacity]
-        self._places[region] = used
-        self._places[self._count + region] = wanted
-        self._places[-1] = used + wanted
+        self._positions[region] = used
+        self._positions[self._count + region] = wanted
+        self._positions[-1] = used + wanted

@@ -180,12 +180,12 @@ def _sort_runs(ts: Ints, offsets: Ints, data: Bytes) -> Ints:
             for low in range(start, stop, 2 * width):
                 middle, high = min(low + width, stop), min(low + 2 * width, stop)
                 left, right = low, middle
-                for place in range(low, high):
+                for position in range(low, high):
                     if left < middle and (right >= high or not _is_below(order[right], order[left], offsets, data)):
-                        merged[place] = order[left]
+                        merged[position] = order[left]
                         left += 1
                     else:
-                        merged[place] = order[right]
+                        merged[position] = order[right]
                         right += 1
             order[start:stop] = merged[start:stop]
             width *= 2

@@ -56,14 +56,14 @@ class Ranked(Accumulator):
         if len(skip) and first:
             skip = np.concatenate((np.zeros(first, np.bool_), skip))
         self._roots.reserve(work.groups)
-        places = np.array([_place(call) for call in self._calls])
-        size = len(places) * work.versions
+        positions = np.array([_position(call) for call in self._calls])
+        size = len(positions) * work.versions
         lower, upper, share = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.float64)
         work.memo[self] = rank_rows(
-            work.events, nodes, self._nodes is not None, skip, self._treap.nodes, self._roots["group.root"], places,
+            work.events, nodes, self._nodes is not None, skip, self._treap.nodes, self._roots["group.root"], positions,
             lower, upper, share,
         )  # fmt: skip
-        shape = (len(places), work.versions)
+        shape = (len(positions), work.versions)
         parts = zip(self._calls, lower.reshape(shape), upper.reshape(shape), share.reshape(shape), strict=True)
         return [self._answer(call, low, high, part) for call, low, high, part in parts]
 
@@ -155,5 +155,5 @@ class RankedRows(Ranked):
         return NO_MASK if mask is None else np.array(mask)
 
 
-def _place(call: AggregateCall) -> float:
+def _position(call: AggregateCall) -> float:
     return _PLACES[call.function] if call.parameter is None else call.parameter

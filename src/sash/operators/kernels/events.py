@@ -30,12 +30,12 @@ def interleave(ts: Ints, sign: Signs, changed: Ints, ends: Ints, gone: Ints) -> 
 @kernel
 def taken_back(ts: Ints, sign: Signs, input_ts: Ints, input_sign: Signs) -> int:
     """The number of `-` rows at instants at which no row of the input ends; both are sorted, ends first."""
-    count = place = 0
+    count = position = 0
     for index in range(len(ts)):
         if sign[index] > 0:
             continue
-        while place < len(input_ts) and input_ts[place] < ts[index]:
-            place += 1
-        if place == len(input_ts) or input_ts[place] > ts[index] or input_sign[place] > 0:
+        while position < len(input_ts) and input_ts[position] < ts[index]:
+            position += 1
+        if position == len(input_ts) or input_ts[position] > ts[index] or input_sign[position] > 0:
             count += 1
     return count

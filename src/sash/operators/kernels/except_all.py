@@ -46,42 +46,42 @@ def fill(slots: Ints, codes: Ints, exp: Ints, tags: Ints, nodes: Ints) -> None:
 
 
 @inlined
-def _touch(values: Ints, place: int, touched: Ints, pending: int) -> int:
+def _touch(values: Ints, position: int, touched: Ints, pending: int) -> int:
     """Mark a value as touched at this instant; returns the number of touched values."""
-    if values[place + _TOUCHED] == 0:
-        values[place + _TOUCHED] = 1
-        touched[pending] = place
+    if values[position + _TOUCHED] == 0:
+        values[position + _TOUCHED] = 1
+        touched[pending] = position
         pending += 1
     return pending
 
 
 @inlined
-def _push_out(nodes: Ints, slot: int, values: Ints, place: int) -> None:
+def _push_out(nodes: Ints, slot: int, values: Ints, position: int) -> None:
     """Push a row on the stack of rows not in the output."""
-    nodes[WORDS * slot + _BELOW] = values[place + _OUT]
-    if values[place + _OUT] == 0:
-        values[place + _LAST] = slot + 1
-    values[place + _OUT] = slot + 1
+    nodes[WORDS * slot + _BELOW] = values[position + _OUT]
+    if values[position + _OUT] == 0:
+        values[position + _LAST] = slot + 1
+    values[position + _OUT] = slot + 1
 
 
 @inlined
-def _append_out(nodes: Ints, slot: int, values: Ints, place: int) -> None:
+def _append_out(nodes: Ints, slot: int, values: Ints, position: int) -> None:
     """Append a row at the bottom of the stack of rows not in the output."""
     nodes[WORDS * slot + _BELOW] = 0
-    if values[place + _OUT] == 0:
-        values[place + _OUT] = slot + 1
+    if values[position + _OUT] == 0:
+        values[position + _OUT] = slot + 1
     else:
-        nodes[WORDS * (values[place + _LAST] - 1) + _BELOW] = slot + 1
-    values[place + _LAST] = slot + 1
+        nodes[WORDS * (values[position + _LAST] - 1) + _BELOW] = slot + 1
+    values[position + _LAST] = slot + 1
 
 
 @kernel
-def _insert(reach: int, nodes: Ints, slot: int, tags: Ints, values: Ints, place: int) -> int:
+def _insert(reach: int, nodes: Ints, slot: int, tags: Ints, values: Ints, position: int) -> int:
     """Insert a new row in order of expiration; returns the number of comparisons."""
-    expiry, last = nodes[WORDS * slot + _EXPIRY], values[place + _LAST] - 1
-    first, top, inside = values[place + _OUT], values[place + _IN], values[place + _STAMPED]
+    expiry, last = nodes[WORDS * slot + _EXPIRY], values[position + _LAST] - 1
+    first, top, inside = values[position + _OUT], values[position + _IN], values[position + _STAMPED]
     if first > 0 and nodes[WORDS * last + _EXPIRY] <= expiry:
-        _append_out(nodes, slot, values, place)
+        _append_out(nodes, slot, values, position)
         return 1
     above, steps = 0, 0
     if inside > 0 and nodes[WORDS * (top - 1) + _EXPIRY] > expiry:
@@ -93,7 +93,7 @@ def _insert(reach: int, nodes: Ints, slot: int, tags: Ints, values: Ints, place:
             return steps
         nodes[WORDS * slot + _BELOW] = top
         nodes[WORDS * (above - 1) + _BELOW] = slot + 1
-        values[place + _STAMPED] += 1
+        values[position + _STAMPED] += 1
         tags[slot] += _FRESH
         return steps
     while first > 0 and steps < reach and nodes[WORDS * (first - 1) + _EXPIRY] <= expiry:
@@ -102,7 +102,7 @@ def _insert(reach: int, nodes: Ints, slot: int, tags: Ints, values: Ints, place:
     if first > 0 and nodes[WORDS * (first - 1) + _EXPIRY] <= expiry:
         tags[slot] -= _TIMED
     elif above == 0:
-        _push_out(nodes, slot, values, place)
+        _push_out(nodes, slot, values, position)
     else:
         nodes[WORDS * slot + _BELOW] = first
         nodes[WORDS * (above - 1) + _BELOW] = slot + 1
@@ -110,21 +110,21 @@ def _insert(reach: int, nodes: Ints, slot: int, tags: Ints, values: Ints, place:
 
 
 @inlined
-def _end(nodes: Ints, values: Ints, place: int) -> bool:
+def _end(nodes: Ints, values: Ints, position: int) -> bool:
     """Remove the stamped row that expires first; returns whether it was in the output."""
-    inside: bool = values[place + _STAMPED] > 0
+    inside: bool = values[position + _STAMPED] > 0
     if inside:
-        values[place + _STAMPED] -= 1
+        values[position + _STAMPED] -= 1
     else:
-        values[place + _OUT] = nodes[WORDS * (values[place + _OUT] - 1) + _BELOW]
+        values[position + _OUT] = nodes[WORDS * (values[position + _OUT] - 1) + _BELOW]
     return inside
 
 
 @inlined
-def _missing(values: Ints, place: int) -> int:
+def _missing(values: Ints, position: int) -> int:
     """The number of copies of a value that are missing in the output; negative if it has too many."""
-    there: int = values[place + _RETRACTED] + values[place + _STAMPED]
-    copies: int = max(values[place + _LEFT] - values[place + _RIGHT], 0)
+    there: int = values[position + _RETRACTED] + values[position + _STAMPED]
+    copies: int = max(values[position + _LEFT] - values[position + _RIGHT], 0)
     return copies - there
 
 
@@ -156,63 +156,63 @@ def advance(
             if i + AHEAD < n:
                 prefetch(values, STRIDE * (tags[left_slots[i + AHEAD]] // _CODE))
             slot = left_slots[i]
-            place, timed = STRIDE * (tags[slot] // _CODE), tags[slot] & _TIMED > 0
-            pending = _touch(values, place, touched, pending)
-            values[place + _LEFT] += left_sign[i]
+            position, timed = STRIDE * (tags[slot] // _CODE), tags[slot] & _TIMED > 0
+            pending = _touch(values, position, touched, pending)
+            values[position + _LEFT] += left_sign[i]
             if left_sign[i] > 0:
                 if timed and ordered:
-                    _append_out(nodes, slot, values, place)
+                    _append_out(nodes, slot, values, position)
                 elif timed:
-                    steps += _insert(reach, nodes, slot, tags, values, place)
-            elif timed and _end(nodes, values, place):
+                    steps += _insert(reach, nodes, slot, tags, values, position)
+            elif timed and _end(nodes, values, position):
                 silent += 1
             else:
-                values[place + _TOUCHED] += 1
+                values[position + _TOUCHED] += 1
             i += 1
         while j < m and right_ts[j] == now:
             if j + AHEAD < m:
                 prefetch(values, STRIDE * right_codes[j + AHEAD])
-            place = STRIDE * right_codes[j]
-            pending = _touch(values, place, touched, pending)
-            values[place + _RIGHT] += right_sign[j]
+            position = STRIDE * right_codes[j]
+            pending = _touch(values, position, touched, pending)
+            values[position + _RIGHT] += right_sign[j]
             j += 1
         for index in range(pending):
-            place, taken = touched[index], 0
-            for _ in range(-_missing(values, place)):
+            position, taken = touched[index], 0
+            for _ in range(-_missing(values, position)):
                 until = FOREVER
-                if values[place + _RETRACTED] > 0:
-                    values[place + _RETRACTED] -= 1
+                if values[position + _RETRACTED] > 0:
+                    values[position + _RETRACTED] -= 1
                 else:
-                    slot = values[place + _IN] - 1
-                    values[place + _IN] = nodes[WORDS * slot + _BELOW]
-                    values[place + _STAMPED] -= 1
-                    _push_out(nodes, slot, values, place)
+                    slot = values[position + _IN] - 1
+                    values[position + _IN] = nodes[WORDS * slot + _BELOW]
+                    values[position + _STAMPED] -= 1
+                    _push_out(nodes, slot, values, position)
                     if tags[slot] & _FRESH > 0:
                         tags[slot] -= _FRESH
                         continue
                     until = nodes[WORDS * slot + _EXPIRY]
-                ts[count], exp[count], sign[count], codes[count] = now, until, -1, place // STRIDE
+                ts[count], exp[count], sign[count], codes[count] = now, until, -1, position // STRIDE
                 count += 1
                 taken += 1
-            premature += max(0, taken - values[place + _TOUCHED] + 1)
+            premature += max(0, taken - values[position + _TOUCHED] + 1)
         for index in range(pending):
-            place = touched[index]
-            for _ in range(_missing(values, place)):
+            position = touched[index]
+            for _ in range(_missing(values, position)):
                 until = FOREVER
-                if values[place + _OUT] > 0:
-                    slot = values[place + _OUT] - 1
+                if values[position + _OUT] > 0:
+                    slot = values[position + _OUT] - 1
                     until = nodes[WORDS * slot + _EXPIRY]
-                    values[place + _OUT] = nodes[WORDS * slot + _BELOW]
-                    nodes[WORDS * slot + _BELOW] = values[place + _IN]
-                    values[place + _IN] = slot + 1
-                    values[place + _STAMPED] += 1
+                    values[position + _OUT] = nodes[WORDS * slot + _BELOW]
+                    nodes[WORDS * slot + _BELOW] = values[position + _IN]
+                    values[position + _IN] = slot + 1
+                    values[position + _STAMPED] += 1
                 else:
-                    values[place + _RETRACTED] += 1
-                ts[count], exp[count], sign[count], codes[count] = now, until, 1, place // STRIDE
+                    values[position + _RETRACTED] += 1
+                ts[count], exp[count], sign[count], codes[count] = now, until, 1, position // STRIDE
                 count += 1
-            values[place + _TOUCHED] = 0
-            if values[place + _LEFT] == 0 and values[place + _RIGHT] == 0:
-                empty[empties] = place
+            values[position + _TOUCHED] = 0
+            if values[position + _LEFT] == 0 and values[position + _RIGHT] == 0:
+                empty[empties] = position
                 empties += 1
         if steps > compared:
             for index in range(first, i):
@@ -231,10 +231,10 @@ def _dead(empty: Ints, values: Ints) -> Ints:
     """The codes that had no rows at some instant and have none now, each once."""
     dead = np.empty(len(empty), np.int64)
     found = 0
-    for place in empty:
-        if values[place + _LEFT] == 0 and values[place + _RIGHT] == 0 and values[place + _TOUCHED] == 0:
-            values[place + _TOUCHED] = 1
-            dead[found] = place // STRIDE
+    for position in empty:
+        if values[position + _LEFT] == 0 and values[position + _RIGHT] == 0 and values[position + _TOUCHED] == 0:
+            values[position + _TOUCHED] = 1
+            dead[found] = position // STRIDE
             found += 1
     for index in range(found):
         values[STRIDE * dead[index] + _TOUCHED] = 0

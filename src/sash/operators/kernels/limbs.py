@@ -52,9 +52,9 @@ def add_double(bits: np.uint64, sign: int, cells: Ints, at: int, low: int) -> No
         return
     if bits >> np.uint64(63) != np.uint64(0):
         sign = -sign
-    place = place_of(bits)
-    shift = np.uint64(place & 31)
-    to = at + (place >> 5) - low
+    position = place_of(bits)
+    shift = np.uint64(position & 31)
+    to = at + (position >> 5) - low
     cells[to] += sign * np.int64((mantissa << shift) & _UMASK)
     cells[to + 1] += sign * np.int64((mantissa >> (_32 - shift)) & _UMASK)
     cells[to + 2] += sign * np.int64((mantissa >> _32) >> (_32 - shift))
@@ -74,9 +74,9 @@ def add_square(bits: np.uint64, sign: int, cells: Ints, at: int, low: int) -> No
     second = part & _UMASK
     part = a * a + (part >> _32)
     third, fourth = part & _UMASK, part >> _32
-    place = 2 * place_of(bits)
-    shift = np.uint64(place & 31)
-    to = at + (place >> 5) - low
+    position = 2 * place_of(bits)
+    shift = np.uint64(position & 31)
+    to = at + (position >> 5) - low
     carry = np.uint64(0)
     for limb in (first, second, third, fourth):
         moved = (limb << shift) | carry
@@ -94,9 +94,9 @@ def span(bits: Words, skip: npt.NDArray[np.bool_]) -> tuple[np.int64, np.int64]:
         if len(skip) and skip[index]:
             continue
         if exponent_of(bits[index]) != 2047 and mantissa_of(bits[index]) != np.uint64(0):
-            place = place_of(bits[index])
-            smallest = min(smallest, place)
-            largest = max(largest, place)
+            position = place_of(bits[index])
+            smallest = min(smallest, position)
+            largest = max(largest, position)
     return (smallest, largest) if largest >= 0 else (np.int64(0), largest)
 
 

@@ -67,9 +67,9 @@ def dead_codes(empty: Ints, lists: Ints) -> Ints:
     dead = np.empty(len(empty), np.int64)
     found = 0
     for code in empty:
-        place = WORDS * code
-        if lists[place] == 0 and lists[place + LENGTH] == 0 and lists[place + LENGTH + 1] == 0:
-            lists[place] = -1
+        position = WORDS * code
+        if lists[position] == 0 and lists[position + LENGTH] == 0 and lists[position + LENGTH + 1] == 0:
+            lists[position] = -1
             dead[found] = code
             found += 1
     for index in range(found):

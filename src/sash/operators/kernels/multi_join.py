@@ -182,7 +182,7 @@ def _run(
                 slot = event_slots[event]
                 for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
                     at = index[x, LINKS] + 2 * slot
-                    code, buckets, place = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
+                    code, buckets, position = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
                     record = index[x, LISTS] + index[x, STEP] * code
                     lists[record] += 1
                     lists[record + index[x, MEMBER]] += 1
@@ -192,15 +192,15 @@ def _run(
                         bucket = index[x, PACKS] + code % buckets
                         last = pack_at[bucket] + 2 * packed[bucket]
                         links[last], links[last + 1] = code, slot
-                        rows[base + words * slot + place] = packed[bucket]
+                        rows[base + words * slot + position] = packed[bucket]
                         packed[bucket] += 1
                         continue
                     head = record + index[x, MEMBER] + 1
                     following = lists[head]
                     links[at] = following
-                    rows[base + words * slot + place] = 0
+                    rows[base + words * slot + position] = 0
                     if following > 0:
-                        rows[base + words * (following - 1) + place] = slot + 1
+                        rows[base + words * (following - 1) + position] = slot + 1
                     lists[head] = slot + 1
         done[_LINKED] = 1
 
@@ -266,25 +266,25 @@ def _run(
                     # Unsigned, because numba tests signed indexes for negative values.
                     node = cursor[depth]
                     if index[x, BUCKETS] > 0:
-                        place = np.uint64(pairs[depth])
-                        stop = place + np.uint64(2 * node)
+                        position = np.uint64(pairs[depth])
+                        stop = position + np.uint64(2 * node)
                         probes += node
                         node = 0
-                        while place < stop:
-                            if links[place] == key:
-                                slot = np.int64(links[place + np.uint64(1)])
+                        while position < stop:
+                            if links[position] == key:
+                                slot = np.int64(links[position + np.uint64(1)])
                                 if count < room:
                                     out_exp[count] = min(above, rows[np.uint64(base_row + words * slot + EXP)])
                                     if column >= 0:
                                         out_slots[column, count] = slot
                                 count += 1
-                            place += np.uint64(2)
+                            position += np.uint64(2)
                     while node > 0:
                         slot = node - 1
-                        place = np.uint64(base + 2 * slot)
-                        node = np.int64(links[place])
+                        position = np.uint64(base + 2 * slot)
+                        node = np.int64(links[position])
                         probes += 1
-                        if links[place + np.uint64(1)] == key:
+                        if links[position + np.uint64(1)] == key:
                             if count < room:
                                 out_exp[count] = min(above, rows[np.uint64(base_row + words * slot + EXP)])
                                 if column >= 0:
@@ -297,15 +297,15 @@ def _run(
                         probes += 1 if depth > 0 else 0
                         if scanned:
                             node -= 1
-                            place = np.uint64(pair + 2 * node)
-                            if links[place] != key:
+                            position = np.uint64(pair + 2 * node)
+                            if links[position] != key:
                                 continue
-                            slot = np.int64(links[place + np.uint64(1)])
+                            slot = np.int64(links[position + np.uint64(1)])
                         else:
                             slot = node - 1
-                            place = np.uint64(base + 2 * slot)
-                            node = np.int64(links[place])
-                            if links[place + np.uint64(1)] != key:
+                            position = np.uint64(base + 2 * slot)
+                            node = np.int64(links[position])
+                            if links[position + np.uint64(1)] != key:
                                 continue
                         if past:
                             ts = rows[base_row + words * slot + TS]
@@ -368,7 +368,7 @@ def _run(
                 slot = event_slots[event]
                 for x in range(inputs[j, FIRST_INDEX], inputs[j, LAST_INDEX]):
                     at = index[x, LINKS] + 2 * slot
-                    code, buckets, place = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
+                    code, buckets, position = np.int64(links[at + 1]), index[x, BUCKETS], index[x, PREVIOUS]
                     record = index[x, LISTS] + index[x, STEP] * code
                     lists[record] -= 1
                     lists[record + index[x, MEMBER]] -= 1
@@ -381,17 +381,17 @@ def _run(
                     if buckets > 0:
                         bucket = index[x, PACKS] + code % buckets
                         packed[bucket] -= 1
-                        gap = rows[base + words * slot + place]
+                        gap = rows[base + words * slot + position]
                         at, last = pack_at[bucket] + 2 * gap, pack_at[bucket] + 2 * packed[bucket]
                         links[at], links[at + 1] = links[last], links[last + 1]
-                        rows[base + words * np.int64(links[at + 1]) + place] = gap
+                        rows[base + words * np.int64(links[at + 1]) + position] = gap
                         continue
                     head = record + index[x, MEMBER] + 1
-                    following, previous = np.int64(links[at]), rows[base + words * slot + place]
+                    following, previous = np.int64(links[at]), rows[base + words * slot + position]
                     if previous > 0:
                         links[index[x, LINKS] + 2 * (previous - 1)] = following
                     else:
                         lists[head] = following
                     if following > 0:
-                        rows[base + words * (following - 1) + place] = previous
+                        rows[base + words * (following - 1) + position] = previous
             starts[j] = ends[j]

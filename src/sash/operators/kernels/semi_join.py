@@ -16,9 +16,9 @@ number of left rows, and the number of right rows."""
 
 
 @inlined
-def _inside(anti: bool, lists: Ints, place: int) -> bool:
+def _inside(anti: bool, lists: Ints, position: int) -> bool:
     """Whether the left rows of a key are in the output; rows with NULL keys have a negative place."""
-    return anti if place < 0 else (lists[place + _RIGHTS] > 0) != anti
+    return anti if position < 0 else (lists[position + _RIGHTS] > 0) != anti
 
 
 @kernel
@@ -65,12 +65,12 @@ def _run(
             last += 1
             most += 1
         while stop < m and right_ts[stop] == now:
-            place = WORDS * right_codes[stop]
-            if lists[place + _BEFORE] == 0:
-                lists[place + _BEFORE] = lists[place + _RIGHTS] + 1
-                touched[pending] = place
+            position = WORDS * right_codes[stop]
+            if lists[position + _BEFORE] == 0:
+                lists[position + _BEFORE] = lists[position + _RIGHTS] + 1
+                touched[pending] = position
                 pending += 1
-                most += lists[place + LENGTH]
+                most += lists[position + LENGTH]
             stop += 1
         if count + most > room:
             for index in range(pending):
@@ -80,18 +80,18 @@ def _run(
         while i < last and left_sign[i] < 0:
             # A row that ends was in the output if it was before this instant.
             slot = left_slots[i]
-            place = WORDS * rows[WORDS * slot + CODE]
+            position = WORDS * rows[WORDS * slot + CODE]
             look_ahead(i, left_slots, rows, lists)
-            if _inside(anti, lists, place):
+            if _inside(anti, lists, position):
                 if now < rows[WORDS * slot + EXPIRY]:
                     out_ts[count], out_sign[count], out_slots[count] = now, -1, slot
                     count += 1
                 else:
                     done[_SILENT] += 1
-            if place >= 0:
-                unlink(rows, slot, lists, place)
-                if lists[place] == 0 and lists[place + _RIGHTS] == 0:
-                    empty[empties] = place // WORDS
+            if position >= 0:
+                unlink(rows, slot, lists, position)
+                if lists[position] == 0 and lists[position + _RIGHTS] == 0:
+                    empty[empties] = position // WORDS
                     empties += 1
             i += 1
         for index in range(j, stop):
@@ -99,30 +99,30 @@ def _run(
         j = stop
         for sign in (-1, 1):
             for index in range(pending):
-                place = touched[index]
-                matched = lists[place + _RIGHTS] > 0
-                if matched == (lists[place + _BEFORE] > 1) or (matched != anti) != (sign > 0):
+                position = touched[index]
+                matched = lists[position + _RIGHTS] > 0
+                if matched == (lists[position + _BEFORE] > 1) or (matched != anti) != (sign > 0):
                     continue
                 if sign < 0:
-                    done[_PREMATURE] += lists[place + LENGTH]
-                following = lists[place]
+                    done[_PREMATURE] += lists[position + LENGTH]
+                following = lists[position]
                 while following > 0:
                     out_ts[count], out_sign[count], out_slots[count] = now, sign, following - 1
                     count += 1
                     following = rows[WORDS * (following - 1) + NEXT]
         for index in range(pending):
-            place = touched[index]
-            lists[place + _BEFORE] = 0
-            if lists[place] == 0 and lists[place + _RIGHTS] == 0:
-                empty[empties] = place // WORDS
+            position = touched[index]
+            lists[position + _BEFORE] = 0
+            if lists[position] == 0 and lists[position + _RIGHTS] == 0:
+                empty[empties] = position // WORDS
                 empties += 1
         while i < last:
             slot = left_slots[i]
-            place = WORDS * rows[WORDS * slot + CODE]
+            position = WORDS * rows[WORDS * slot + CODE]
             look_ahead(i, left_slots, rows, lists)
-            if place >= 0:
-                link(rows, slot, lists, place)
-            if _inside(anti, lists, place):
+            if position >= 0:
+                link(rows, slot, lists, position)
+            if _inside(anti, lists, position):
                 out_ts[count], out_sign[count], out_slots[count] = now, 1, slot
                 count += 1
             i += 1

@@ -31,12 +31,12 @@ def _copies(mode: int, left: int, right: int) -> int:
 
 
 @inlined
-def _touch(mode: int, counts: Ints, place: int, touched: Ints, before: Ints, pending: int) -> int:
+def _touch(mode: int, counts: Ints, position: int, touched: Ints, before: Ints, pending: int) -> int:
     """Record the copies of a value in the output before this instant; returns the number of recorded values."""
-    if counts[place + 2] == 0:
-        counts[place + 2] = 1
-        touched[pending] = place
-        before[pending] = _copies(mode, counts[place], counts[place + 1])
+    if counts[position + 2] == 0:
+        counts[position + 2] = 1
+        touched[pending] = position
+        before[pending] = _copies(mode, counts[position], counts[position + 1])
         pending += 1
     return pending
 
@@ -93,24 +93,24 @@ def _run(
                 j += 1
         total = 0
         for index in range(pending):
-            place = touched[index]
-            total += abs(_copies(mode, counts[place], counts[place + 1]) - before[index])
+            position = touched[index]
+            total += abs(_copies(mode, counts[position], counts[position + 1]) - before[index])
         if count + total > len(out_ts):
             done[_LEFT], done[_RIGHT], done[_CHANGES], done[_EMPTY] = i, j, count, empties
             done[_PENDING], done[_NOW], done[_WANTED] = pending, now, total
             return
         for sign in (-1, 1):
             for index in range(pending):
-                place = touched[index]
-                copies = sign * (_copies(mode, counts[place], counts[place + 1]) - before[index])
+                position = touched[index]
+                copies = sign * (_copies(mode, counts[position], counts[position + 1]) - before[index])
                 for _ in range(copies):
-                    out_ts[count], out_sign[count], out_codes[count] = now, sign, place // STRIDE
+                    out_ts[count], out_sign[count], out_codes[count] = now, sign, position // STRIDE
                     count += 1
         for index in range(pending):
-            place = touched[index]
-            counts[place + 2] = 0
-            if counts[place] == 0 and counts[place + 1] == 0:
-                empty[empties] = place
+            position = touched[index]
+            counts[position + 2] = 0
+            if counts[position] == 0 and counts[position + 1] == 0:
+                empty[empties] = position
                 empties += 1
         pending = 0
     done[_LEFT], done[_RIGHT], done[_CHANGES], done[_EMPTY] = i, j, count, empties
@@ -122,10 +122,10 @@ def _dead(empty: Ints, counts: Ints) -> Ints:
     """The codes that had no rows at some instant and have none now, each once."""
     dead = np.empty(len(empty), np.int64)
     found = 0
-    for place in empty:
-        if counts[place] == 0 and counts[place + 1] == 0 and counts[place + 2] == 0:
-            counts[place + 2] = 1
-            dead[found] = place // STRIDE
+    for position in empty:
+        if counts[position] == 0 and counts[position + 1] == 0 and counts[position + 2] == 0:
+            counts[position + 2] = 1
+            dead[found] = position // STRIDE
             found += 1
     for index in range(found):
         counts[STRIDE * dead[index] + 2] = 0

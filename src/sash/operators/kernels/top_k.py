@@ -35,12 +35,12 @@ def advance(
             else:
                 ends[ROOT] = delete(tree, ends[ROOT], node)
         else:
-            place = rank(tree, ends[ROOT], node)
+            position = rank(tree, ends[ROOT], node)
             if sign[event] > 0:
                 ends[ROOT] = insert(tree, ends[ROOT], node)
             # With the row in the tree, the rows at ranks first and stop cross the two ends of the output.
             total = count(tree, ends[ROOT])
-            if place >= first:
+            if position >= first:
                 pending = _mark(marks, node, sign[event], touched, pending)
             elif total > first:
                 pending = _mark(marks, kth(tree, ends[ROOT], first), sign[event], touched, pending)

@@ -83,10 +83,10 @@ def put(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> None:
 @inlined
 def take_out(rows: Ints, slot: int, vector: int, vectors: Ints, pool: Ints) -> None:
     """Remove a row from its vector."""
-    length, start, place = vectors[vector + LENGTH] - 1, vectors[vector + START], rows[ROW * slot + PLACE]
+    length, start, position = vectors[vector + LENGTH] - 1, vectors[vector + START], rows[ROW * slot + PLACE]
     last = pool[start + length]
-    pool[start + place] = last
-    rows[ROW * last + PLACE] = place
+    pool[start + position] = last
+    rows[ROW * last + PLACE] = position
     vectors[vector + LENGTH] = length
 
 

@@ -100,12 +100,12 @@ def limits(dtype: pa.DataType) -> tuple[int, int]:
     return -half, half - 1
 
 
-def scatter(pieces: Sequence[Array], places: Sequence[Numbers], rows: int, dtype: pa.DataType) -> Array:
+def scatter(pieces: Sequence[Array], positions: Sequence[Numbers], rows: int, dtype: pa.DataType) -> Array:
     """The array of `rows` rows that has piece i at the positions places[i], and NULL where there is none."""
     if not pieces:
         return nulls(rows, dtype)
     source = np.full(rows, -1, dtype=np.int64)
-    source[np.concatenate(places)] = np.arange(sum(len(piece) for piece in pieces))
+    source[np.concatenate(positions)] = np.arange(sum(len(piece) for piece in pieces))
     indices: Any = pa.array(source, mask=source < 0)
     result: Array = pa.concat_arrays(list(pieces)).take(indices)
     return result
@@ -131,13 +131,13 @@ def for_each_parameter(
     codes = np.ravel_multi_index([numbers(each.indices)[rows] for each in encoded], sizes) if len(rows) else rows
     combinations, group, counts = np.unique(codes, return_inverse=True, return_counts=True)
     order = rows[np.argsort(group, kind="stable")]
-    places = np.split(order, np.cumsum(counts)[:-1]) if len(rows) else []
+    positions = np.split(order, np.cumsum(counts)[:-1]) if len(rows) else []
     pieces = []
-    for place, combination in zip(places, combinations, strict=True):
+    for position, combination in zip(positions, combinations, strict=True):
         chosen = np.unravel_index(combination, sizes)
         parameter = (dictionary[int(code)] for dictionary, code in zip(dictionaries, chosen, strict=True))
-        pieces.append(function(arrays[0].take(place), *parameter))
-    return scatter(pieces, places, len(arrays[0]), dtype)
+        pieces.append(function(arrays[0].take(position), *parameter))
+    return scatter(pieces, positions, len(arrays[0]), dtype)
 
 
 def map_distinct(values: Array, function: Callable[[Any], Any], dtype: pa.DataType) -> Array:

@@ -190,13 +190,13 @@ def _case(case: Case, rows: _EvaluatedRows) -> Datum:
     """CASE: row by row the first branch whose condition holds."""
     remaining = np.arange(rows.count)
     pieces: list[Array] = []
-    places: list[Numbers] = []
+    positions: list[Numbers] = []
 
     def take(value: Expression, chosen: Numbers) -> None:
         if len(chosen):
             piece = broadcast(_evaluate(value, rows.choose(chosen)), len(chosen))
             pieces.append(cast(piece, case.dtype))
-            places.append(chosen)
+            positions.append(chosen)
 
     for condition, value in case.branches:
         if not len(remaining):
@@ -210,7 +210,7 @@ def _case(case: Case, rows: _EvaluatedRows) -> Datum:
         take(case.otherwise, remaining)
     if len(pieces) == 1 and len(pieces[0]) == rows.count:
         return pieces[0]
-    return scatter(pieces, places, rows.count, case.dtype)
+    return scatter(pieces, positions, rows.count, case.dtype)
 
 
 def _evaluate_where(expression: Expression, rows: _EvaluatedRows, mask: Array) -> Array:

@@ -61,8 +61,8 @@ def _ordered(node: Node) -> Iterator[Node]:
     written = tuple(range(1, len(rates) + 1))
     search = Search(rates, lambda order: _joining_cost(group.tree(order, graph)[0], len(rates), costs))
     for order in dict.fromkeys((chosen, search.run([chosen, written]))):
-        made, places = group.tree(order, graph)
-        yield select(made, [places[column] for column in output])
+        made, positions = group.tree(order, graph)
+        yield select(made, [positions[column] for column in output])
 
 
 def _joining_cost(made: Node, inputs: int, costs: PlanCosts) -> float:
@@ -110,7 +110,7 @@ class _Group:
             picked = [made.index for made in node.expressions if isinstance(made, Column)]
             if len(picked) == len(node.expressions):
                 below = self.take(node.child)
-                return [below[place] for place in picked]
+                return [below[position] for position in picked]
         start = len(self.owners)
         self.inputs.append(node)
         self.owners += [len(self.inputs)] * len(node.schema)
@@ -145,23 +145,26 @@ class _Group:
     def tree(self, order: Sequence[int], graph: JoinGraph) -> tuple[Node, dict[int, int]]:
         """The inputs joined in this order, and the position of each column in the result."""
         first, *rest = graph.from_origin(order, order[0])
-        made, places = self.inputs[first - 1], {column: place for place, column in enumerate(self._columns(first))}
+        made, positions = (
+            self.inputs[first - 1],
+            {column: position for position, column in enumerate(self._columns(first))},
+        )
         open_parts = list(self.parts)
         for number in rest:
             mine = self._columns(number)
             keys = tuple(
-                (min(places[other] for other in known if other in places), mine.index(column))
+                (min(positions[other] for other in known if other in positions), mine.index(column))
                 for column in mine
                 for known in self.classes
-                if column in known and not known.isdisjoint(places)
+                if column in known and not known.isdisjoint(positions)
             )
             width = len(made.schema)
-            places |= {column: width + place for place, column in enumerate(mine)}
-            ready = [part for part in open_parts if columns_of(part) <= places.keys()]
+            positions |= {column: width + position for position, column in enumerate(mine)}
+            ready = [part for part in open_parts if columns_of(part) <= positions.keys()]
             open_parts = [part for part in open_parts if part not in ready]
-            condition = conjunction([remap(part, places) for part in ready])
+            condition = conjunction([remap(part, positions) for part in ready])
             made = Join(made, self.inputs[number - 1], "inner", keys, condition)
-        return made, places
+        return made, positions
 
     def _columns(self, number: int) -> list[int]:
         return [column for column, owner in enumerate(self.owners) if owner == number]

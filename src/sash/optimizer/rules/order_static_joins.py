@@ -60,16 +60,16 @@ class _Lookup:
         """The number of columns that the join appends to those of the left input."""
         return len(self.table.schema) if self.kind == "inner" else 0
 
-    def moved(self, places: dict[int, int], width: int) -> _Lookup:
+    def moved(self, positions: dict[int, int], width: int) -> _Lookup:
         """The same join over an input with the columns at other positions."""
-        keys = tuple((places[left], right) for left, right in self.keys)
+        keys = tuple((positions[left], right) for left, right in self.keys)
         shifted = {self.width + column: width + column for column in range(len(self.table.schema))}
-        condition = None if self.condition is None else remap(self.condition, places | shifted)
+        condition = None if self.condition is None else remap(self.condition, positions | shifted)
         return replace(self, keys=keys, condition=condition, width=width)
 
     def over(self, node: nodes.Node) -> nodes.Node:
         """The join over the node, pushed into it as far as possible; the node itself if it contains the same semi-join."""
-        placed = _place(node, self)
+        placed = _position(node, self)
         if placed is not None:
             return placed
         if self.kind == "semi" and self.condition is None and _is_reduced(node, self):
@@ -86,16 +86,16 @@ def _order(node: nodes.Node) -> nodes.Node:
         border, size = len(node.left.schema), len(node.schema)
         if ordered is swapped:
             return node
-        return select(ordered, [(place + size - border) % size for place in range(size)])
+        return select(ordered, [(position + size - border) % size for position in range(size)])
     if not is_table(node.right) or is_table(node.left) or (node.condition is not None and may_fail(node.condition)):
         return node
     match node.kind:
         case "semi" | "anti":
             lookup = _Lookup(node.right, node.kind, node.keys, node.condition, len(node.left.schema))
-            return _place(node.left, lookup) or node
+            return _position(node.left, lookup) or node
         case "inner":
             lookup = _Lookup(node.right, "inner", node.keys, node.condition, len(node.left.schema))
-            return _place(node.left, lookup) or _with_semi_join(node)
+            return _position(node.left, lookup) or _with_semi_join(node)
         case _:
             return node
 
@@ -107,7 +107,7 @@ def _with_semi_join(node: nodes.Join) -> nodes.Node:
     used = list(dict.fromkeys(right for _, right in node.keys))
     keys = tuple((left, used.index(right)) for left, right in node.keys)
     table = _keys_of(node.right, used)
-    reduced = _place(node.left, _Lookup(table, "semi", keys, None, len(node.left.schema)))
+    reduced = _position(node.left, _Lookup(table, "semi", keys, None, len(node.left.schema)))
     return node if reduced is None or reduced == node.left else replace(node, left=reduced)
 
 
@@ -115,11 +115,11 @@ def _keys_of(table: nodes.Node, used: list[int]) -> nodes.Node:
     """The table with its key columns only."""
     if not isinstance(table, nodes.Project):
         return select(table, used)
-    names = tuple(table.names[place] for place in used)
-    return nodes.Project(table.child, names, tuple(table.expressions[place] for place in used))
+    names = tuple(table.names[position] for position in used)
+    return nodes.Project(table.child, names, tuple(table.expressions[position] for position in used))
 
 
-def _place(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
+def _position(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
     """The node with the lookup pushed below an operator with state; None if that is not possible.
 
     The output has the node's columns, followed by those that the lookup adds.
@@ -128,7 +128,7 @@ def _place(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
         case nodes.Stream() | nodes.Relation() | nodes.TopK():
             return None
         case nodes.Filter():
-            below = _place(node.child, lookup)
+            below = _position(node.child, lookup)
             return None if below is None else nodes.Filter(below, node.predicate)
         case nodes.Project():
             return _place_below_project(node, lookup)
@@ -141,13 +141,15 @@ def _place(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
 
 
 def _place_below_project(node: nodes.Project, lookup: _Lookup) -> nodes.Node | None:
-    places = {
-        place: expression.index for place, expression in enumerate(node.expressions) if isinstance(expression, Column)
+    positions = {
+        position: expression.index
+        for position, expression in enumerate(node.expressions)
+        if isinstance(expression, Column)
     }
-    if not lookup.read <= places.keys():
+    if not lookup.read <= positions.keys():
         return None
     width = len(node.child.schema)
-    below = _place(node.child, lookup.moved(places, width))
+    below = _position(node.child, lookup.moved(positions, width))
     if below is None:
         return None
     new = columns(below)[width:]
@@ -164,7 +166,7 @@ def _place_below_join(node: nodes.Join, lookup: _Lookup) -> nodes.Node | None:
         return None
     if node.kind in ("inner", "left", "semi", "anti") and all(column < border for column in lookup.read):
         inner = lookup.moved({column: column for column in range(border)}, border)
-        left = _place(node.left, inner) if is_table(node.right) else inner.over(node.left)
+        left = _position(node.left, inner) if is_table(node.right) else inner.over(node.left)
         if left is None or is_table(node.left):
             return None
         return _rejoined(replace(node, left=left, condition=_shifted(node, lookup)), border, size, lookup.added)
@@ -182,8 +184,8 @@ def _shifted(node: nodes.Join, lookup: _Lookup) -> Expression | None:
         return None
     border = len(node.left.schema)
     both = border + len(node.right.schema)
-    places = {column: column if column < border else column + lookup.added for column in range(both)}
-    return remap(node.condition, places)
+    positions = {column: column if column < border else column + lookup.added for column in range(both)}
+    return remap(node.condition, positions)
 
 
 def _rejoined(node: nodes.Join, border: int, size: int, added: int) -> nodes.Node:

@@ -63,17 +63,17 @@ def _pulled(node: Node) -> Iterator[Node]:
             yield from _above_join(node)
             border, size = len(node.left.schema), len(node.schema)
             for other in _above_join(mirrored(node)):
-                yield select(other, [(place + size - border) % size for place in range(size)])
+                yield select(other, [(position + size - border) % size for position in range(size)])
 
 
 def _above_join(node: Join) -> Iterator[Node]:
     """Pull the negation up from the join's left input, across a projection of columns."""
     if node.condition is not None and may_fail(node.condition):
         return
-    negation, places = bare(node.left)
+    negation, positions = bare(node.left)
     width = len(negation.schema)
     border, others = len(node.left.schema), len(node.right.schema)
-    at = dict(enumerate(places)) | {border + place: width + place for place in range(others)}
+    at = dict(enumerate(positions)) | {border + position: width + position for position in range(others)}
     met = tuple((at[left], right) for left, right in node.keys)
     condition = None if node.condition is None else remap(node.condition, at)
     if isinstance(negation, Except):
@@ -86,7 +86,8 @@ def _above_join(node: Join) -> Iterator[Node]:
     elif isinstance(negation, Join) and is_negating_join(negation):
         joined = Join(negation.left, node.right, "inner", met, condition)
         moved = {
-            place: place if place < width else place + others for place in range(width + len(negation.right.schema))
+            position: position if position < width else position + others
+            for position in range(width + len(negation.right.schema))
         }
         tested = None if negation.condition is None else remap(negation.condition, moved)
         if tested is not None and may_fail(tested):
@@ -94,7 +95,7 @@ def _above_join(node: Join) -> Iterator[Node]:
         above = Join(joined, negation.right, negation.kind, negation.keys, tested)
     else:
         return
-    yield select(above, [at[place] for place in range(len(node.schema))])
+    yield select(above, [at[position] for position in range(len(node.schema))])
 
 
 def bare(node: Node) -> tuple[Node, list[int]]:
@@ -108,21 +109,21 @@ def bare(node: Node) -> tuple[Node, list[int]]:
 
 def _above_distinct(node: Distinct) -> Iterator[Node]:
     """Pull the negation above DISTINCT. All copies of a row match or none does if all compared columns are selected."""
-    negation, places = bare(node.child)
+    negation, positions = bare(node.child)
     if not (isinstance(negation, Join) and is_negating_join(negation)):
         return
     if negation.condition is not None and not respects_equality(negation.condition):
         return
     read, _ = condition_columns(negation)
-    if not read <= set(places):
+    if not read <= set(positions):
         return
-    at = {column: place for place, column in reversed(list(enumerate(places)))}
+    at = {column: position for position, column in reversed(list(enumerate(positions)))}
     width = len(negation.left.schema)
     met = tuple((at[left], right) for left, right in negation.keys)
-    shifted = {width + place: len(places) + place for place in range(len(negation.right.schema))}
+    shifted = {width + position: len(positions) + position for position in range(len(negation.right.schema))}
     condition = None if negation.condition is None else remap(negation.condition, at | shifted)
     names = tuple(field.name for field in node.schema)
-    below = select(negation.left, places)
+    below = select(negation.left, positions)
     if isinstance(below, Project):
         below = Project(below.child, names, below.expressions)
     elif tuple(field.name for field in below.schema) != names:

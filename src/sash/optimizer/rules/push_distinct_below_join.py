@@ -92,8 +92,8 @@ def _reduced(node: Distinct) -> Iterator[Node]:
     read_left = sorted(met_left | {column for column in found.read if column < border})
     read_right = sorted(met_right | {column - border for column in found.read if column >= border})
     left, right = select(join.left, read_left), select(join.right, read_right)
-    at = {column: place for place, column in enumerate(read_left)}
-    at |= {column + border: place + len(read_left) for place, column in enumerate(read_right)}
+    at = {column: position for position, column in enumerate(read_left)}
+    at |= {column + border: position + len(read_left) for position, column in enumerate(read_right)}
     for on_left, on_right in ((True, True), (True, False), (False, True)):
         if (on_left and keys(left)) or (on_right and keys(right)):
             continue

@@ -48,24 +48,24 @@ def _pushed(node: Node) -> Iterator[Node]:
 
 def _match_below(node: Join) -> Iterator[Node]:
     """Push a semi or anti join below an inner join of which it reads one side only."""
-    join, places = bare(node.left)
+    join, positions = bare(node.left)
     if not _is_plain(join) or (node.condition is not None and may_fail(node.condition)):
         return
     border = len(join.left.schema)
-    read = {places[column] for column in condition_columns(node)[0]}
+    read = {positions[column] for column in condition_columns(node)[0]}
     if read and max(read) < border:
         side, start = join.left, 0
     elif read and min(read) >= border:
         side, start = join.right, border
     else:
         return
-    at = {column: place - start for column, place in enumerate(places)}
+    at = {column: position - start for column, position in enumerate(positions)}
     width = len(node.left.schema)
     at |= {width + column: len(side.schema) + column for column in range(len(node.right.schema))}
     condition = None if node.condition is None else remap(node.condition, at)
     reduced = Join(side, node.right, node.kind, tuple((at[left], right) for left, right in node.keys), condition)
     below = replace(join, left=reduced) if start == 0 else replace(join, right=reduced)
-    yield select(below, places)
+    yield select(below, positions)
 
 
 def _difference_below(node: Except) -> Iterator[Node]:
@@ -73,21 +73,21 @@ def _difference_below(node: Except) -> Iterator[Node]:
 
     A projection in between may drop columns that are equal to a selected one.
     """
-    (left, places), (right, others) = bare(node.left), bare(node.right)
-    if not (_is_plain(left) and _is_plain(right)) or places != others or unnamed(left.right) != unnamed(right.right):
+    (left, positions), (right, others) = bare(node.left), bare(node.right)
+    if not (_is_plain(left) and _is_plain(right)) or positions != others or unnamed(left.right) != unnamed(right.right):
         return
     if left.keys != right.keys or not _same_condition(left, right):
         return
     if [field.dtype for field in left.left.schema] != [field.dtype for field in right.left.schema]:
         return
     border = len(left.left.schema)
-    known = set(places) | {one for one, other in left.keys if other + border in places}
-    known |= {other + border for one, other in left.keys if one in places}
+    known = set(positions) | {one for one, other in left.keys if other + border in positions}
+    known |= {other + border for one, other in left.keys if one in positions}
     once = node.all or bool(keys(left.right))
     if not once or known != set(range(len(left.schema))):
         return
     difference = Except(left.left, right.left, node.all)
-    yield select(Join(difference, left.right, "inner", left.keys, left.condition), places)
+    yield select(Join(difference, left.right, "inner", left.keys, left.condition), positions)
 
 
 def _same_condition(left: Join, right: Join) -> bool:

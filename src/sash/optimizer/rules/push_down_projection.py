@@ -47,7 +47,7 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
     """The node with at least the needed columns, in the same order."""
     match node:
         case nodes.Stream() | nodes.Relation():
-            return node, _places(_all(node))
+            return node, _positions(_all(node))
         case nodes.Filter():
             child, at = _prune(node.child, needed | columns_of(node.predicate))
             return nodes.Filter(child, remap(node.predicate, at)), at
@@ -75,11 +75,11 @@ def _exactly(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Plac
     """The node with the needed columns only; with one column if none is needed, because rows need one."""
     pruned, at = _prune(node, needed)
     kept = [at[column] for column in sorted(needed)] or [*_narrowest(pruned)]
-    return select(pruned, kept), _places(needed)
+    return select(pruned, kept), _positions(needed)
 
 
-def _places(kept: Iterable[int]) -> Places:
-    return {column: place for place, column in enumerate(sorted(kept))}
+def _positions(kept: Iterable[int]) -> Places:
+    return {column: position for position, column in enumerate(sorted(kept))}
 
 
 def _narrowest(node: nodes.Node) -> frozenset[int]:
@@ -93,11 +93,13 @@ def _narrowest(node: nodes.Node) -> frozenset[int]:
 
 
 def _prune_project(node: nodes.Project, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
-    kept = sorted(needed) or [min(range(len(node.names)), key=lambda place: _computing_cost(node.expressions[place]))]
-    read: frozenset[int] = frozenset().union(*(columns_of(node.expressions[place]) for place in kept))
+    kept = sorted(needed) or [
+        min(range(len(node.names)), key=lambda position: _computing_cost(node.expressions[position]))
+    ]
+    read: frozenset[int] = frozenset().union(*(columns_of(node.expressions[position]) for position in kept))
     child, at = _prune(node.child, read)
-    expressions = tuple(remap(node.expressions[place], at) for place in kept)
-    return nodes.Project(child, tuple(node.names[place] for place in kept), expressions), _places(kept)
+    expressions = tuple(remap(node.expressions[position], at) for position in kept)
+    return nodes.Project(child, tuple(node.names[position] for position in kept), expressions), _positions(kept)
 
 
 def _computing_cost(expression: Expression) -> int:
@@ -110,7 +112,7 @@ def _prune_join(node: nodes.Join, needed: frozenset[int]) -> tuple[nodes.Node, P
     left, left_at = _side(node.left, read_left | {column for column in needed if column < border})
     right, right_at = _side(node.right, read_right | {column - border for column in needed if column >= border})
     new_border = len(left.schema)
-    at = left_at | {column + border: place + new_border for column, place in right_at.items()}
+    at = left_at | {column + border: position + new_border for column, position in right_at.items()}
     join = nodes.Join(
         left,
         right,
@@ -123,24 +125,24 @@ def _prune_join(node: nodes.Join, needed: frozenset[int]) -> tuple[nodes.Node, P
 
 def _side(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     """An input of a join; a non-retroactive relation keeps all columns, since its updates are whole rows."""
-    return (node, _places(_all(node))) if is_nonretroactive(node) else _exactly(node, needed)
+    return (node, _positions(_all(node))) if is_nonretroactive(node) else _exactly(node, needed)
 
 
 def _prune_aggregate(node: nodes.Aggregate, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     width = len(node.keys)
-    kept = [place for place in range(len(node.aggregates)) if place + width in needed]
+    kept = [position for position in range(len(node.aggregates)) if position + width in needed]
     if not kept and width:
         child, at = _prune(node.child, frozenset(node.keys))
-        return nodes.Distinct(select(child, [at[key] for key in node.keys])), _places(range(width))
+        return nodes.Distinct(select(child, [at[key] for key in node.keys])), _positions(range(width))
     kept = kept or list(range(len(node.aggregates)))[:1]
-    calls = [node.aggregates[place] for place in kept]
+    calls = [node.aggregates[position] for position in kept]
     read = {*node.keys, *(column.index for call in calls for column in call.arguments)}
     by_order = any(call.function in ORDERED for call in calls)
     child, at = _exactly(node.child, _all(node.child) if by_order else frozenset(read))
     aggregate = nodes.Aggregate(
         child,
         tuple(at[key] for key in node.keys),
-        tuple(node.names[place] for place in kept),
+        tuple(node.names[position] for position in kept),
         tuple(replace(call, arguments=tuple(replace(c, index=at[c.index]) for c in call.arguments)) for call in calls),
     )
-    return aggregate, _places([*range(width), *(width + place for place in kept)])
+    return aggregate, _positions([*range(width), *(width + position for position in kept)])

@@ -50,7 +50,7 @@ def _push(node: Join) -> Node:
         swapped = mirrored(node)
         pushed = _push(swapped)
         size, width = len(node.schema), len(node.right.schema)
-        return node if pushed is swapped else select(pushed, [(place + width) % size for place in range(size)])
+        return node if pushed is swapped else select(pushed, [(position + width) % size for position in range(size)])
     relation = changing_relation(node.right)
     if relation is None or not relation.retroactive or node.kind not in ("inner", "left", "semi", "anti"):
         return node
@@ -69,8 +69,8 @@ def _below(node: Join) -> Node | None:
             joined = replace(node, left=left.left)
             border, both = len(left.left.schema), len(left.left.schema) + len(left.right.schema)
             added = len(joined.schema) - border
-            places = {column: column if column < border else column + added for column in range(both)}
-            return replace(left, left=joined, condition=_moved(left.condition, places))
+            positions = {column: column if column < border else column + added for column in range(both)}
+            return replace(left, left=joined, condition=_moved(left.condition, positions))
         case Except() | Intersect():
             distinct = node.kind in ("semi", "anti") or bool(keys(node.right))
             if (not left.all and not distinct) or (
@@ -83,10 +83,12 @@ def _below(node: Join) -> Node | None:
 
 
 def _below_project(node: Join, left: Project) -> Node | None:
-    places = {
-        place: expression.index for place, expression in enumerate(left.expressions) if isinstance(expression, Column)
+    positions = {
+        position: expression.index
+        for position, expression in enumerate(left.expressions)
+        if isinstance(expression, Column)
     }
-    if not condition_columns(node)[0] <= places.keys():
+    if not condition_columns(node)[0] <= positions.keys():
         return None
     width, old = len(left.child.schema), len(left.schema)
     shifted = {old + column: width + column for column in range(len(node.right.schema))}
@@ -94,8 +96,8 @@ def _below_project(node: Join, left: Project) -> Node | None:
         left.child,
         node.right,
         node.kind,
-        tuple((places[one], other) for one, other in node.keys),
-        _moved(node.condition, places | shifted),
+        tuple((positions[one], other) for one, other in node.keys),
+        _moved(node.condition, positions | shifted),
     )
     below = _below(moved)
     if below is None:
@@ -104,5 +106,5 @@ def _below_project(node: Join, left: Project) -> Node | None:
     return Project(below, left.names + tuple(column.name for column in new), left.expressions + new)
 
 
-def _moved(condition: Expression | None, places: dict[int, int]) -> Expression | None:
-    return None if condition is None else remap(condition, places)
+def _moved(condition: Expression | None, positions: dict[int, int]) -> Expression | None:
+    return None if condition is None else remap(condition, positions)
