@@ -2,16 +2,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 from bench.processor import ProcessorTime
 
-WORK = "import time\nwhile time.process_time() < 0.3: pass"
+WORK = """
+import time
+while time.process_time() < 0.3:
+    pass
+print("worked", flush=True)
+input()
+"""
 
 
 def test_the_time_of_a_child_that_has_ended_is_counted() -> None:
-    with ProcessorTime() as processor:
-        began = time.time()
-        subprocess.run([sys.executable, "-c", f"{WORK}\ntime.sleep(0.3)"], check=True)
-    assert processor.seconds_since(began - 1) >= 0.2
-    assert processor.seconds_since(time.time()) == 0
+    processor = ProcessorTime()
+    processor._sample()
+    with subprocess.Popen([sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"worked\n"
+        processor._sample()
+        child.communicate(b"\n")
+    processor._sample()
+    assert processor.seconds_since(0) >= 0.25
+    assert processor.seconds_since(float("inf")) == 0
