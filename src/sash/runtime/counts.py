@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -42,13 +42,9 @@ class Counts:
 
     def add(self, other: Counts) -> None:
         """Add another operator's, shard's or batch's counts."""
-        self.taken += other.taken
-        self.taken_negative += other.taken_negative
-        self.given += other.given
-        self.given_negative += other.given_negative
-        self.messages += other.messages
-        self.expired += other.expired
-        self.probes += other.probes
-        self.premature += other.premature
-        self.refused += other.refused
+        for name in _COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.current_choice.update(other.current_choice)
+
+
+_COUNTED = tuple(part.name for part in fields(Counts) if part.name != "current_choice")

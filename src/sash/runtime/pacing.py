@@ -25,6 +25,7 @@ class Pacing:
 
     def __init__(self, memory: Memory, operations: Sequence[Operation], strategy: Strategy) -> None:
         self._operations = operations
+        self._must_expire = [must_expire(node) for node in operations]
         self._reached = memory.array("reached", np.int64, max(1, len(operations)))
         self._begun = memory.array("begun", np.int64, 1)
         if not self._begun[0]:
@@ -79,7 +80,7 @@ class Pacing:
             clock = min(progress, self._most[number])
         clock = max(clock, int(self._reached[number]))
         self._reached[number] = clock
-        self._progress[id(node)] = clock if must_expire(node) else progress
+        self._progress[id(node)] = clock if self._must_expire[number] else progress
         admitted = []
         for spool, batch in zip(self._waiting[number], inputs, strict=True):
             rows = concat([spool.load(), batch]) if spool.rows else batch

@@ -166,6 +166,7 @@ class OperatorServer(Server):
         self.clock = BEGINNING
         self.operator = build(node, HeapMemory(), tables)
         self._synchronised = synchronised
+        self._must_expire = must_expire(node)
         self._announced = BEGINNING
 
     def advance(self, now: int, messages: bool, *, everything: bool = False) -> tuple[ChangeBatch | None, int]:
@@ -189,7 +190,7 @@ class OperatorServer(Server):
                 queue.restamp_late(self.clock, now)
         clock = max(clock, self.clock)
         self.progress = max(progress, clock)
-        if must_expire(self.node):
+        if self._must_expire:
             # With time messages, the output is complete up to the next message that is under way.
             self.progress = (
                 min([progress, *(queue.next_message(clock) for queue in self.inputs)]) if messages else clock
