@@ -22,7 +22,7 @@ from sash.operators.join_program import Graph, Index, Operand, compile_program, 
 from sash.operators.kernels import multi_join as loop
 from sash.operators.live_rows import LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
-from sash.operators.reordering import Chooser, JoinStatistics, Orders, Reordering
+from sash.operators.reordering import JoinStatistics, OrderChooser, Orders, Reordering
 from sash.operators.scalar import evaluate
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import any_null, hash_rows
@@ -49,7 +49,7 @@ class MultiJoin(Operator):
         tau: int | None = None,
         buckets: tuple[int, ...] | None = None,
         figures: JoinStatistics | None = None,
-        chooser: Chooser | None = None,
+        chooser: OrderChooser | None = None,
     ) -> None:
         self._explicit = not all(edge.stamped for edge in inputs)
         self._tau = 0 if tau is None or self._explicit else tau

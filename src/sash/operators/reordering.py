@@ -73,7 +73,7 @@ class Choice:
     considered: int
 
 
-class Chooser(Protocol):
+class OrderChooser(Protocol):
     """The planner's interface for adaptive orders: it knows the costs of orders and the names of inputs."""
 
     @property
@@ -94,7 +94,7 @@ class Reordering:
     """The current orders of one operator, kept in its memory with the counted rows."""
 
     def __init__(
-        self, memory: Memory, planned: Orders, figures: JoinStatistics | None, chooser: Chooser | None
+        self, memory: Memory, planned: Orders, figures: JoinStatistics | None, chooser: OrderChooser | None
     ) -> None:
         size = len(planned)
         self._chooser = chooser
