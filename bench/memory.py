@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from types import TracebackType
-from typing import Self
-
+from bench.sampler import Sampler
 from sash.errors import SashError
 
 _PERIOD = 0.2
 
 
-class PeakMemory:
+class PeakMemory(Sampler):
     """Samples the resident memory of the process tree while entered; `peak` is the largest sum, in bytes.
 
     Pages that processes share count once for each of them, so this is an upper bound.
     """
 
     def __init__(self) -> None:
+        super().__init__(_PERIOD)
         try:
             import psutil
         except ImportError:
             raise SashError("benchmarks measure memory with psutil: pip install 'sash[bench]'") from None
         self._psutil = psutil
         self.peak = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="sash-peak-memory", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while True:
-            self.peak = max(self.peak, self._now())
-            if self._done.wait(_PERIOD):
-                return
+    def sample(self) -> None:
+        self.peak = max(self.peak, self._now())
 
     def _now(self) -> int:
         """The sum over all processes; one may end while it is read.

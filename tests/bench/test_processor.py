@@ -16,12 +16,12 @@ input()
 
 def test_the_time_of_a_child_that_has_ended_is_counted() -> None:
     processor = ProcessorTime()
-    processor._sample()
+    processor.sample()
     with subprocess.Popen([sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"worked\n"
-        processor._sample()
+        processor.sample()
         child.communicate(b"\n")
-    processor._sample()
+    processor.sample()
     assert processor.seconds_since(0) >= 0.25
     assert processor.seconds_since(float("inf")) == 0
