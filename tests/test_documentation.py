@@ -213,6 +213,24 @@ def test_pictures_are_as_they_are_drawn() -> None:
     assert drawn == "".join(kept)
 
 
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site name them."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(HOME.glob("[AC]*.md"))], ids=lambda page: str(page.relative_to(HOME)))
+def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+    for target, anchor in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors(file), f"{page.name}: {target}#{anchor}"
+
+
 PATH = re.compile(r"`([\w/]+(?:\.(?:py|md|toml|txt)|/))`")
 TEST = re.compile(r"`(test_\w+)`")
 GUIDES = [
