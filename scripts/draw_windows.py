@@ -122,7 +122,7 @@ class Comparison:
 
     def draw(self) -> str:
         """The picture as SVG."""
-        wide, base, unit = 680, 248, 6.2
+        wide, base, unit = 540, 248, 6.2
 
         def x(at: float) -> float:
             return round(44 + at / self.until * (wide - 64), 1)
