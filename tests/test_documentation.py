@@ -23,6 +23,7 @@ from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import Session
 from sash.script.statements import CreateStream, Select
+from sash.testing import replay
 
 HOME = Path(__file__).parents[1]
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
@@ -35,9 +36,12 @@ CREATE STREAM link_a (ts TIMESTAMP, source STRING) USING csv OPTIONS (path 'x');
 """
 """Streams that every page may use; its own declarations replace these."""
 
-RUN = ("mkdir", "printf")
-READ = ("createdb", "curl", "kill", "psql", "source", "spark-submit")
+RUN = ("mkdir", "mv", "printf")
+READ = ("createdb", "curl", "export", "kill", "psql", "source", "spark-submit", "sudo", "systemctl", "systemd-analyze")
 """Programs that change the machine, or need a system that may be missing: only the syntax of their commands is checked."""
+
+OTHER_DIALECTS = ("Flink", "ksqlDB", "Spark")
+"""Titles of SQL that is not Sash's."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +88,18 @@ class Reader:
         exec(compile(text, f"line {block.line}", "exec"), self.names)
 
     def sql(self, block: Block) -> None:
-        if title := TITLE.search(block.info):
+        title = TITLE.search(block.info)
+        if title and title[1] in OTHER_DIALECTS:
+            return
+        if title and title[1] != "Sash":
             Path(title[1]).write_text(block.text)
             assert check(block.text, DryRunBackend(unstarted)) == []
             return
         for statement in read_script(block.text):
-            if isinstance(statement, CreateStream):
+            if isinstance(statement, CreateStream):  # replaces that of another block
                 self.session.backend.catalog.streams.pop(statement.declaration.name.lower(), None)
             if isinstance(statement, Select):
+                self.names["query"] = statement.query.sql  # a Python block may use the query above it
                 assert self.session.backend.plan(statement.query.sql, QueryOptions()).explain()
             else:
                 self.session.execute(statement)
@@ -105,6 +113,8 @@ class Reader:
 
     def command(self, words: list[str], line: str) -> None:
         program, *arguments = words
+        if re.match(r"\w+=", program):
+            return
         if program in RUN:
             subprocess.run(["bash", "-c", line], check=True)
         elif program == "make":
@@ -147,6 +157,39 @@ def test_a_page_can_be_followed(page: Path, reader: Reader, request: pytest.Fixt
             getattr(reader, block.language)(block)
 
 
+@pytest.mark.spark
+def test_spark_understands_its_side_of_a_comparison(spark: Any) -> None:
+    columns = {"sales": "1 AS item_id, 2.0 AS price", "orders": "1 AS order_id, 'EUR' AS currency"}
+    columns |= {"payments": "1 AS order_id, 2.0 AS amount", "rates": "'EUR' AS currency, 1.1 AS rate"}
+    for name, text in columns.items():
+        rows = (
+            spark.readStream.format("rate").load()
+            if name != "rates"
+            else spark.range(1).selectExpr("now() AS timestamp")
+        )
+        rows.selectExpr("timestamp AS ts", *text.split(", ")).createOrReplaceTempView(name)
+    queries = [block.text for block in blocks(HOME / "docs" / "coming-from.md") if 'title="Spark"' in block.info]
+    assert len(queries) == 5
+    assert all(spark.sql(query).isStreaming for query in queries)
+
+
+@pytest.mark.spark
+def test_a_slide_has_the_rows_of_the_hopping_window_of_spark_that_ends_there(spark: Any) -> None:
+    given = [(5, 1, 2.0), (42, 1, 3.0), (42, 2, 1.0), (77, 1, 5.0), (131, 2, 4.0)]
+    frame = spark.createDataFrame(given, "second LONG, item_id INT, price DOUBLE")
+    frame.selectExpr("timestamp_seconds(second) AS ts", "item_id", "price").createOrReplaceTempView("sales")
+    query = "SELECT CAST(window.end AS LONG) AS second, item_id, SUM(price) AS total FROM sales"
+    query += " GROUP BY window(ts, '1 minute', '10 seconds'), item_id"
+    hopping = sorted((row["second"], row["item_id"], row["total"]) for row in spark.sql(query).collect())
+    result = replay(
+        "SELECT item_id, SUM(price) AS total FROM sales [RANGE 1 MINUTE SLIDE 10 SECONDS] GROUP BY item_id",
+        {"sales": [{"ts": ts, "item_id": item, "price": price} for ts, item, price in given]},
+        unit="s",
+    )
+    ends = range(0, 200, 10)
+    assert hopping == sorted((end, row["item_id"], row["total"]) for end in ends for row in result.at(end))
+
+
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
@@ -163,8 +206,29 @@ def test_pictures_are_as_they_are_drawn() -> None:
         text=True,
         check=True,
     ).stdout
-    kept = [(HOME / "docs" / "pictures" / f"{name}.svg").read_text() for name in ("sliding", "slide", "join", "rows")]
+    kept = [
+        (HOME / "docs" / "pictures" / f"{name}.svg").read_text()
+        for name in ("hopping", "sliding", "slide", "join", "rows")
+    ]
     assert drawn == "".join(kept)
+
+
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site name them."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(HOME.glob("[AC]*.md"))], ids=lambda page: str(page.relative_to(HOME)))
+def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+    for target, anchor in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors(file), f"{page.name}: {target}#{anchor}"
 
 
 PATH = re.compile(r"`([\w/]+(?:\.(?:py|md|toml|txt)|/))`")
