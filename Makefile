@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
+CACHES := $(VENV)/.prepared
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -12,8 +13,11 @@ ARGS ?=
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## make the virtual environment, and find or install Java 17+
-	@scripts/setup-java.sh >/dev/null
+setup: $(CACHES)  ## make the virtual environment, find or install Java 17+, and make caches for quick starts
+
+$(CACHES): $(STAMP)
+	@home="$$(scripts/setup-java.sh)" && JAVA_HOME="$$home" $(BIN)/sash prepare
+	@touch $@
 
 $(STAMP): pyproject.toml scripts/setup-python.sh
 	@scripts/setup-python.sh "$(PYTHON)" "$(VENV)"

@@ -6,6 +6,7 @@ import io
 import json
 import signal
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,10 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import sash.cli.job
-import sash.cli.shell
+import sash.cli.session
 from sash.cli.main import app
 from sash.cli.shell import Shell
 from sash.engine import Engine
-from sash.script.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def runner(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
         engine.close()
 
     monkeypatch.setattr(sash.cli.job, "quiet_engine", shared)
-    monkeypatch.setattr(sash.cli.shell, "quiet_engine", shared)
+    monkeypatch.setattr(sash.cli.session, "quiet_engine", shared)
     return CliRunner()
 
 
@@ -115,7 +115,9 @@ def test_ctrl_c_ends_a_select_that_has_shown_rows_and_the_shell_goes_on(spark: S
 
     seen = Terminal()
     engine = Engine(spark)
-    shell = Shell(Session.on(engine), Console(file=seen, width=100), "plain", seconds=120)
+    started: Future[Engine] = Future()
+    started.set_result(engine)
+    shell = Shell(started, Console(file=seen, width=100), "plain", seconds=120)
     assert shell.run(SALES.format(home) + QUERY), "the folder may get more files at any time: nothing else ends it"
     assert "│    1 │ 1 │" in seen.getvalue(), "the answer as it was then"
     assert not spark.streams.active

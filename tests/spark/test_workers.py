@@ -1,9 +1,21 @@
-"""Loaded modules are excluded from garbage collection, and the garbage of later tasks is collected."""
+"""Workers have Sash loaded, and collect the garbage of tasks, but not what is loaded."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.command import sash
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SCRIPT = """
 import gc
@@ -29,3 +41,39 @@ def test_only_the_first_tasks_freeze_objects() -> None:
     assert first > 1_000
     assert others[-1] == others[-2] == others[-3]
     assert others[-1] < first + 100
+
+
+def test_the_process_that_declares_state_loads_little() -> None:
+    script = "import sys, sash.spark.packed_processor\nprint(*(name for name in sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    names = ran.stdout.split()
+    assert not {"numba", "pandas", "pyarrow", "sqlglot", "sash.physical.nodes"}.intersection(names)
+
+
+@pytest.mark.spark
+def test_workers_are_forked_with_sash_loaded(spark: SparkSession) -> None:
+    def was_loaded(_: int) -> bool:
+        import sys
+
+        return "sash.spark.stage" in sys.modules
+
+    assert spark.sparkContext.parallelize([0, 1], 2).map(was_loaded).collect() == [True, True]
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are listed in /proc")
+def test_a_job_with_errors_leaves_no_java_behind(tmp_path: Path) -> None:
+    job = tmp_path / "job.sql"
+    job.write_text("CREATE QUERY q AS SELECT 1 FROM nothing INTO console")
+    ran = sash("run", str(job), "--conf", f"spark.sash.test={tmp_path}")
+    assert ran.returncode == 1
+    assert "nothing" in ran.stderr
+    deadline = threading.Event()
+    while any(str(tmp_path) in line for line in _command_lines()):
+        deadline.wait(0.1)  # the test's own limit ends a Java that stays
+
+
+def _command_lines() -> Iterator[str]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield path.read_text(errors="replace")

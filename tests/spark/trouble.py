@@ -24,8 +24,8 @@ class TroubledProcessor(StageProcessor):
         super().__init__(*arguments)
         self._directory = directory
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        yield from super().handleInputRows(key, rows, timerValues)
+    def run(self, label: int, rows: Any, chunks: Any) -> Iterator[Any]:
+        yield from super().run(label, rows, chunks)
         self._inject("end")
 
     def outgoing(self, *arguments: Any) -> Iterator[Any]:
@@ -57,9 +57,9 @@ class WatchedProcessor(StageProcessor):
         self._directory = directory
         self.log_bytes = log_bytes
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+    def run(self, label: int, rows: Any, chunks: Any) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        yield from super().handleInputRows(key, rows, timerValues)
+        yield from super().run(label, rows, chunks)
         batch = TaskContext.get().getLocalProperty("streaming.sql.batchId")  # type: ignore[union-attr]
-        (self._directory / f"{batch}-{key[0]}").write_bytes(bytes(self._chunks.getValue(HEADER)[0]))  # type: ignore[index]
+        (self._directory / f"{batch}-{label}").write_bytes(bytes(chunks.getValue(HEADER)[0]))  # type: ignore[index]

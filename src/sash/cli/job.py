@@ -23,6 +23,7 @@ from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import MessageReply, Reply, Session, TableReply
 from sash.script.statements import CreateQuery, Select, Statement
+from sash.spark.java_process import discard
 
 if TYPE_CHECKING:
     from sash.engine import Engine
@@ -134,6 +135,7 @@ def run_job(
     """Run a job until its queries end, one of them fails, or a signal stops it."""
     text, log = path.read_text(encoding="utf-8"), JobLog(as_json)
     with ExitStack() as stack:
+        stack.callback(discard)
         stop = stack.enter_context(stopped_by(signal.SIGTERM, signal.SIGINT))
         folder = checkpoint or str(path.with_suffix(".checkpoint").resolve())
 

@@ -90,10 +90,13 @@ def sql(
     as_json: AsJson = False,
 ) -> None:
     """Start a shell to declare streams, run continuous queries and watch their answers; or execute piped statements."""
+    from sash.spark.session import launch_java
+
+    settings = _settings(conf)
+    launch_java(master, settings)
     from sash.cli.shell import run_shell
 
     form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
-    settings = _settings(conf)
     raise typer.Exit(
         run_shell(command, form=form, seconds=seconds, master=master, conf=settings, checkpoint=checkpoint)
     )
@@ -119,9 +122,12 @@ def run_file(
     run the job again, it resumes from them. Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the
     command line has errors, 3 a query failed.
     """
-    from sash.cli.job import run_job
+    from sash.spark.session import launch_java
 
     settings = _settings(conf)
+    launch_java(master, settings)
+    from sash.cli.job import run_job
+
     raise typer.Exit(run_job(job, checkpoint, master, settings, shards, metrics_port, as_json=as_json))
 
 
@@ -134,6 +140,14 @@ def validate(
     from sash.cli.job import validate_job
 
     raise typer.Exit(validate_job(job, as_json=as_json))
+
+
+@app.command("prepare")
+def prepare_caches() -> None:
+    """Make the caches with which later commands start in seconds: compiled loops, and an archive of Java classes."""
+    from sash.cli.prepare import prepare
+
+    prepare(lambda line: typer.echo(f"sash: {line}", err=True))
 
 
 def _settings(conf: list[str]) -> dict[str, str]:

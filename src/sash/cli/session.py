@@ -8,8 +8,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sash.engine import Engine
 from sash.errors import SashError
@@ -41,6 +43,13 @@ def quiet_engine(
         with suppress(Exception):  # the JVM may have ended already
             engine.close()
             engine.spark.stop()
+
+
+@contextmanager
+def starting_engine(**options: Any) -> Iterator[Future[Engine]]:
+    """An engine as of `quiet_engine`, which another thread starts."""
+    with ExitStack() as stack, ThreadPoolExecutor(1, "sash-start") as pool:
+        yield pool.submit(lambda: stack.enter_context(quiet_engine(**options)))
 
 
 @contextmanager

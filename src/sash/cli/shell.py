@@ -7,8 +7,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -16,7 +18,7 @@ from rich.table import Table
 
 from sash.cli.answer import cell, watch
 from sash.cli.prompt import prompt_session
-from sash.cli.session import quiet_engine, stopped_by
+from sash.cli.session import starting_engine, stopped_by
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.catalog import RelationEntry, StreamEntry
 from sash.script.reader import read_script
@@ -25,6 +27,8 @@ from sash.script.statements import CreateQuery, Explain, Keep, SnapshotStatement
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+
+    from sash.engine import Engine
 
 HELP = r"""Statements end with a semicolon and may span several lines.
 
@@ -59,20 +63,41 @@ _SLOW = {CreateQuery: "Starting", Keep: "Starting", SnapshotStatement: "Running"
 
 @dataclass
 class Shell:
-    """Executes statements in a session and shows their replies; the form is `live`, `plain` or `json`."""
+    """Executes statements in a session and shows their replies; the form is `live`, `plain` or `json`.
 
-    session: Session
+    The session is one on the given engine, which may still be starting.
+    """
+
+    engine: Future[Engine]
     console: Console
     form: str
     seconds: float | None = None
+
+    @cached_property
+    def session(self) -> Session:
+        """The session; waits for the engine."""
+        waiting = self.form == "live" and not self.engine.done()
+        with self.console.status("Starting Spark") if waiting else nullcontext():
+            return Session.on(self.engine.result())
+
+    def names(self) -> list[str]:
+        """The names to complete: streams, relations, queries, and columns; none while the engine is starting."""
+        if not self.engine.done() or self.engine.exception() is not None:
+            return []
+        catalog = self.session.backend.catalog
+        entries: list[StreamEntry | RelationEntry] = [*catalog.streams.values(), *catalog.relations.values()]
+        columns = {field.name for entry in entries for field in entry.schema}
+        queries = [statement.name for statement, _ in self.session.queries.values()]
+        return [*(entry.name for entry in entries), *queries, *sorted(columns)]
 
     def run(self, text: str) -> bool:
         """Execute the statements of a text up to the first error, which is shown; return whether there was none."""
         try:
             for statement in read_script(text):
+                session = self.session
                 slow = _SLOW.get(type(statement))
                 with self.console.status(slow) if slow and self.form == "live" else nullcontext():
-                    reply = self.session.execute(statement)
+                    reply = session.execute(statement)
                 self._show(reply)
         except SqlSyntaxError as problem:
             self.show_error(problem.marked(text))
@@ -125,10 +150,8 @@ def run_shell(command: str | None, *, form: str, seconds: float | None, **spark:
     """Execute the command, or the piped input, or statements typed at a prompt; return the exit code."""
     interactive = command is None and sys.stdin.isatty()
     console = Console()
-    with ExitStack() as stack:
-        with console.status("Starting Spark") if interactive else nullcontext():
-            engine = stack.enter_context(quiet_engine(**spark))
-        shell = Shell(Session.on(engine), console, form, seconds)
+    with starting_engine(**spark) as engine:
+        shell = Shell(engine, console, form, seconds)
         if interactive:
             run_prompt(shell)
             return 0
@@ -137,7 +160,7 @@ def run_shell(command: str | None, *, form: str, seconds: float | None, **spark:
 
 def run_prompt(shell: Shell) -> None:
     """Read and execute statements from the terminal until the user quits."""
-    prompt = prompt_session(lambda: names_of(shell.session))
+    prompt = prompt_session(shell.names)
     shell.console.print(r"Sash: continuous SQL. Type \help for help, \quit to leave.", highlight=False)
     for text in _typed(prompt):
         if text.startswith("\\"):
@@ -167,12 +190,3 @@ def _typed(prompt: PromptSession[str]) -> Iterator[str]:
             return
         if text:
             yield text
-
-
-def names_of(session: Session) -> list[str]:
-    """The names to complete: streams, relations, queries, and columns."""
-    catalog = session.backend.catalog
-    entries: list[StreamEntry | RelationEntry] = [*catalog.streams.values(), *catalog.relations.values()]
-    columns = {field.name for entry in entries for field in entry.schema}
-    queries = [statement.name for statement, _ in session.queries.values()]
-    return [*(entry.name for entry in entries), *queries, *sorted(columns)]

@@ -23,6 +23,7 @@ from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
 from sash.spark.legs import find_lookups, leg_frame, relation_table, update_frame, update_time
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
+from sash.spark.packed_processor import PackedProcessor
 from sash.spark.scatter import TIME, ClockScatter, Scatter, Target
 from sash.spark.sources.inputs import QueryInputs, heartbeats
 from sash.spark.stage import ShardLayout, StageProcessor
@@ -53,7 +54,9 @@ def change_frame(
         last = number == len(levels) - 1
         processor = StageProcessor(plan, stages, layout, tables, mode, key, gather if last else None)
         grouped = reduce(DataFrame.unionAll, frames).groupBy("label")
-        packed = grouped.transformWithStateInPandas(processor, gather.ddl if last else DDL, "Append", "None")
+        packed = grouped.transformWithStateInPandas(
+            PackedProcessor(processor), gather.ddl if last else DDL, "Append", "None"
+        )
     assert packed is not None
     return gather.typed(packed)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from sash.spark import java_process
+from sash.spark.class_archive import archive_path, java_options
 
 _STORE = "spark.sql.streaming.stateStore."
 
@@ -24,15 +28,25 @@ _EVERY_QUERY = {
     "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "16",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
+    # Spark starts other workers for tasks with short tracebacks than for stateful ones, which have none.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 """The settings of every query, besides the number of shuffle partitions, which is that of shards."""
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
+_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA_OPTIONS = (
-    "-Xss16m -XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+    "-Xss16m -XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false "
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
+    "-XX:Tier4BackEdgeThreshold=400000 -XX:MetaspaceSize=256m"
 )
-"""Java options: deep plans need the stack, and Arrow transfers rows faster without its two checks per value."""
+"""Java options: deep plans need the stack, and Arrow transfers rows faster without its two checks per value.
+
+Java optimizes a method after ten times as many calls as by default: otherwise it optimizes code that only runs at the
+start, for which it takes a third of the processor time to the first answer. With more space for classes it need not
+collect garbage to make some.
+"""
 
 _LOCAL_CHECKPOINT = {
     # Spark's default manager runs a command to set the permissions of every file, which takes 20 ms or more.
@@ -56,51 +70,64 @@ _FAIR = {
 def embedded_session(
     cores: int | None = None, master: str | None = None, extra: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The active session, or a new one in this process with `extra` settings."""
+    """The active session, or a new one in this process with `extra` settings. Its Python workers are started at once."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    _add_package_to_python_path()
-    count = cores or os.cpu_count() or 1
-    builder = SparkSession.builder.appName("sash")
-    if master is not None or not submitted():
-        builder = builder.master(master or f"local[{count},4]")
-    builder = (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", _JAVA_OPTIONS)
-        .config("spark.driver.memory", "2g")
-        .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
-        .config("spark.log.level", "ERROR")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config(_PARTITIONS, str(count))
-        .config("spark.sql.streaming.stopTimeout", "60s")
-    )
-    for name, value in {**_FAIR, **(extra or {})}.items():
-        builder = builder.config(name, value)
-    with _own_process_group():
-        session = builder.getOrCreate()
+    wanted = _session_settings(cores, master, extra)
+    if SparkContext._active_spark_context is None:  # noqa: SLF001  (a public way would make one)
+        context = SparkContext(conf=SparkConf().setAll(list(wanted.items())), gateway=java_process.take(wanted))
+        threading.Thread(target=_start_workers, args=(context,), name="sash-workers", daemon=True).start()
+    session = SparkSession.builder.config(map={**wanted}).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-@contextmanager
-def _own_process_group() -> Iterator[None]:
-    """Start the JVM in a process group of its own, so that signals to ours (Ctrl-C, `timeout`) do not end it in a batch.
+def launch_java(master: str | None = None, extra: Mapping[str, str] | None = None) -> None:
+    """Launch Java in the background for the session that `embedded_session` makes with the same arguments."""
+    if SparkSession.getActiveSession() is None:
+        java_process.launch(_session_settings(None, master, extra))
 
-    It ends with this process, when its standard input is closed.
-    """
-    import pyspark.java_gateway
 
-    gateway: Any = pyspark.java_gateway
-    launch = gateway.Popen
-    gateway.Popen = partial(launch, start_new_session=True)
-    try:
-        yield
-    finally:
-        gateway.Popen = launch
+def _session_settings(cores: int | None, master: str | None, extra: Mapping[str, str] | None) -> dict[str, str]:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _add_package_to_python_path()
+    count = cores or os.cpu_count() or 1
+    if master is None and not submitted():
+        master = f"local[{count},4]"
+    local = master is not None and master.startswith("local")
+    return {
+        "spark.app.name": "sash",
+        **({} if master is None else {"spark.master": master}),
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        _OPTIONS: f"{_JAVA_OPTIONS} {java_options(archive_path())}".strip(),
+        "spark.driver.memory": "2g",
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        **({"spark.python.daemon.module": "sash.spark.worker_daemon"} if local else {}),
+        "spark.log.level": "ERROR",
+        "spark.ui.showConsoleProgress": "false",
+        _PARTITIONS: str(count),
+        "spark.sql.streaming.stopTimeout": "60s",
+        **_FAIR,
+        **(extra or {}),
+    }
+
+
+def archiving_settings(path: Path) -> dict[str, str]:
+    """Settings with which Java archives its classes at this path when it ends."""
+    return {_OPTIONS: f"{_JAVA_OPTIONS} {java_options(path, writing=True)}"}
+
+
+def _start_workers(context: SparkContext) -> None:
+    """Have Spark start its Python workers while the first query is still being planned."""
+    with suppress(Exception):  # the session may end first
+        context.parallelize([0], 1).foreach(_nothing)
+
+
+def _nothing(_: int) -> None:
+    """The work of a task that only starts a worker."""
 
 
 def submitted() -> bool:

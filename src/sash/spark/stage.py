@@ -15,8 +15,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-
 from sash.errors import CheckpointError
 from sash.physical.nodes import PhysicalPlan, Stage
 from sash.plan.options import Mode
@@ -35,7 +33,7 @@ from sash.state.snapshot import LOG_BYTES
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+    from pyspark.sql.streaming.stateful_processor import MapState
 
 FORMAT = 6
 """The version of header, log and snapshot. Snapshots hold the operators' arrays, so a change of those is a new format."""
@@ -52,7 +50,7 @@ class ShardLayout:
     readers: tuple[tuple[Target, ...], ...]
 
 
-class StageProcessor(StatefulProcessor):
+class StageProcessor:
     """Runs the given stages of a plan. Only the last processor of a plan has a `gather`."""
 
     def __init__(
@@ -74,17 +72,9 @@ class StageProcessor(StatefulProcessor):
         self._gather = gather
         self.log_bytes = LOG_BYTES
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state: chunks of bytes in Sash's own format."""
+    def run(self, label: int, rows: Iterator[Any], chunks: MapState) -> Iterator[pd.DataFrame]:
+        """Run the batch of one shard, whose state is in the chunks."""
         freeze_loaded_objects()
-        self._chunks = handle.getMapState("chunks", "number long", "data binary")
-
-    def close(self) -> None:
-        """Release nothing: no resource outlives a batch."""
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803  (Spark's names)
-        """Run the batch of one shard."""
-        label = int(key[0])
         received: dict[int, list[Message]] = {}
         forwarded: list[Message] = []
         for frame in rows:
@@ -96,11 +86,11 @@ class StageProcessor(StatefulProcessor):
         yield from self._frames(forwarded)
         if not received:
             return
-        header = self._read_header()
+        header = _read_header(chunks)
         for index in sorted(received):
-            batch = ShardBatch(self, self.plan.stages[index], label, header, self._chunks)
+            batch = ShardBatch(self, self.plan.stages[index], label, header, chunks)
             yield from self._frames(batch.run(received[index]))
-        self._chunks.updateValue(HEADER, (json.dumps(header).encode(),))
+        chunks.updateValue(HEADER, (json.dumps(header).encode(),))
 
     def _frames(self, outgoing: Iterable[Message | ChangeBatch]) -> Iterator[pd.DataFrame]:
         """Pack messages for the next processor; the last processor unpacks the query's changes and batch metrics."""
@@ -115,18 +105,6 @@ class StageProcessor(StatefulProcessor):
                 metrics.append(part.metrics)
         if metrics:
             yield self._gather.metrics(metrics)
-
-    def _read_header(self) -> dict[str, Any]:
-        stored = self._chunks.getValue(HEADER)
-        if stored is None:
-            return {"format": FORMAT, "next": 0, "stages": {}}
-        header: dict[str, Any] = json.loads(bytes(stored[0]))
-        if header["format"] != FORMAT:
-            raise CheckpointError(
-                f"the state was written in format {header['format']}, but this version of Sash reads format {FORMAT}: start "
-                "the query with a new checkpoint, or run it with the version that wrote this one"
-            )
-        return header
 
     def outgoing(
         self, stage: Stage, number: int, shard: Shard, intake: Intake, metrics: BatchMetrics
@@ -165,3 +143,16 @@ class StageProcessor(StatefulProcessor):
         """The number of shards that send to this input; 0 if it reads a source."""
         below = stage.inputs[index].leaf.stage
         return 0 if below is None else len(self._layout.labels[below])
+
+
+def _read_header(chunks: MapState) -> dict[str, Any]:
+    stored = chunks.getValue(HEADER)
+    if stored is None:
+        return {"format": FORMAT, "next": 0, "stages": {}}
+    header: dict[str, Any] = json.loads(bytes(stored[0]))
+    if header["format"] != FORMAT:
+        raise CheckpointError(
+            f"the state was written in format {header['format']}, but this version of Sash reads format {FORMAT}: start "
+            "the query with a new checkpoint, or run it with the version that wrote this one"
+        )
+    return header

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from sash.cache import cache_directory
 
-def _cache_directory() -> str:
-    """A writable directory: the user's cache, or the temporary directory."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    for base in (Path(home) / "sash" / "numba", Path(tempfile.gettempdir()) / f"sash-numba-{os.getuid()}"):
-        try:
-            base.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(base, os.W_OK):
-            return str(base)
-    return tempfile.mkdtemp(prefix="sash-numba-")
-
-
-os.environ.setdefault("NUMBA_CACHE_DIR", _cache_directory())
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_directory("numba")))
 
 # isort: split
 # numba reads its cache directory when it is imported.
-import numba  # noqa: E402
-import numpy as np  # noqa: E402
-from llvmlite import ir  # noqa: E402
-from numba import types  # noqa: E402
-from numba.core import cgutils  # noqa: E402
-from numba.extending import intrinsic  # noqa: E402
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from sash.state.memory import Array  # noqa: E402
+from sash.state.memory import Array
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
