@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sash.plan.statistics import Statistics
 from sash.planning import Planned
-from sash.spark.handle import StreamingHandle
+from sash.spark.handle import Diagnosis, StreamingHandle
 
 if TYPE_CHECKING:
     from sash.spark.progress import ProgressTracker
+    from sash.spark.sinks.retry import Retries
+    from sash.spark.sinks.start import WriteFailure
     from sash.spark.sources.refresh import TableRefresh
+    from sash.spark.temporary import TemporaryFolder
 
 
 class RunningQuery(StreamingHandle):
@@ -24,14 +26,19 @@ class RunningQuery(StreamingHandle):
         planned: Planned,
         tracker: ProgressTracker,
         tables: Mapping[str, TableRefresh],
-        temporary: str | None = None,
+        retries: Retries | None = None,
+        failure: WriteFailure | None = None,
+        diagnosis: Diagnosis | None = None,
+        temporary: TemporaryFolder | None = None,
     ) -> None:
-        super().__init__(tracker.query)
+        super().__init__(tracker.query, retries, failure, diagnosis)
         self._name = name or f"query-{self.id[:8]}"
         self._planned = planned
         self._tracker = tracker
         self._tables = tables
         self._temporary = temporary
+        if temporary is not None:
+            temporary.before_exit = super().stop
 
     @property
     def name(self) -> str:
@@ -48,7 +55,7 @@ class RunningQuery(StreamingHandle):
             table.stop()
         super().stop()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.remove()
 
     def progress(self) -> dict[str, Any]:
         """Return numbers about the last batch, and totals since the start under `total_...`.

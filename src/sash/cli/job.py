@@ -6,11 +6,13 @@ Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the command
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -54,6 +56,17 @@ class JobLog:
             prefix = "" if query is None else f"{query}: "
             print(f"{now:%H:%M:%S} {prefix}{event}{' ' + words if words else ''}", flush=True)
 
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Write Sash's warnings, such as those of sinks that are retried, to this log."""
+        handler = _WarningHandler(self)
+        logger = logging.getLogger("sash")
+        logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+
     def add_batch(self, query: str, progress: dict[str, Any]) -> None:
         """Log a batch: at once in JSON; as text, `write_batch` logs the latest one from time to time."""
         if self.as_json:
@@ -70,6 +83,17 @@ class JobLog:
             parts = ("batch", "batch_ms", "total_rows_in", "total_rows_out", "total_late", "state_rows")
             shown: dict[str, Any] = {part: progress.get(part) for part in parts}
             self.write("batch done", query, **shown)
+
+
+class _WarningHandler(logging.Handler):
+    """Passes warnings of Python's logging on to the log of a job."""
+
+    def __init__(self, log: JobLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.write("warning", level=record.levelname.lower(), message=record.getMessage())
 
 
 def validate_job(path: Path, *, as_json: bool) -> int:
@@ -118,7 +142,9 @@ def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
     """The error with a position: its own, or that of its statement."""
     if isinstance(problem, SqlSyntaxError):
         return problem
-    return SqlSyntaxError(str(problem), statement.position.line, statement.position.column)
+    positioned = SqlSyntaxError(str(problem), statement.position.line, statement.position.column)
+    positioned.log = problem.log
+    return positioned
 
 
 def run_job(
@@ -134,6 +160,7 @@ def run_job(
     """Run a job until its queries end, one of them fails, or a signal stops it."""
     text, log = path.read_text(encoding="utf-8"), JobLog(as_json)
     with ExitStack() as stack:
+        stack.enter_context(log.warnings())
         stop = stack.enter_context(stopped_by(signal.SIGTERM, signal.SIGINT))
         folder = checkpoint or str(path.with_suffix(".checkpoint").resolve())
 
@@ -167,21 +194,24 @@ def run_job(
 
 def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
     """Wait until all queries have ended, one has failed, or a signal stops the job."""
+    from sash.spark.errors import to_sash_error
+
     running: dict[str, StreamingHandle] = {
         statement.name: query for statement, query in session.queries.values() if query is not None
     }
     running |= {f"window {keep.name}": kept for keep, kept in session.windows.values() if kept is not None}
     while running and not stop.wait(_POLL):
         for name, query in list(running.items()):
-            _log_batches(log, name, query)
-            if query.active:
-                continue
             try:
+                _log_batches(log, name, query)
+                if query.active:
+                    continue
                 query.await_termination()
+                _log_batches(log, name, query, last=True)
             except Exception as problem:  # noqa: BLE001  (any error may have ended it)
-                log.write("failed", name, level="error", reason=_reason(problem))
+                error = to_sash_error(problem)
+                log.write("failed", name, level="error", reason=str(error), log=error.log)
                 return FAILED
-            _log_batches(log, name, query, last=True)
             log.write("ended", name)
             del running[name]
     if stop.is_set():
@@ -192,7 +222,10 @@ def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
                 _log_batches(log, name, query, last=True)
                 log.write("stopped", name)
             except Exception as problem:  # noqa: BLE001  (a JVM that has ended too fails in many ways)
-                log.write("Spark ended first; the next run repeats the last batch", name, reason=_reason(problem))
+                error = to_sash_error(problem)
+                log.write(
+                    "Spark ended first; the next run repeats the last batch", name, reason=str(error), log=error.log
+                )
     return OK
 
 
@@ -200,14 +233,6 @@ def _log_batches(log: JobLog, name: str, query: StreamingHandle, *, last: bool =
     for progress in query.drain_progress():
         log.add_batch(name, progress)
     log.write_batch(name, at_once=last)
-
-
-def _reason(problem: Exception) -> str:
-    """Error text for users."""
-    if isinstance(problem, SashError):
-        return str(problem)
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    return lines[0] if lines else type(problem).__name__
 
 
 def _log_reply(log: JobLog, statement: Statement, reply: Reply) -> None:
@@ -228,10 +253,13 @@ def _log_error(log: JobLog, path: Path, text: str, problem: SqlSyntaxError) -> N
         log.write("error", level="error", **_described(problem))
     else:
         print(_located(path, text, problem), file=sys.stderr)
+        if problem.log is not None:
+            print(f"{path}: the full trace is in {problem.log}", file=sys.stderr)
 
 
 def _described(problem: SqlSyntaxError) -> dict[str, Any]:
-    return {"message": problem.message, "line": problem.line, "column": problem.column}
+    log = {} if problem.log is None else {"log": problem.log}
+    return {"message": problem.message, "line": problem.line, "column": problem.column, **log}
 
 
 def _located(path: Path, text: str, problem: SqlSyntaxError) -> str:

@@ -12,6 +12,9 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
+from sash.spark.java import java_errors
+from sash.spark.log import spark_log
+
 _STORE = "spark.sql.streaming.stateStore."
 
 _EVERY_QUERY = {
@@ -80,7 +83,7 @@ def embedded_session(
     )
     for name, value in {**_FAIR, **(extra or {})}.items():
         builder = builder.config(name, value)
-    with _own_process_group():
+    with _own_process_group(), java_errors():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -90,17 +93,18 @@ def embedded_session(
 def _own_process_group() -> Iterator[None]:
     """Start the JVM in a process group of its own, so that signals to ours (Ctrl-C, `timeout`) do not end it in a batch.
 
-    It ends with this process, when its standard input is closed.
+    It ends with this process, when its standard input is closed. Its standard error, and that of Python workers, is the log.
     """
     import pyspark.java_gateway
 
     gateway: Any = pyspark.java_gateway
-    launch = gateway.Popen
-    gateway.Popen = partial(launch, start_new_session=True)
+    launch, log = gateway.Popen, spark_log().open()
+    gateway.Popen = partial(launch, start_new_session=True, stderr=log)
     try:
         yield
     finally:
         gateway.Popen = launch
+        os.close(log)
 
 
 def submitted() -> bool:

@@ -1,0 +1,63 @@
+"""The log of this process's Spark: what Java writes to its standard error, and the full trace of every failure.
+
+It is a file in the directory for temporary files (or the one that SASH_LOG names), so that neither Java's messages nor
+tracebacks fill the screen. It is removed when the process ends without a failure.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+import traceback
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+
+class SparkLog:
+    """The log file of this process. Made by `spark_log`."""
+
+    def __init__(self) -> None:
+        given = os.environ.get("SASH_LOG")
+        self.path = Path(given).resolve() if given else Path(tempfile.mkdtemp(prefix="sash-log-")) / "spark.log"
+        self._kept = given is not None
+        self._process = os.getpid()
+        self._guard = threading.Lock()
+        atexit.register(self._remove)
+
+    def open(self) -> int:
+        """Open the file for another process, such as Java; return the file descriptor."""
+        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def read(self) -> str:
+        """The end of the log."""
+        with suppress(OSError):
+            return self.path.read_text(encoding="utf-8", errors="replace")[-20_000:]
+        return ""
+
+    def record(self, problem: BaseException) -> str:
+        """Append the full trace of a failure, keep the log, and return its path."""
+        self._kept = True
+        lines = traceback.format_exception(problem)
+        trace: BaseException | None = problem
+        while trace is not None:
+            with suppress(Exception):  # the text of a Java error is in the JVM, which may have ended
+                lines.append(str(getattr(trace, "_stackTrace", "") or ""))
+            trace = trace.__cause__
+        with self._guard, suppress(OSError), os.fdopen(self.open(), "a", encoding="utf-8") as file:
+            file.write(f"\n{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: failure\n{''.join(lines)}\n")
+        return str(self.path)
+
+    def _remove(self) -> None:
+        if not self._kept and os.getpid() == self._process:
+            shutil.rmtree(self.path.parent, ignore_errors=True)
+
+
+@cache
+def spark_log() -> SparkLog:
+    """The log of this process."""
+    return SparkLog()
