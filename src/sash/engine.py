@@ -56,12 +56,14 @@ class Engine:
         strategy: Strategy = "auto",
         partitions: int | None = None,
     ) -> None:
+        from sash.spark.java import check_version
         from sash.spark.session import default_shards, embedded_session
         from sash.spark.temporary import remove_abandoned
 
         if shards is not None and shards < 1:
             raise OptionError(f"shards must be at least 1, not {shards}")
         self.spark = embedded_session() if spark is None else spark
+        check_version(self.spark.version)
         remove_abandoned()
         self.shards = shards or default_shards(self.spark)
         self._default_shards = None if shards else self.shards

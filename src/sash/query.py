@@ -125,6 +125,7 @@ class Query:
         from sash.spark.sinks.retry import RETRY, Retries, retry_policy
         from sash.spark.sinks.start import WriteFailure, start_query
         from sash.spark.sources.observation import StreamObservation, observe_streams
+        from sash.spark.stream_watch import StreamWatch
 
         given = StartOptions.parse(mode, trigger, options)
         given.trigger.check_heartbeats(self._with_heartbeat)
@@ -167,7 +168,8 @@ class Query:
         for table in tables.values() if given.trigger.word is None else ():
             table.start()
         diagnosis = partial(locate_bad_row, inputs=inputs, planned=query.planned, checkpoint=path)
-        running = RunningQuery(name, query.planned, tracker, tables, retries, failure, diagnosis, temporary)
+        watch = StreamWatch({n: s.watched for n in self.planned.streams if (s := inputs.streams.get(n.lower()))})
+        running = RunningQuery(name, query.planned, tracker, tables, watch, retries, failure, diagnosis, temporary)
         if self.on_start is not None:
             self.on_start(running, tracker)
         return running

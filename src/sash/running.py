@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from sash.spark.sinks.retry import Retries
     from sash.spark.sinks.start import WriteFailure
     from sash.spark.sources.refresh import TableRefresh
+    from sash.spark.stream_watch import StreamWatch
     from sash.spark.temporary import TemporaryFolder
 
 
@@ -26,6 +28,7 @@ class RunningQuery(StreamingHandle):
         planned: Planned,
         tracker: ProgressTracker,
         tables: Mapping[str, TableRefresh],
+        watch: StreamWatch,
         retries: Retries | None = None,
         failure: WriteFailure | None = None,
         diagnosis: Diagnosis | None = None,
@@ -36,6 +39,7 @@ class RunningQuery(StreamingHandle):
         self._planned = planned
         self._tracker = tracker
         self._tables = tables
+        self._watch = watch
         self._temporary = temporary
         if temporary is not None:
             temporary.before_exit = super().stop
@@ -70,6 +74,13 @@ class RunningQuery(StreamingHandle):
     def drain_progress(self) -> list[dict[str, Any]]:
         """Return the progress of every batch that ended since the last call, at most the last 1,000."""
         return self._tracker.drain()
+
+    def stream_warnings(self, batches: list[dict[str, Any]]) -> list[str]:
+        """Return warnings that are due about streams: no rows for long, or late rows.
+
+        Call it from time to time, with what `drain_progress` has returned since the last call.
+        """
+        return self._watch.look(batches, time.monotonic())
 
     def operators(self) -> dict[str, dict[str, int]]:
         """Return each operator's totals since the start (rows in and out, negative ones, expirations) and its state's size."""

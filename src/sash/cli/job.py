@@ -230,8 +230,11 @@ def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
 
 
 def _log_batches(log: JobLog, name: str, query: StreamingHandle, *, last: bool = False) -> None:
-    for progress in query.drain_progress():
+    batches = query.drain_progress()
+    for progress in batches:
         log.add_batch(name, progress)
+    for text in query.stream_warnings(batches):
+        log.write("warning", name, level="warning", message=text)
     log.write_batch(name, at_once=last)
 
 

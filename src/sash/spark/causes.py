@@ -40,7 +40,12 @@ _KNOWN = (
         "query resumes from its checkpoint",
     ),
     _KnownCause(
-        r"Python worker (?:exited unexpectedly|process terminated|failed to connect)|Python worker.*\(crashed\)",
+        r"Python worker failed to connect back",
+        "a Python worker did not start in time: check that PYSPARK_PYTHON names a Python that runs, and that the machine is not "
+        "overloaded",
+    ),
+    _KnownCause(
+        r"Python worker (?:exited unexpectedly|process terminated)|Python worker.*\(crashed\)",
         "a Python worker was killed, usually because the machine ran out of memory: give it more memory, use fewer shards, or "
         "read less at a time with maxFilesPerTrigger or maxOffsetsPerTrigger",
     ),
@@ -76,7 +81,7 @@ _KNOWN = (
         "cannot read {1}: it was removed before it was read. Let files stay until the query has processed them",
     ),
     _KnownCause(
-        r"FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] Encountered error while reading file (\S+?)\.\s*(.*)",
+        r"FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH\] Encountered error while reading file (\S+?)\.\s+(.*)",
         "cannot read {1}: its columns have other types than the stream's. {2}",
     ),
     _KnownCause(
@@ -130,4 +135,4 @@ def one_line(text: str) -> str:
     for noise in _NOISE:
         text = noise.sub("", text)
     words = " ".join(text.split()).rstrip(".: ")
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]} ..."
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST].rstrip()} ..."

@@ -66,7 +66,7 @@ def _last_files(checkpoint: str) -> list[str]:
 
 def _first_without_time(frame: DataFrame, time: str, files: list[str]) -> tuple[str, str] | None:
     """The file and the values of the first row without a time in those of the files that the stream reads."""
-    leaf: Any = frame._jdf.queryExecution().logical().collectLeaves().head()  # noqa: SLF001
+    leaf: Any = frame._jdf.queryExecution().analyzed().collectLeaves().head()  # noqa: SLF001
     source = leaf.dataSource()
     spark, jvm = frame.sparkSession, frame.sparkSession.sparkContext._jvm  # noqa: SLF001
     options = dict(jvm.scala.jdk.javaapi.CollectionConverters.asJava(source.options()))  # type: ignore[union-attr]

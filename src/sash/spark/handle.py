@@ -64,6 +64,10 @@ class StreamingHandle(ABC):
         """Return the progress of every batch that ended since the last call; empty where batches are not recorded."""
         return []
 
+    def stream_warnings(self, batches: list[dict[str, Any]]) -> list[str]:
+        """Return warnings that are due about the streams, given what `drain_progress` returned; none by default."""
+        return []
+
     def exception(self) -> SashError | None:
         """Return the error that ended the query, or None."""
         with sash_errors():

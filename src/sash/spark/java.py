@@ -37,6 +37,25 @@ def java_errors() -> Iterator[None]:
         raise error from None
 
 
+def check_spark_home() -> None:
+    """Refuse to start a Spark, named by SPARK_HOME, that is not of PySpark's version."""
+    home = os.environ.get("SPARK_HOME")
+    found = next(Path(home).glob("jars/spark-core_*.jar"), None) if home else None
+    if found is not None:
+        check_version(found.stem.rpartition("-")[2], f"the Spark in SPARK_HOME ({home})")
+
+
+def check_version(found: str, what: str = "Spark") -> None:
+    """Refuse a Spark whose version differs from that of the Python package pyspark, up to the last number."""
+    import pyspark
+
+    if found.split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        raise JavaError(
+            f"{what} has version {found}, but the Python package pyspark has {pyspark.__version__}: use one version (unset "
+            "SPARK_HOME to use the Spark that comes with pyspark, or upgrade the cluster)"
+        )
+
+
 def _why_java_ended(output: str) -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-from sash.spark.java import java_errors
+from sash.spark.java import check_spark_home, java_errors
 from sash.spark.log import spark_log
 
 _STORE = "spark.sql.streaming.stateStore."
@@ -63,6 +63,7 @@ def embedded_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    check_spark_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     _add_package_to_python_path()
