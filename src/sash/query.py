@@ -153,7 +153,7 @@ class Query:
                 output = OutputSpec(self.schema, time_type(query.planned.physical, inputs), mode, columns, identity)
                 retries = Retries(f"{target.name}{of_query}", target.policy)
                 opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
-                sink, written = opening.run(lambda: target.open(output), "opening it"), {}
+                sink, written = opening.run(lambda: target.open(output), "connecting"), {}
             elif callable(sink):
                 retries = Retries(f"function{of_query}", retry_policy(written.pop(RETRY, None)))
             if retries is not None and callable(sink):

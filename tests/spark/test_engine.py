@@ -225,7 +225,7 @@ def test_rows_without_a_time_stop_the_query_and_its_checkpoint_stays_good(spark:
     write_batch(tmp_path / "in", 0, [*first, {"ts": None, "k": "x", "v": 9}])
     write_batch(tmp_path / "in", 1, second)
     running = file_engine(spark, tmp_path / "in").sql(SQL).start(sink, trigger="available_now", checkpoint=place)
-    with pytest.raises(BadRowError, match="stream s has a row whose time column is NULL"):
+    with pytest.raises(BadRowError, match="stream s has a row whose time column ts is NULL"):
         running.await_termination()
     assert isinstance(running.exception(), BadRowError)
     engine = file_engine(spark, tmp_path / "in", bad_rows="drop")

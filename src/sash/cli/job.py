@@ -56,6 +56,21 @@ class JobLog:
             prefix = "" if query is None else f"{query}: "
             print(f"{now:%H:%M:%S} {prefix}{event}{' ' + words if words else ''}", flush=True)
 
+    def warn(self, text: str, query: str | None = None) -> None:
+        """Write a warning."""
+        if self.as_json:
+            self.write("warning", query, level="warning", message=text)
+        else:
+            self.write(f"warning: {text}", query)
+
+    def fail(self, event: str, error: SashError, query: str) -> None:
+        """Write why a query ended, and where the full trace is."""
+        if self.as_json:
+            self.write(event, query, level="error", reason=str(error), log=error.log)
+        else:
+            self.write(f"{event}: {error}", query)
+            self.write(f"the full trace is in {error.log}", query)
+
     @contextmanager
     def warnings(self) -> Iterator[None]:
         """Write Sash's warnings, such as those of sinks that are retried, to this log."""
@@ -93,7 +108,7 @@ class _WarningHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.write("warning", level=record.levelname.lower(), message=record.getMessage())
+        self._log.warn(record.getMessage())
 
 
 def validate_job(path: Path, *, as_json: bool) -> int:
@@ -209,8 +224,7 @@ def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
                 query.await_termination()
                 _log_batches(log, name, query, last=True)
             except Exception as problem:  # noqa: BLE001  (any error may have ended it)
-                error = to_sash_error(problem)
-                log.write("failed", name, level="error", reason=str(error), log=error.log)
+                log.fail("failed", to_sash_error(problem), name)
                 return FAILED
             log.write("ended", name)
             del running[name]
@@ -222,10 +236,7 @@ def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
                 _log_batches(log, name, query, last=True)
                 log.write("stopped", name)
             except Exception as problem:  # noqa: BLE001  (a JVM that has ended too fails in many ways)
-                error = to_sash_error(problem)
-                log.write(
-                    "Spark ended first; the next run repeats the last batch", name, reason=str(error), log=error.log
-                )
+                log.fail("Spark ended first; the next run repeats the last batch", to_sash_error(problem), name)
     return OK
 
 
@@ -234,7 +245,7 @@ def _log_batches(log: JobLog, name: str, query: StreamingHandle, *, last: bool =
     for progress in batches:
         log.add_batch(name, progress)
     for text in query.stream_warnings(batches):
-        log.write("warning", name, level="warning", message=text)
+        log.warn(text, name)
     log.write_batch(name, at_once=last)
 
 

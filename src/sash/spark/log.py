@@ -7,6 +7,7 @@ tracebacks fill the screen. It is removed when the process ends without a failur
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
@@ -61,3 +62,13 @@ class SparkLog:
 def spark_log() -> SparkLog:
     """The log of this process."""
     return SparkLog()
+
+
+def silence_query_contexts() -> None:
+    """Do not print errors that are raised as well: PySpark writes those of expressions to standard error, as JSON."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logger = PySparkLogger.getLogger(name)
+        logger.handlers.clear()
+        logger.addHandler(logging.NullHandler())

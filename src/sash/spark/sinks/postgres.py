@@ -152,7 +152,8 @@ class _Table:
         for name in [*self._statements.own_columns, *self._names]:
             if name not in columns:
                 raise CatalogError(
-                    f"table {self._shown} has no column {name}, which this output mode needs; it has {', '.join(columns)}"
+                    f"table {self._shown} has no column {name}, which this output mode needs; it has {', '.join(columns)}: choose "
+                    "another table, or drop this one and let the query create it"
                 )
 
     def _oid(self, connection: Connection[Any]) -> int | None:
