@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 import sash.spark.checkpoint_lock
 from sash.engine import Engine
 from sash.errors import CheckpointError
-from sash.spark.checkpoint_lock import lock_checkpoint
+from sash.spark.checkpoint_lock import lock_checkpoint, refuse_locked
 from tests.cli.command import ROOT
+from tests.cli.command import sash as sash_command
 from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
 
 LOCKING = """
@@ -52,9 +53,28 @@ def test_a_checkpoint_of_another_process_is_refused_until_it_is_killed(tmp_path:
         ) as e:
             lock_checkpoint(ANY, str(tmp_path), "mine")
         assert "Stop that one first, or choose another checkpoint" in str(e.value)
+        with pytest.raises(CheckpointError, match=f"process {owner.pid} "):
+            refuse_locked(str(tmp_path))
         owner.send_signal(signal.SIGKILL)
         owner.wait()
+        refuse_locked(str(tmp_path))
         lock_checkpoint(ANY, str(tmp_path), "mine").release()
+
+
+def test_a_second_job_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    job = tmp_path / "job.sql"
+    job.write_text(
+        "CREATE STREAM s (ts BIGINT, k INT) USING csv OPTIONS (path 'in');\n"
+        "CREATE QUERY totals AS SELECT k, COUNT(*) AS n FROM s [RANGE 1 SECOND] GROUP BY k\nINTO console;\n"
+    )
+    with other_process(LOCKING, str(tmp_path / "state" / "totals")) as owner:
+        refused = sash_command("run", str(job), "--checkpoint", str(tmp_path / "state"))
+    assert refused.returncode == 1
+    assert (
+        f"job.sql:2:1: checkpoint {tmp_path}/state/totals is in use: query totals of process {owner.pid}"
+        in refused.stderr
+    )
+    assert "starting Spark" not in refused.stdout
 
 
 def test_a_lock_is_free_after_it_is_released(tmp_path: Path) -> None:

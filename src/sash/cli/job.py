@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sash.cli.session import quiet_engine, stopped_by
-from sash.errors import CatalogError, SashError, SqlSyntaxError
+from sash.errors import CatalogError, CheckpointError, SashError, SqlSyntaxError
 from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import MessageReply, Reply, Session, TableReply
@@ -187,7 +187,7 @@ def run_job(
             log.write("Spark started", version=context.version, master=context.master, application=context.appName)
             return engine
 
-        problems = check(text, DryRunBackend(lambda: engine_of().spark))
+        problems = _locked_checkpoints(text, folder) or check(text, DryRunBackend(lambda: engine_of().spark))
         for problem in problems:
             _log_error(log, path, text, problem)
         if problems:
@@ -205,6 +205,21 @@ def run_job(
                 _log_error(log, path, text, _positioned(problem, statement))
                 return INVALID
         return _wait(session, log, stop)
+
+
+def _locked_checkpoints(text: str, folder: str) -> list[SqlSyntaxError]:
+    """The errors of queries whose checkpoints another process uses, found before Spark is started."""
+    from sash.spark.checkpoint_lock import refuse_locked
+
+    problems = []
+    with suppress(SqlSyntaxError):  # `check` reports it
+        for statement in read_script(text):
+            if isinstance(statement, CreateQuery):
+                try:
+                    refuse_locked(f"{folder.rstrip('/')}/{statement.name}")
+                except CheckpointError as problem:
+                    problems.append(_positioned(problem, statement))
+    return problems
 
 
 def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
@@ -245,7 +260,7 @@ def _log_batches(log: JobLog, name: str, query: StreamingHandle, *, last: bool =
     for progress in batches:
         log.add_batch(name, progress)
     for text in query.stream_warnings(batches):
-        log.warn(text, name)
+        log.warning(text, name)
     log.write_batch(name, at_once=last)
 
 

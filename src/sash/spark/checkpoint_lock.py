@@ -80,6 +80,22 @@ def lock_checkpoint(spark: SparkSession, checkpoint: str, query: str | None) -> 
     return taken
 
 
+def refuse_locked(checkpoint: str) -> None:
+    """Raise CheckpointError if another process uses a checkpoint on a local path; needs no Spark."""
+    path = local_path(checkpoint)
+    if path is None or not (path / NAME).exists():
+        return
+    handle = os.open(path / NAME, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _in_use(str(path.resolve()), os.pread(handle, 10_000, 0).decode()) from None
+    except OSError:  # no locks on this file system
+        pass
+    finally:
+        os.close(handle)
+
+
 def release_lock(query_id: str) -> None:
     """Release the lock of the query with this id, which has ended."""
     with _guard:
