@@ -80,7 +80,7 @@ class RunningQuery(StreamingHandle):
 
         Call it from time to time, with what `drain_progress` has returned since the last call.
         """
-        return self._watch.look(batches, time.monotonic())
+        return self._watch.look(batches, time.monotonic(), lambda: bool(self._query.status["isDataAvailable"]))
 
     def operators(self) -> dict[str, dict[str, int]]:
         """Return each operator's totals since the start (rows in and out, negative ones, expirations) and its state's size."""

@@ -147,5 +147,5 @@ def test_differential_the_number_of_shards_is_the_checkpoint_s(spark: SparkSessi
     assert sink.read() == expected(sql, rows)
     other = Engine(spark, shards=5)
     other.stream("s", reader.parquet(str(tmp_path / "in")))
-    with pytest.raises(CheckpointError, match=r"another number of shards.*leave out --shards.*\(then: 3, now: 5\)"):
+    with pytest.raises(CheckpointError, match=r"another number of shards \(then: 3, now: 5\)\. .* leave out --shards"):
         other.sql(sql).start(sink, checkpoint=place)

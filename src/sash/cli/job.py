@@ -56,7 +56,7 @@ class JobLog:
             prefix = "" if query is None else f"{query}: "
             print(f"{now:%H:%M:%S} {prefix}{event}{' ' + words if words else ''}", flush=True)
 
-    def warn(self, text: str, query: str | None = None) -> None:
+    def write_warning(self, text: str, query: str | None = None) -> None:
         """Write a warning."""
         if self.as_json:
             self.write("warning", query, level="warning", message=text)
@@ -108,7 +108,7 @@ class _WarningHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.warn(record.getMessage())
+        self._log.write_warning(record.getMessage())
 
 
 def validate_job(path: Path, *, as_json: bool) -> int:
@@ -260,7 +260,7 @@ def _log_batches(log: JobLog, name: str, query: StreamingHandle, *, last: bool =
     for progress in batches:
         log.add_batch(name, progress)
     for text in query.stream_warnings(batches):
-        log.warning(text, name)
+        log.write_warning(text, name)
     log.write_batch(name, at_once=last)
 
 

@@ -23,10 +23,15 @@ _REASONS = {
     "strategy": "it was run with another strategy",
     "join": "it was run with another join method",
     "tau": "changes were released at another interval",
-    "shards": "it was written with another number of shards, and keeps it: leave out --shards and shards=",
+    "shards": "it was written with another number of shards",
     "streams": "it was written with other streams, or in another order",
     "relations": "it was written with other changing relations",
     "heartbeats": "it was written with heartbeats on other streams",
+}
+
+_ADVICE = {
+    "format": "Run the version that wrote it, or start with a new checkpoint",
+    "shards": "A checkpoint keeps its number: leave out --shards (shards=), or start with a new checkpoint",
 }
 
 
@@ -56,7 +61,7 @@ def check_fingerprint(spark: SparkSession, checkpoint: str, fingerprint: dict[st
         if known.get(part) != fingerprint.get(part):
             raise CheckpointError(
                 f"checkpoint {checkpoint} cannot be used: {reason} (then: {_one_line(known.get(part))}, now: "
-                f"{_one_line(fingerprint.get(part))}). Restore it, or start with a new checkpoint"
+                f"{_one_line(fingerprint.get(part))}). {_ADVICE.get(part, 'Restore it, or start with a new checkpoint')}"
             )
     return str(known["identity"])
 

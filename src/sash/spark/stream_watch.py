@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,9 +48,12 @@ class _Watch:
         self.watermark = counts.get("watermark", self.watermark)
         self.all_late = late == arrived if arrived else self.all_late
 
-    def warnings(self, now: float) -> list[str]:
+    def is_idle(self, now: float) -> bool:
+        return now - self.seen >= self.idle
+
+    def warnings(self, now: float, silent: bool) -> list[str]:
         found = []
-        if now - self.seen >= self.idle:
+        if silent and self.is_idle(now):
             self.idle *= 2
             found.append(self._idle_text())
         if self.late and self.late >= _SHARE * self.arrived and now - self.warned >= _INTERVAL:
@@ -95,8 +98,13 @@ class StreamWatch:
         self._streams = dict(streams)
         self._watched: dict[str, _Watch] = {}
 
-    def look(self, batches: list[dict[str, Any]], now: float, at: datetime | None = None) -> list[str]:
-        """Return the warnings that are due, given the progress of the batches since the last look, and the time."""
+    def look(
+        self, batches: list[dict[str, Any]], now: float, busy: Callable[[], bool], at: datetime | None = None
+    ) -> list[str]:
+        """Return the warnings that are due, given the progress of the batches since the last look, and the time.
+
+        While the query is busy with a batch, it is unknown whether this has rows of a stream.
+        """
         at = datetime.now(UTC) if at is None else at
         for name, stream in self._streams.items():
             self._watched.setdefault(name, _Watch(name, stream, now, at))
@@ -104,7 +112,8 @@ class StreamWatch:
             for name, counts in progress.get("streams", {}).items():
                 if name in self._watched:
                     self._watched[name].count(counts, now, at)
-        return [text for watch in self._watched.values() for text in watch.warnings(now)]
+        silent = bool(batches) or (any(watch.is_idle(now) for watch in self._watched.values()) and not busy())
+        return [text for watch in self._watched.values() for text in watch.warnings(now, silent)]
 
 
 def _length(micros: int) -> str:
