@@ -57,7 +57,7 @@ class Engine:
         partitions: int | None = None,
     ) -> None:
         from sash.spark.java import check_version
-        from sash.spark.log import silence_query_contexts
+        from sash.spark.log import redirect_messages
         from sash.spark.session import default_shards, embedded_session
         from sash.spark.temporary import remove_abandoned
 
@@ -65,7 +65,7 @@ class Engine:
             raise OptionError(f"shards must be at least 1, not {shards}")
         self.spark = embedded_session() if spark is None else spark
         check_version(self.spark.version)
-        silence_query_contexts()
+        redirect_messages()
         remove_abandoned()
         self.shards = shards or default_shards(self.spark)
         self._default_shards = None if shards else self.shards

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,15 @@ from sash.spark.log import spark_log
 
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 """What calls of PySpark raise; ConnectionError if the JVM has ended."""
+
+_ENDING = 10.0
+"""Seconds that a JVM may take to end after it has closed its connections."""
+
+_OUT_OF_MEMORY = 52
+"""The exit code with which Spark ends its JVM when it is out of memory."""
+
+_SIGNALS = 128
+"""Exit codes of shells above this stand for signals."""
 
 _RAISED = re.compile(r"sash\.errors\.(\w+): (.*)")
 
@@ -71,11 +81,15 @@ def _jvm_ended(problem: BaseException) -> str | None:
     if not isinstance(problem, Py4JNetworkError | ConnectionError):
         return None
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001  (PySpark has no other access to the process)
-    if process is None or process.poll() is None:
+    try:
+        code = None if process is None else process.wait(_ENDING)
+    except subprocess.TimeoutExpired:
+        code = None
+    if code is None:
         return None
-    if "OutOfMemoryError" in spark_log().read():
+    if code == _OUT_OF_MEMORY or "OutOfMemoryError" in spark_log().read():
         return reason_of(["java.lang.OutOfMemoryError"])
-    fate = "was killed" if process.returncode < 0 else f"ended with exit code {process.returncode}"
+    fate = "was killed" if code < 0 or code > _SIGNALS else f"ended with exit code {code}"
     return (
         f"Spark's Java process {fate}, possibly because the machine ran out of memory: start again, and the query resumes from "
         "its checkpoint; if it is killed again, give the machine more memory or set --conf spark.driver.memory lower"

@@ -64,11 +64,25 @@ def spark_log() -> SparkLog:
     return SparkLog()
 
 
-def silence_query_contexts() -> None:
-    """Do not print errors that are raised as well: PySpark writes those of expressions to standard error, as JSON."""
+def redirect_messages() -> None:
+    """Write to the log what PySpark and Py4J print although it is raised as well: errors of expressions, lost connections."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logger = PySparkLogger.getLogger(name)
         logger.handlers.clear()
         logger.addHandler(logging.NullHandler())
+    root = logging.getLogger()
+    if not any(isinstance(known, _LostConnections) for known in root.filters):
+        root.addFilter(_LostConnections())
+
+
+class _LostConnections(logging.Filter):
+    """Moves to the log the tracebacks that Py4J prints for every call once the JVM has ended."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if Path(record.pathname).parent.name != "py4j":
+            return True
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            spark_log().record(record.exc_info[1])
+        return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sash.time import SECOND
+from sash.time import DAY, SECOND
 
 _IDLE = 60.0
 """Seconds without rows until the first warning; the next comes after twice as long."""
@@ -72,10 +72,14 @@ class _Watch:
         )
 
     def _all_late_text(self) -> str:
+        slack = (
+            f"; if its rows come out of order, declare SLACK '{self._suggested()}' (slack=)"
+            if self.late_by < DAY
+            else ""
+        )
         return (
-            f"stream {self.name}: all rows of the last batch were late and dropped, {self._behind()}. If one row with a time in "
-            "the future moved the watermark, correct its source and start with a new checkpoint; if the rows come out of "
-            f"order, declare SLACK '{self._suggested()}' (slack=)"
+            f"stream {self.name}: all rows of the last batch were late and dropped, {self._behind()}. If a row with a time in the "
+            f"future moved the watermark, correct its source and start with a new checkpoint{slack}"
         )
 
     def _late_text(self) -> str:
