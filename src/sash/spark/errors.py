@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 import sash.errors
@@ -18,7 +18,7 @@ from sash.spark.log import spark_log
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 """What calls of PySpark raise; ConnectionError if the JVM has ended."""
 
-_ENDING = 10.0
+_ENDING = 5.0
 """Seconds that a JVM may take to end after it has closed its connections."""
 
 _OUT_OF_MEMORY = 52
@@ -78,7 +78,7 @@ def _jvm_ended(problem: BaseException) -> str | None:
     """What to report if the JVM has ended, which every call of PySpark then fails by; None if it runs."""
     from pyspark import SparkContext
 
-    if not isinstance(problem, Py4JNetworkError | ConnectionError):
+    if not isinstance(problem, Py4JError | ConnectionError) or isinstance(problem, Py4JJavaError):
         return None
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001  (PySpark has no other access to the process)
     try:

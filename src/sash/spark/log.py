@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 class SparkLog:
@@ -65,20 +66,26 @@ def spark_log() -> SparkLog:
 
 
 def redirect_messages() -> None:
-    """Write to the log what PySpark and Py4J print although it is raised as well: errors of expressions, lost connections."""
+    """Write to the log what PySpark and Py4J print although it is raised as well: errors of expressions, a JVM that has ended."""
+    from pyspark import SparkContext
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logger = PySparkLogger.getLogger(name)
-        logger.handlers.clear()
-        logger.addHandler(logging.NullHandler())
+        contexts = PySparkLogger.getLogger(name)
+        contexts.handlers.clear()
+        contexts.addHandler(logging.NullHandler())
     root = logging.getLogger()
-    if not any(isinstance(known, _LostConnections) for known in root.filters):
-        root.addFilter(_LostConnections())
+    if not any(isinstance(known, _MoveToLog) for known in root.filters):
+        root.addFilter(_MoveToLog())
+    logging.getLogger("py4j").propagate = False
+    context = SparkContext._active_spark_context  # noqa: SLF001  (PySpark has no other access to this server)
+    server: Any = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None  # it prints that the JVM has closed its connection
 
 
-class _LostConnections(logging.Filter):
-    """Moves to the log the tracebacks that Py4J prints for every call once the JVM has ended."""
+class _MoveToLog(logging.Filter):
+    """Moves to the log the tracebacks that Py4J writes to the root logger for every call of a JVM that has ended."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if Path(record.pathname).parent.name != "py4j":
