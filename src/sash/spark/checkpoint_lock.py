@@ -172,7 +172,7 @@ def _owner(query: str | None) -> dict[str, Any]:
         "host": socket.gethostname(),
         "since": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "query": query,
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200],
+        "command": " ".join([Path(sys.orig_argv[0]).name, *sys.orig_argv[1:]])[:200],
     }
 
 
