@@ -10,6 +10,7 @@ import fcntl
 import json
 import logging
 import os
+import re
 import socket
 import sys
 import threading
@@ -172,8 +173,18 @@ def _owner(query: str | None) -> dict[str, Any]:
         "host": socket.gethostname(),
         "since": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "query": query,
-        "command": " ".join([Path(sys.orig_argv[0]).name, *sys.orig_argv[1:]])[:200],
+        "command": _command(sys.orig_argv),
     }
+
+
+def _command(arguments: list[str]) -> str:
+    """The command of a process in one line of bounded length, without passwords in URLs.
+
+    >>> _command(["/usr/bin/python", "-c", "connect('postgresql://me:secret@host/shop')"])
+    "python -c connect('postgresql://...@host/shop')"
+    """
+    text = " ".join(" ".join([Path(arguments[0]).name, *arguments[1:]]).split())
+    return re.sub(r"://[^@/\s]+@", "://...@", text)[:100]
 
 
 def _may_be_alive(text: str) -> bool:
