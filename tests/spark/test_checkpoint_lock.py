@@ -86,6 +86,12 @@ def test_a_lock_is_free_after_it_is_released(tmp_path: Path) -> None:
     lock_checkpoint(ANY, f"{tmp_path}/", "second").release()
 
 
+def test_a_checkpoint_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match=r"file/totals cannot be written: Not a directory\. Choose a folder"):
+        lock_checkpoint(ANY, str(tmp_path / "file" / "totals"), "totals")
+
+
 @pytest.mark.spark
 def test_two_queries_do_not_share_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     write_batch(tmp_path / "in", 0, made_up_rows(1))

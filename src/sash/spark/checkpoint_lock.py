@@ -111,8 +111,13 @@ class _FileLock(CheckpointLock):
     def __init__(self, checkpoint: str, query: str | None) -> None:
         super().__init__(checkpoint)
         path = Path(checkpoint)
-        path.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(path / NAME, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(path / NAME, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as problem:
+            raise CheckpointError(
+                f"checkpoint {checkpoint} cannot be written: {problem.strerror}. Choose a folder that you may write to"
+            ) from None
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
