@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -34,41 +35,66 @@ def someone() -> str | None:
     return None
 
 
+class Server:
+    """A server that can be stopped and started again."""
+
+    def __init__(self, bin: Path, home: Path, who: str) -> None:  # noqa: A002
+        self._bin, self._home, self._data = bin, home, home / "data"
+        self._other = {"user": who} if os.geteuid() == 0 else {}
+        self._environment = {**os.environ, "LC_ALL": "C", "HOME": str(home)}
+        self._running: subprocess.Popen[bytes] | None = None
+        self.url = f"postgresql://sash@/postgres?host={home}"
+
+    def create(self) -> None:
+        made = subprocess.run(
+            [self._bin / "initdb", "-D", self._data, "-A", "trust", "-U", "sash", "-E", "UTF8", "--no-sync"],
+            capture_output=True, text=True, env=self._environment, cwd=self._home, check=False, **self._other,
+        )  # fmt: skip
+        assert made.returncode == 0, made.stderr
+
+    def start(self) -> None:
+        with (self._home / "log").open("ab") as log:
+            self._running = subprocess.Popen(
+                [self._bin / "postgres", "-D", self._data, "-k", self._home, "-c", "listen_addresses=", "-c", "fsync=off"],
+                stdout=log, stderr=log, env=self._environment, cwd=self._home, **self._other,
+            )  # fmt: skip
+        _wait_for(self.url, self._running, self._home / "log")
+
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
+        """Stop it: SIGTERM waits for its clients, SIGINT ends their connections."""
+        if self._running is not None:
+            self._running.send_signal(by)
+            self._running.wait(30)
+            self._running = None
+
+
 @contextmanager
-def server() -> Iterator[str]:
-    """A running server; gives its URL. Skips where there are no programs, or nobody to run them."""
+def restartable_server() -> Iterator[Server]:
+    """A running server. Skips where there are no programs, or nobody to run them."""
     found, who = programs(), someone()
     if found is None or who is None:
         pytest.skip("PostgreSQL's programs are not installed (initdb, postgres)")
     home = Path(tempfile.mkdtemp(prefix="sash-pg-"))
     home.chmod(0o755)
-    data = home / "data"
-    data.mkdir(mode=0o700)
-    other = {"user": who} if os.geteuid() == 0 else {}
-    if other:
+    (home / "data").mkdir(mode=0o700)
+    if os.geteuid() == 0:
         shutil.chown(home, who)
-        shutil.chown(data, who)
-    environment = {**os.environ, "LC_ALL": "C", "HOME": str(home)}
+        shutil.chown(home / "data", who)
+    made = Server(found, home, who)
     try:
-        made = subprocess.run(
-            [found / "initdb", "-D", data, "-A", "trust", "-U", "sash", "-E", "UTF8", "--no-sync"],
-            capture_output=True, text=True, env=environment, cwd=home, check=False, **other,
-        )  # fmt: skip
-        assert made.returncode == 0, made.stderr
-        with (home / "log").open("wb") as log:
-            running = subprocess.Popen(
-                [found / "postgres", "-D", data, "-k", home, "-c", "listen_addresses=", "-c", "fsync=off"],
-                stdout=log, stderr=log, env=environment, cwd=home, **other,
-            )  # fmt: skip
-        url = f"postgresql://sash@/postgres?host={home}"
-        try:
-            _wait_for(url, running, home / "log")
-            yield url
-        finally:
-            running.terminate()
-            running.wait(30)
+        made.create()
+        made.start()
+        yield made
     finally:
+        made.stop()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A running server; gives its URL."""
+    with restartable_server() as running:
+        yield running.url
 
 
 def _wait_for(url: str, running: subprocess.Popen[bytes], log: Path) -> None:

@@ -44,7 +44,7 @@ class Engine:
     """Runs standing queries. As a context manager it closes itself: `with sash.Engine() as engine: ...`.
 
     `spark` is the session to run on; None starts an embedded local one. `checkpoint` is the directory for the checkpoints
-    of queries. `shards` is the number of parallel parts of a query; None is one per core. `strategy` and `partitions` are
+    of queries. `shards` is the number of parallel parts of a query; None is that of the checkpoint, or one per core. `strategy` and `partitions` are
     the defaults of `sql`.
     """
 
@@ -56,12 +56,19 @@ class Engine:
         strategy: Strategy = "auto",
         partitions: int | None = None,
     ) -> None:
+        from sash.spark.java import check_version
+        from sash.spark.log import redirect_messages
         from sash.spark.session import default_shards, embedded_session
+        from sash.spark.temporary import remove_abandoned
 
         if shards is not None and shards < 1:
             raise OptionError(f"shards must be at least 1, not {shards}")
         self.spark = embedded_session() if spark is None else spark
+        check_version(self.spark.version)
+        redirect_messages()
+        remove_abandoned()
         self.shards = shards or default_shards(self.spark)
+        self._default_shards = None if shards else self.shards
         self.checkpoint = checkpoint
         self.options = Options(strategy, partitions=partitions).for_engine()
         self._catalog = Catalog(spark_type=self._spark_type)
@@ -229,7 +236,8 @@ class Engine:
             self._explain_refused(text, problem)
             raise
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
-        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register)
+        chosen = self.shards != self._default_shards
+        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register, chosen)
 
     @property
     def running(self) -> dict[str, RunningQuery]:

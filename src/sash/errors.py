@@ -4,7 +4,14 @@ from __future__ import annotations
 
 
 class SashError(Exception):
-    """Base class of all errors of Sash."""
+    """Base class of all errors of Sash. `log` is the file with the full trace, if the error came out of Spark."""
+
+    log: str | None = None
+
+    def logged_in(self, path: str) -> None:
+        """Refer to the file with the full trace, also in Python's own display of the error."""
+        self.log = path
+        self.add_note(f"The full trace is in {path}")
 
 
 class SqlSyntaxError(SashError):
@@ -91,8 +98,12 @@ class CheckpointError(SashError):
     """The checkpoint belongs to another query, or to another version of Sash."""
 
 
+class JavaError(SashError):
+    """Spark cannot be started: Java is missing or too old, or the cluster cannot be reached."""
+
+
 class QueryFailedError(SashError):
-    """A running query failed for a reason given by Spark or the sink, which is the exception's cause."""
+    """A running query failed for a reason given by Spark or the sink; `log` has the full trace."""
 
 
 class SinkError(SashError):

@@ -62,6 +62,11 @@ class Planned:
         """The same query, with the expiration times of its rows where these are known beforehand."""
         return replace(self, physical=plan_physical(self.optimized, shards, self.options, with_expiration=True))
 
+    def with_shards(self, shards: int) -> Planned:
+        """The same query, planned for another number of shards."""
+        physical = plan_physical(self.optimized, shards, self.options, with_expiration=self.has_expiration)
+        return replace(self, physical=physical)
+
     @property
     def plan(self) -> PlanNode:
         """The optimized logical plan, to be walked."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from sash.spark.sinks import WriteBatch
     from sash.spark.sources.inputs import QueryInputs
     from sash.spark.sources.refresh import TableRefresh
+    from sash.spark.temporary import TemporaryFolder
 
 
 @dataclass(frozen=True)
 class Query:
-    """A planned query; made by `Engine.sql`."""
+    """A planned query; made by `Engine.sql`.
+
+    A checkpoint keeps its number of shards: unless the user chose `shards`, a query over it runs with that number.
+    """
 
     planned: Planned
     spark: SparkSession
@@ -36,6 +41,7 @@ class Query:
     shards: int
     checkpoint: str | None = None
     on_start: Callable[[RunningQuery, ProgressTracker], None] | None = None
+    shards_chosen: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -98,7 +104,9 @@ class Query:
         `sink` is a sink of Sash's, a format of Spark's, or a function. Sash's sinks are "postgres" (`url`, `table`),
         "changelog" (`path`) and "kafka" (`kafka.bootstrap.servers`, `topic`). A function is called once per batch with a
         DataFrame that is already computed and the batch's number; after a failure the last batch may be repeated under the
-        same number.
+        same number. Sash's sinks, and functions that raise a ConnectionError, a TimeoutError or
+        `SinkError(..., transient=True)`, are retried with growing pauses for up to `retry` ("5 minutes"; "0 seconds": not at
+        all) before the query fails.
 
         `mode` is `changes`, `net` or `upsert` (by `key`, or by the key of the query); None is the sink's default. `trigger`
         is None, "available_now", "once" or a period such as "500 milliseconds"; Spark's keywords `availableNow=True`,
@@ -107,13 +115,17 @@ class Query:
         """
         from sash.running import RunningQuery
         from sash.spark.batch_metrics import operator_names
+        from sash.spark.checkpoint_lock import lock_checkpoint
         from sash.spark.dataflow import time_type
-        from sash.spark.fingerprint import check_fingerprint
+        from sash.spark.diagnosis import locate_bad_row
+        from sash.spark.fingerprint import check_fingerprint, remove_drafts
         from sash.spark.progress import ProgressTracker
         from sash.spark.session import query_settings
         from sash.spark.sinks import SINKS, OutputSpec
-        from sash.spark.sinks.start import start_query
+        from sash.spark.sinks.retry import RETRY, Retries, retry_policy
+        from sash.spark.sinks.start import WriteFailure, start_query
         from sash.spark.sources.observation import StreamObservation, observe_streams
+        from sash.spark.stream_watch import StreamWatch
 
         given = StartOptions.parse(mode, trigger, options)
         given.trigger.check_heartbeats(self._with_heartbeat)
@@ -124,22 +136,40 @@ class Query:
             keyed = key is not None or self.planned.key(None, needed=False) is not None
             mode = target.mode(given.mode, keyed)
         columns = self.planned.key(key, needed=mode == "upsert")
-        path, temporary = self._checkpoint_path(checkpoint, name)
-        identity = check_fingerprint(self.spark, path, self._fingerprint())
-        inputs, tables = self._read_tables(path)
-        inputs = observe_streams(inputs, self.planned) if observe else inputs
-        written = {option: str(value) for option, value in given.sink.items()}
-        if target is not None:
-            times = time_type(self.planned.physical, inputs)
-            sink, written = target.open(OutputSpec(self.schema, times, mode, columns, identity)), {}
-        with query_settings(self.spark, self._width, path):
-            changes = self._changes(mode, columns, inputs)
-            started = start_query(changes, sink, written, given.trigger, path, name)
-        observation = StreamObservation(self.planned) if observe else None
-        tracker = ProgressTracker(started, operator_names(self.planned.physical), observation)
+        with ExitStack() as undo:
+            path, temporary = self._checkpoint_path(checkpoint, name)
+            if temporary is not None:
+                undo.callback(temporary.remove)
+            lock = lock_checkpoint(self.spark, path, name)
+            undo.callback(lock.release)
+            query = self._with_shards_of(path)
+            identity = check_fingerprint(self.spark, path, query._fingerprint())  # noqa: SLF001
+            remove_drafts(path)
+            inputs, tables = self._read_tables(path)
+            inputs = observe_streams(inputs, self.planned) if observe else inputs
+            written = {option: str(value) for option, value in given.sink.items()}
+            retries, failure, of_query = None, WriteFailure(), f" of {name}" if name else ""
+            if target is not None:
+                output = OutputSpec(self.schema, time_type(query.planned.physical, inputs), mode, columns, identity)
+                retries = Retries(f"{target.name}{of_query}", target.policy)
+                opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
+                sink, written = opening.run(lambda: target.open(output), "connecting"), {}
+            elif callable(sink):
+                retries = Retries(f"function{of_query}", retry_policy(written.pop(RETRY, None)))
+            if retries is not None and callable(sink):
+                sink = retries.writing(sink)
+            with query_settings(self.spark, query._width, path):  # noqa: SLF001
+                changes = query._changes(mode, columns, inputs)  # noqa: SLF001
+                started = start_query(changes, sink, written, given.trigger, path, name, failure)
+            lock.bind(started)
+            undo.pop_all()
+        observation = StreamObservation(query.planned) if observe else None
+        tracker = ProgressTracker(started, operator_names(query.planned.physical), observation)
         for table in tables.values() if given.trigger.word is None else ():
             table.start()
-        running = RunningQuery(name, self.planned, tracker, tables, path if temporary else None)
+        diagnosis = partial(locate_bad_row, inputs=inputs, planned=query.planned, checkpoint=path)
+        watch = StreamWatch({n: s.watched for n in self.planned.streams if (s := inputs.streams.get(n.lower()))})
+        running = RunningQuery(name, query.planned, tracker, tables, watch, retries, failure, diagnosis, temporary)
         if self.on_start is not None:
             self.on_start(running, tracker)
         return running
@@ -176,14 +206,26 @@ class Query:
 
         return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, key)
 
-    def _checkpoint_path(self, checkpoint: str | None, name: str | None) -> tuple[str, bool]:
-        """Return the path of the checkpoint, and whether it is temporary."""
+    def _checkpoint_path(self, checkpoint: str | None, name: str | None) -> tuple[str, TemporaryFolder | None]:
+        """Return the path of the checkpoint, and the folder if it is temporary."""
+        from sash.spark.temporary import TemporaryFolder
+
         if checkpoint is not None:
-            return checkpoint, False
+            return checkpoint, None
         if self.checkpoint is not None:
             own = name or hashlib.sha256(self.planned.sql.encode()).hexdigest()[:16]
-            return f"{self.checkpoint.rstrip('/')}/{own}", False
-        return tempfile.mkdtemp(prefix="sash-checkpoint-"), True
+            return f"{self.checkpoint.rstrip('/')}/{own}", None
+        folder = TemporaryFolder("checkpoint")
+        return str(folder.path), folder
+
+    def _with_shards_of(self, checkpoint: str) -> Query:
+        """The query with the number of shards of the checkpoint, unless the user chose another."""
+        from sash.spark.fingerprint import shards_of
+
+        known = shards_of(self.spark, checkpoint)
+        if known in (None, self.shards) or self.shards_chosen:
+            return self
+        return replace(self, planned=self.planned.with_shards(known), shards=known)
 
     def _fingerprint(self) -> dict[str, Any]:
         """Return the parts of the query and its options that must not change under a checkpoint."""

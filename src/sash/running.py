@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sash.plan.statistics import Statistics
 from sash.planning import Planned
-from sash.spark.handle import StreamingHandle
+from sash.spark.handle import Diagnosis, StreamingHandle
 
 if TYPE_CHECKING:
     from sash.spark.progress import ProgressTracker
+    from sash.spark.sinks.retry import Retries
+    from sash.spark.sinks.start import WriteFailure
     from sash.spark.sources.refresh import TableRefresh
+    from sash.spark.stream_watch import StreamWatch
+    from sash.spark.temporary import TemporaryFolder
 
 
 class RunningQuery(StreamingHandle):
@@ -24,14 +28,21 @@ class RunningQuery(StreamingHandle):
         planned: Planned,
         tracker: ProgressTracker,
         tables: Mapping[str, TableRefresh],
-        temporary: str | None = None,
+        watch: StreamWatch,
+        retries: Retries | None = None,
+        failure: WriteFailure | None = None,
+        diagnosis: Diagnosis | None = None,
+        temporary: TemporaryFolder | None = None,
     ) -> None:
-        super().__init__(tracker.query)
+        super().__init__(tracker.query, retries, failure, diagnosis)
         self._name = name or f"query-{self.id[:8]}"
         self._planned = planned
         self._tracker = tracker
         self._tables = tables
+        self._watch = watch
         self._temporary = temporary
+        if temporary is not None:
+            temporary.before_exit = super().stop
 
     @property
     def name(self) -> str:
@@ -48,7 +59,7 @@ class RunningQuery(StreamingHandle):
             table.stop()
         super().stop()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.remove()
 
     def progress(self) -> dict[str, Any]:
         """Return numbers about the last batch, and totals since the start under `total_...`.
@@ -63,6 +74,13 @@ class RunningQuery(StreamingHandle):
     def drain_progress(self) -> list[dict[str, Any]]:
         """Return the progress of every batch that ended since the last call, at most the last 1,000."""
         return self._tracker.drain()
+
+    def stream_warnings(self, batches: list[dict[str, Any]]) -> list[str]:
+        """Return warnings that are due about streams: no rows for long, or late rows.
+
+        Call it from time to time, with what `drain_progress` has returned since the last call.
+        """
+        return self._watch.look(batches, time.monotonic(), lambda: bool(self._query.status["isDataAvailable"]))
 
     def operators(self) -> dict[str, dict[str, int]]:
         """Return each operator's totals since the start (rows in and out, negative ones, expirations) and its state's size."""

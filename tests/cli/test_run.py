@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pyspark
 import pytest
@@ -108,6 +109,21 @@ def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres
     last = rows[-1]["ts"] - 1
     wanted = replay(QUERY, {"sales": rows}, unit="us", until=last).at(last)
     assert answer(url) == {tuple(row.values()) for row in wanted}
+
+
+def test_a_job_whose_java_is_killed_ends_with_the_reason(tmp_path: Path) -> None:
+    write(tmp_path / "sales", sales(1), 0, 1)
+    running = started("run", str(job(tmp_path, "noop")), "--json", "--master", "local[1]")
+    events(running, "batch", 0)
+    (java,) = (child for child in psutil.Process(running.pid).children() if child.name() == "java")
+    java.kill()
+    failed = events(running, "failed")[-1]
+    assert running.wait(120) == 3
+    assert failed["query"] == "totals"
+    assert failed["reason"].startswith(
+        "Spark's Java process was killed, possibly because the machine ran out of memory"
+    )
+    assert "Traceback" in Path(failed["log"]).read_text()
 
 
 def test_a_job_is_submitted_to_a_cluster(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ def test_a_query_that_fails_ends_the_job_with_the_reason(runner: CliRunner, home
     failed = runner.invoke(app, ["run", "--json", "--checkpoint", str(home / "state"), job(home)])
     problem = logged(failed)[-1]
     assert (problem["event"], problem["level"], problem["query"]) == ("failed", "error", "totals")
-    assert "has a row whose time column is NULL" in problem["reason"]
+    assert "has a row whose time column ts is NULL" in problem["reason"]
+    assert f"{home}/sales/b.csv" in problem["reason"]
+    assert "Traceback" in Path(problem["log"]).read_text()
     assert failed.exit_code == 3
 
 

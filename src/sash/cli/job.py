@@ -6,11 +6,13 @@ Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the command
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sash.cli.session import quiet_engine, stopped_by
-from sash.errors import CatalogError, SashError, SqlSyntaxError
+from sash.errors import CatalogError, CheckpointError, SashError, SqlSyntaxError
 from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import MessageReply, Reply, Session, TableReply
@@ -55,6 +57,32 @@ class JobLog:
             prefix = "" if query is None else f"{query}: "
             print(f"{now:%H:%M:%S} {prefix}{event}{' ' + words if words else ''}", flush=True)
 
+    def write_warning(self, text: str, query: str | None = None) -> None:
+        """Write a warning."""
+        if self.as_json:
+            self.write("warning", query, level="warning", message=text)
+        else:
+            self.write(f"warning: {text}", query)
+
+    def fail(self, event: str, error: SashError, query: str) -> None:
+        """Write why a query ended, and where the full trace is."""
+        if self.as_json:
+            self.write(event, query, level="error", reason=str(error), log=error.log)
+        else:
+            self.write(f"{event}: {error}", query)
+            self.write(f"the full trace is in {error.log}", query)
+
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Write Sash's warnings, such as those of sinks that are retried, to this log."""
+        handler = _WarningHandler(self)
+        logger = logging.getLogger("sash")
+        logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+
     def add_batch(self, query: str, progress: dict[str, Any]) -> None:
         """Log a batch: at once in JSON; as text, `write_batch` logs the latest one from time to time."""
         if self.as_json:
@@ -71,6 +99,17 @@ class JobLog:
             parts = ("batch", "batch_ms", "total_rows_in", "total_rows_out", "total_late", "state_rows")
             shown: dict[str, Any] = {part: progress.get(part) for part in parts}
             self.write("batch done", query, **shown)
+
+
+class _WarningHandler(logging.Handler):
+    """Passes warnings of Python's logging on to the log of a job."""
+
+    def __init__(self, log: JobLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.write_warning(record.getMessage())
 
 
 def validate_job(path: Path, *, as_json: bool) -> int:
@@ -119,7 +158,9 @@ def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
     """The error with a position: its own, or that of its statement."""
     if isinstance(problem, SqlSyntaxError):
         return problem
-    return SqlSyntaxError(str(problem), statement.position.line, statement.position.column)
+    positioned = SqlSyntaxError(str(problem), statement.position.line, statement.position.column)
+    positioned.log = problem.log
+    return positioned
 
 
 def run_job(
@@ -136,6 +177,7 @@ def run_job(
     text, log = path.read_text(encoding="utf-8"), JobLog(as_json)
     with ExitStack() as stack:
         stack.callback(discard)
+        stack.enter_context(log.warnings())
         stop = stack.enter_context(stopped_by(signal.SIGTERM, signal.SIGINT))
         folder = checkpoint or str(path.with_suffix(".checkpoint").resolve())
 
@@ -147,7 +189,7 @@ def run_job(
             log.write("Spark started", version=context.version, master=context.master, application=context.appName)
             return engine
 
-        problems = check(text, DryRunBackend(lambda: engine_of().spark))
+        problems = _locked_checkpoints(text, folder) or check(text, DryRunBackend(lambda: engine_of().spark))
         for problem in problems:
             _log_error(log, path, text, problem)
         if problems:
@@ -167,23 +209,40 @@ def run_job(
         return _wait(session, log, stop)
 
 
+def _locked_checkpoints(text: str, folder: str) -> list[SqlSyntaxError]:
+    """The errors of queries whose checkpoints another process uses, found before Spark is started."""
+    from sash.spark.checkpoint_lock import refuse_locked
+
+    problems = []
+    with suppress(SqlSyntaxError):  # `check` reports it
+        for statement in read_script(text):
+            if isinstance(statement, CreateQuery):
+                try:
+                    refuse_locked(f"{folder.rstrip('/')}/{statement.name}")
+                except CheckpointError as problem:
+                    problems.append(_positioned(problem, statement))
+    return problems
+
+
 def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
     """Wait until all queries have ended, one has failed, or a signal stops the job."""
+    from sash.spark.errors import to_sash_error
+
     running: dict[str, StreamingHandle] = {
         statement.name: query for statement, query in session.queries.values() if query is not None
     }
     running |= {f"window {keep.name}": kept for keep, kept in session.windows.values() if kept is not None}
     while running and not stop.wait(_POLL):
         for name, query in list(running.items()):
-            _log_batches(log, name, query)
-            if query.active:
-                continue
             try:
+                _log_batches(log, name, query)
+                if query.active:
+                    continue
                 query.await_termination()
+                _log_batches(log, name, query, last=True)
             except Exception as problem:  # noqa: BLE001  (any error may have ended it)
-                log.write("failed", name, level="error", reason=_reason(problem))
+                log.fail("failed", to_sash_error(problem), name)
                 return FAILED
-            _log_batches(log, name, query, last=True)
             log.write("ended", name)
             del running[name]
     if stop.is_set():
@@ -194,22 +253,17 @@ def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
                 _log_batches(log, name, query, last=True)
                 log.write("stopped", name)
             except Exception as problem:  # noqa: BLE001  (a JVM that has ended too fails in many ways)
-                log.write("Spark ended first; the next run repeats the last batch", name, reason=_reason(problem))
+                log.fail("Spark ended first; the next run repeats the last batch", to_sash_error(problem), name)
     return OK
 
 
 def _log_batches(log: JobLog, name: str, query: StreamingHandle, *, last: bool = False) -> None:
-    for progress in query.drain_progress():
+    batches = query.drain_progress()
+    for progress in batches:
         log.add_batch(name, progress)
+    for text in query.stream_warnings(batches):
+        log.write_warning(text, name)
     log.write_batch(name, at_once=last)
-
-
-def _reason(problem: Exception) -> str:
-    """Error text for users."""
-    if isinstance(problem, SashError):
-        return str(problem)
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    return lines[0] if lines else type(problem).__name__
 
 
 def _log_reply(log: JobLog, statement: Statement, reply: Reply) -> None:
@@ -230,10 +284,13 @@ def _log_error(log: JobLog, path: Path, text: str, problem: SqlSyntaxError) -> N
         log.write("error", level="error", **_described(problem))
     else:
         print(_located(path, text, problem), file=sys.stderr)
+        if problem.log is not None:
+            print(f"{path}: the full trace is in {problem.log}", file=sys.stderr)
 
 
 def _described(problem: SqlSyntaxError) -> dict[str, Any]:
-    return {"message": problem.message, "line": problem.line, "column": problem.column}
+    log = {} if problem.log is None else {"log": problem.log}
+    return {"message": problem.message, "line": problem.line, "column": problem.column, **log}
 
 
 def _located(path: Path, text: str, problem: SqlSyntaxError) -> str:

@@ -168,9 +168,19 @@ def _text(query: str) -> str:
 
 
 def run() -> None:
-    """The entry point: prints errors of Sash in one line."""
+    """The entry point: prints errors in one line; the full trace of errors that come out of Spark is in a log file."""
     try:
         app()
     except SashError as problem:
-        typer.echo(f"sash: {problem}", err=True)
-        sys.exit(1)
+        _fail(problem)
+    except Exception as problem:  # noqa: BLE001  (whatever it is, its trace belongs in the log)
+        from sash.spark.errors import to_sash_error
+
+        _fail(to_sash_error(problem))
+
+
+def _fail(problem: SashError) -> None:
+    typer.echo(f"sash: {problem}", err=True)
+    if problem.log is not None:
+        typer.echo(f"sash: the full trace is in {problem.log}", err=True)
+    sys.exit(1)

@@ -100,18 +100,20 @@ class Shell:
                     reply = session.execute(statement)
                 self._show(reply)
         except SqlSyntaxError as problem:
-            self.show_error(problem.marked(text))
+            self.show_error(problem.marked(text), problem.log)
         except SashError as problem:
-            self.show_error(str(problem))
+            self.show_error(str(problem), problem.log)
         else:
             return True
         return False
 
-    def show_error(self, message: str) -> None:
-        """Show an error: on standard error, or as JSON."""
+    def show_error(self, message: str, log: str | None = None) -> None:
+        """Show an error: on standard error, or as JSON; `log` is the file with the full trace, if there is one."""
         if self.form == "json":
-            self.console.out(json.dumps({"error": message}), highlight=False)
+            shown = {"error": message} if log is None else {"error": message, "log": log}
+            self.console.out(json.dumps(shown), highlight=False)
         else:
+            message += "" if log is None else f"\nThe full trace is in {log}"
             Console(stderr=True).print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
 
     def _show(self, reply: Reply) -> None:
@@ -160,6 +162,8 @@ def run_shell(command: str | None, *, form: str, seconds: float | None, **spark:
 
 def run_prompt(shell: Shell) -> None:
     """Read and execute statements from the terminal until the user quits."""
+    from sash.spark.errors import to_sash_error
+
     prompt = prompt_session(shell.names)
     shell.console.print(r"Sash: continuous SQL. Type \help for help, \quit to leave.", highlight=False)
     for text in _typed(prompt):
@@ -177,7 +181,8 @@ def run_prompt(shell: Shell) -> None:
             except KeyboardInterrupt:
                 shell.show_error("interrupted")
             except Exception as problem:  # noqa: BLE001  (a bug must not end the user's other queries)
-                shell.show_error(f"{type(problem).__name__}: {problem}")
+                error = to_sash_error(problem)
+                shell.show_error(str(error), error.log)
 
 
 def _typed(prompt: PromptSession[str]) -> Iterator[str]:

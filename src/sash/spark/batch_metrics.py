@@ -16,6 +16,7 @@ import numpy as np
 
 from sash.physical.nodes import PhysicalPlan, Stage
 from sash.runtime.counts import Counts
+from sash.spark.stream_counts import StreamCounts, add_up
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 
@@ -126,7 +127,7 @@ class BatchMetrics:
     `clock` is the clock of the output, `operators` has the counts of each operator. `delays` is a histogram of the time
     from a change's instant until it left the last stage, by the wall clock, with sum and maximum in milliseconds.
     `switches` counts how often edges changed the way in which they propagate time (piggybacking), and `current_choice` has the
-    adaptive choice in use and its reason, by operator and shard.
+    adaptive choice in use and its reason, by operator and shard. `streams` has the counts of each stream.
     """
 
     rows_in: int = 0
@@ -143,6 +144,7 @@ class BatchMetrics:
     delay_longest: int = 0
     switches: int = 0
     current_choice: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
+    streams: dict[str, StreamCounts] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Non-empty fields as JSON."""
@@ -181,6 +183,7 @@ def total(metrics: Sequence[str], operators: Sequence[str] = ()) -> BatchMetrics
         delays=delays.sum(axis=0).tolist(),
         current_choice=_current_choices(parts),
         delay_longest=max((part.delay_longest for part in parts), default=0),
+        streams=add_up(part.streams for part in parts),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sash.errors import CheckpointError
-from sash.spark.folders import Folder
+from sash.spark.folders import Folder, local_path
 
 NAME = "sash-fingerprint.json"
 
@@ -28,6 +28,17 @@ _REASONS = {
     "relations": "it was written with other changing relations",
     "heartbeats": "it was written with heartbeats on other streams",
 }
+
+_ADVICE = {
+    "format": "Run the version that wrote it, or start with a new checkpoint",
+    "shards": "A checkpoint keeps its number: leave out --shards (shards=), or start with a new checkpoint",
+}
+
+
+def shards_of(spark: SparkSession, checkpoint: str) -> int | None:
+    """The number of shards with which a checkpoint was written; None if it is new."""
+    stored = Folder(spark, checkpoint).read(NAME)
+    return None if stored is None else json.loads(stored).get("shards")
 
 
 def check_fingerprint(spark: SparkSession, checkpoint: str, fingerprint: dict[str, Any]) -> str:
@@ -50,9 +61,21 @@ def check_fingerprint(spark: SparkSession, checkpoint: str, fingerprint: dict[st
         if known.get(part) != fingerprint.get(part):
             raise CheckpointError(
                 f"checkpoint {checkpoint} cannot be used: {reason} (then: {_one_line(known.get(part))}, now: "
-                f"{_one_line(fingerprint.get(part))}). Restore it, or start with a new checkpoint"
+                f"{_one_line(fingerprint.get(part))}). {_ADVICE.get(part, 'Restore it, or start with a new checkpoint')}"
             )
     return str(known["identity"])
+
+
+def remove_drafts(checkpoint: str) -> None:
+    """Remove what a query leaves in a new local checkpoint if it is stopped while it writes the offsets of its first batch.
+
+    Spark would refuse to start over it, although nothing has been processed.
+    """
+    path = local_path(checkpoint)
+    found = [] if path is None else [file for file in path.glob("offsets/*") if file.is_file()]
+    if all(file.name.startswith(".") for file in found):
+        for file in found:
+            file.unlink(missing_ok=True)
 
 
 def _one_line(value: Any) -> str:

@@ -12,13 +12,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def local_path(location: str) -> Path | None:
+    """The path of a location on this machine's file systems; None for another file system of Spark's."""
+    parts = urlparse(location)
+    if parts.scheme not in ("", "file"):
+        return None
+    return Path(parts.path if parts.scheme == "file" else location)
+
+
 class Folder:
     """A folder, created by the first write."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        parts = urlparse(location)
         self._spark = spark
-        self._local = Path(parts.path if parts.scheme == "file" else location) if parts.scheme in ("", "file") else None
+        self._local = local_path(location)
         self._location = location
 
     def read(self, name: str) -> str | None:
@@ -56,6 +63,14 @@ class Folder:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        if self._local is not None:
+            (self._local / name).unlink(missing_ok=True)
+            return
+        system, path = self._remote(name)
+        system.delete(path, False)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a folder in this one, replacing a folder of the new name."""

@@ -5,21 +5,40 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sash.errors import SashError
-from sash.spark.errors import sash_errors, to_sash_error
+from sash.spark.checkpoint_lock import release_lock
+from sash.spark.errors import SPARK_ERRORS, sash_errors, to_sash_error
+from sash.spark.sinks.retry import Retries
+from sash.spark.sinks.start import WriteFailure
 
 _POLL_SECONDS = 0.05
+
+
+Diagnosis = Callable[[SashError], SashError]
+"""Adds to an error what can be found out after it: the file and the row."""
 
 
 class StreamingHandle(ABC):
     """Controls a streaming query; errors of Spark are raised as `SashError`."""
 
-    def __init__(self, query: StreamingQuery) -> None:
+    def __init__(
+        self,
+        query: StreamingQuery,
+        retries: Retries | None = None,
+        failure: WriteFailure | None = None,
+        diagnosis: Diagnosis | None = None,
+    ) -> None:
         self._query = query
+        self._retries = retries
+        self._failure = failure or WriteFailure()
+        self._diagnosis = diagnosis
+        self._error: SashError | None = None
 
     @property
     def query(self) -> StreamingQuery:
@@ -34,7 +53,8 @@ class StreamingHandle(ABC):
     @property
     def active(self) -> bool:
         """Whether the query is running."""
-        return bool(self._query.isActive)
+        with sash_errors():
+            return bool(self._query.isActive)
 
     @abstractmethod
     def progress(self) -> dict[str, Any]:
@@ -44,17 +64,40 @@ class StreamingHandle(ABC):
         """Return the progress of every batch that ended since the last call; empty where batches are not recorded."""
         return []
 
+    def stream_warnings(self, batches: list[dict[str, Any]]) -> list[str]:
+        """Return warnings that are due about the streams, given what `drain_progress` returned; none by default."""
+        return []
+
     def exception(self) -> SashError | None:
         """Return the error that ended the query, or None."""
-        problem = self._query.exception()
-        return None if problem is None else to_sash_error(problem)
+        with sash_errors():
+            problem = self._query.exception()
+        return None if problem is None else self._error_of(problem)
+
+    def _error_of(self, problem: BaseException) -> SashError:
+        """The error that ended the query, given what Spark raised; made once, because its trace is written to the log."""
+        if self._error is None:
+            error = to_sash_error(self._failure.problem or problem)
+            self._error = error if self._diagnosis is None else self._diagnosis(error)
+        return self._error
 
     def stop(self) -> None:
-        """Stop the query."""
-        self._query.stop()
+        """Stop the query, and let others use its checkpoint."""
+        if self._retries is not None:
+            self._retries.stop()
+        try:
+            with sash_errors():
+                self._query.stop()
+        finally:
+            release_lock(self.id)
 
     def finish(self, timeout: float = 60) -> None:
-        """Stop the query after its current batch, or after `timeout` seconds; the next start repeats an unfinished batch."""
+        """Stop the query after its current batch, or after `timeout` seconds; the next start repeats an unfinished batch.
+
+        A batch that its sink has failed to write is not retried.
+        """
+        if self._retries is not None:
+            self._retries.stop()
         begun = self._query.lastProgress
         until = time.monotonic() + timeout
         while self._query.isActive and self._query.status["isTriggerActive"] and time.monotonic() < until:
@@ -66,7 +109,7 @@ class StreamingHandle(ABC):
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the query ends by itself; return False if `timeout` seconds pass first. Raise the error that ended it."""
-        with sash_errors():
+        with self._ending():
             if timeout is None:
                 self._query.awaitTermination()
                 return True
@@ -74,7 +117,19 @@ class StreamingHandle(ABC):
 
     def process_all_available(self) -> None:
         """Wait until all rows that are in the sources now have been processed."""
-        with sash_errors():
+        with self._ending():
             self._query.processAllAvailable()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Raise the error that ended the query; let others use the checkpoint of a query that has ended."""
+        try:
+            yield
+        except SPARK_ERRORS as problem:
+            raise self._error_of(problem) from None
+        finally:
+            with suppress(*SPARK_ERRORS):
+                if not self._query.isActive:
+                    release_lock(self.id)
 
     process_all = process_all_available

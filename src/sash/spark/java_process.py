@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+
+from sash.spark.log import spark_log
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -28,12 +31,16 @@ class JavaProcess:
 
     def _launch(self) -> None:
         # A session of its own: signals to ours (Ctrl-C, `timeout`) must not end Java in a batch. It ends with this process,
-        # when its standard input is closed.
+        # when its standard input is closed. Its standard error, and that of Python workers, is the log.
+        log = spark_log().open()
         try:
             conf = SparkConf(loadDefaults=False).setAll(list(self._settings.items()))
-            self._gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+            options = {"start_new_session": True, "stderr": log}
+            self._gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
         except BaseException as problem:  # noqa: BLE001  (raised in the thread that needs the process)
             self._problem = problem
+        finally:
+            os.close(log)
 
     def gateway(self) -> JavaGateway:
         """Wait for the process; raise what prevented it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from sash.spark.handle import StreamingHandle
 from sash.spark.session import STREAMS, in_pool, query_settings
 from sash.spark.sinks.start import await_sources, set_trigger
 from sash.spark.sources.inputs import StreamSource
+from sash.spark.temporary import TemporaryFolder
 from sash.spark.window_store import ApplyRows, kept_frame
 from sash.time import BEGINNING
 from sash.window_store.queries import WindowQueries
@@ -34,7 +33,7 @@ class StoreFolder:
     """The folder of a store. A temporary one is deleted when its query is stopped."""
 
     root: Path
-    temporary: bool = False
+    temporary: TemporaryFolder | None = None
 
     @property
     def checkpoint(self) -> str:
@@ -48,7 +47,8 @@ class StoreFolder:
             return StoreFolder(Path(path))
         if checkpoint is not None and "://" not in checkpoint:
             return StoreFolder(Path(checkpoint) / "windows" / name)
-        return StoreFolder(Path(tempfile.mkdtemp(prefix="sash-window-")), temporary=True)
+        folder = TemporaryFolder("window")
+        return StoreFolder(folder.path, folder)
 
 
 class KeptWindow(StreamingHandle):
@@ -97,11 +97,14 @@ def keep_window(
     def stopped() -> None:
         queries.detach(layout.name)
         writer.close()
-        if folder.temporary:
-            shutil.rmtree(folder.root, ignore_errors=True)
+        if folder.temporary is not None:
+            folder.temporary.remove()
 
     try:
-        return KeptWindow(start(writer), writer, stopped)
+        kept = KeptWindow(start(writer), writer, stopped)
     except BaseException:
         stopped()
         raise
+    if folder.temporary is not None:
+        folder.temporary.before_exit = kept.query.stop
+    return kept

@@ -98,6 +98,7 @@ class Progress:
             "max": seen.delay_longest / 1000,
         }
         self._last["switches"] = seen.switches
+        self._last["streams"] = seen.streams
         self._last["operators"] = {
             name: {**counts, "rows_per_second": _rate(counts["rows_in"], millis)}
             for name, counts in seen.operators.items()

@@ -82,6 +82,7 @@ class Scatter:
         if high is not None:
             yield from self._split(concat(held), high - self.slack, sender, seq)
         if self.counts and (metrics.rows_in or metrics.bad):
+            metrics.streams = {self.stream: {"rows_in": metrics.rows_in}}
             yield Message(self.targets[0].labels[0], METRICS_STAGE, metrics=metrics.to_json())
 
     def _timely(self, batch: pa.RecordBatch, metrics: BatchMetrics) -> pa.RecordBatch:

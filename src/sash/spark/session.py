@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from sash.spark import java_process
 from sash.spark.class_archive import archive_path, java_options
+from sash.spark.java import check_spark_home, java_errors
 
 _STORE = "spark.sql.streaming.stateStore."
 
@@ -74,11 +75,13 @@ def embedded_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    check_spark_home()
     wanted = _session_settings(cores, master, extra)
-    if SparkContext._active_spark_context is None:  # noqa: SLF001  (a public way would make one)
-        context = SparkContext(conf=SparkConf().setAll(list(wanted.items())), gateway=java_process.take(wanted))
-        threading.Thread(target=_start_workers, args=(context,), name="sash-workers", daemon=True).start()
-    session = SparkSession.builder.config(map={**wanted}).getOrCreate()
+    with java_errors():
+        if SparkContext._active_spark_context is None:  # noqa: SLF001  (a public way would make one)
+            context = SparkContext(conf=SparkConf().setAll(list(wanted.items())), gateway=java_process.take(wanted))
+            threading.Thread(target=_start_workers, args=(context,), name="sash-workers", daemon=True).start()
+        session = SparkSession.builder.config(map={**wanted}).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 

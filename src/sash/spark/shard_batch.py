@@ -25,6 +25,7 @@ from sash.plan.nodes import Range, Rows
 from sash.runtime.shard import Arrival, Intake, Shard
 from sash.spark.batch_metrics import BatchMetrics, current_choices_of, operator_counts
 from sash.spark.messages import CONTROL, HEARTBEAT, METRICS_STAGE, ROWS, Message
+from sash.spark.stream_counts import count_late, counted_inputs
 from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch
 from sash.state.encoding import decode_all
@@ -93,7 +94,13 @@ class ShardBatch:
             if rebuild:
                 shard.restore([log.load() for log in self._logs], self._state["clocks"], self._state.get("reached"))
                 metrics.rebuilt = 1
+            before = shard.clocks
             intake = shard.take(arrivals)
+            metrics.streams = {
+                stream: count_late(arrival.rows.ts, before[index], shard.clocks[index])
+                for index, stream in counted_inputs(self._processor.plan, self._stage).items()
+                if (arrival := arrivals[index]) is not None
+            }
             # Changes leave first: Spark unpacks them while more are computed and the state is written.
             yield from self._processor.outgoing(self._stage, self._shard, shard, intake, metrics)
             self._write(shard, intake, arena)

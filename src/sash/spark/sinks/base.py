@@ -12,6 +12,7 @@ import pyarrow as pa
 from sash.errors import OptionError
 from sash.plan.options import MODES, Mode
 from sash.plan.types import Schema
+from sash.spark.sinks.retry import RETRY, RetryPolicy, retry_policy
 from sash.sql.source import did_you_mean
 
 if TYPE_CHECKING:
@@ -46,15 +47,19 @@ class OutputSpec:
 
 
 class Sink(ABC):
-    """A sink with checked options. Spark may repeat a batch under the same number: a sink must not count it twice."""
+    """A sink with checked options. Spark may repeat a batch under the same number: a sink must not count it twice.
+
+    A batch that fails for a temporary reason is retried by the policy; the option `retry` sets how long ("5 minutes").
+    """
 
     name: ClassVar[str]
     needed: ClassVar[tuple[str, ...]]
     optional: ClassVar[tuple[str, ...]] = ()
     modes: ClassVar[tuple[Mode, ...]] = MODES
+    policy: RetryPolicy
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        known = {name.lower(): name for name in (*self.needed, *self.optional)}
+        known = {name.lower(): name for name in (*self.needed, *self.optional, RETRY)}
         self.options: dict[str, Any] = {}
         for name, value in options.items():
             if name.lower() not in known and not self.accepts(name):
@@ -65,6 +70,8 @@ class Sink(ABC):
         for name in self.needed:
             if not self.options.get(name):
                 raise OptionError(f"{self.name} needs the option {name}")
+
+        self.policy = retry_policy(self.options.pop(RETRY, None))
 
     def accepts(self, option: str) -> bool:
         """Whether an option that is not listed is allowed."""

@@ -9,7 +9,6 @@ is appended.
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,13 +19,13 @@ import pyarrow.csv as pacsv
 from sash.errors import CatalogError, OptionError, SinkError
 from sash.plan.options import Mode
 from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+from sash.spark.sinks.postgres_errors import to_sink_error
 from sash.spark.sinks.postgres_sql import Statements, quoted
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from pyspark.sql import DataFrame
 
-_TRIES = 4
 _NULLS_NOT_DISTINCT = 150_000
 """The first server version that supports NULLS NOT DISTINCT."""
 
@@ -52,16 +51,8 @@ class PostgresTable(Sink):
 
         def write(batch: DataFrame, number: int) -> None:
             rows = batch.toArrow()
-            for attempt in range(_TRIES):
-                try:
-                    with table.transaction() as connection:
-                        table.apply(connection, rows, number)
-                except SinkError as problem:
-                    if not problem.transient or attempt == _TRIES - 1:
-                        raise
-                    time.sleep(2**attempt)
-                else:
-                    return
+            with table.transaction() as connection:
+                table.apply(connection, rows, number)
 
         return write
 
@@ -94,9 +85,7 @@ class _Table:
                 connection.execute("SET DateStyle TO 'ISO'")
                 yield connection
         except psycopg.Error as problem:
-            message = str(problem).strip().splitlines() or [type(problem).__name__]
-            transient = isinstance(problem, psycopg.OperationalError)
-            raise SinkError(f"PostgreSQL, table {self._shown}: {message[0]}", transient=transient) from problem
+            raise to_sink_error(problem, self._shown) from problem
 
     def prepare(self, connection: Connection[Any], *, create: bool, replace: bool) -> None:
         """Create the table if needed; check its columns, and that its rows are those that this query wrote before, if any."""
@@ -163,7 +152,8 @@ class _Table:
         for name in [*self._statements.own_columns, *self._names]:
             if name not in columns:
                 raise CatalogError(
-                    f"table {self._shown} has no column {name}, which this output mode needs; it has {', '.join(columns)}"
+                    f"table {self._shown} has no column {name}, which this output mode needs; it has {', '.join(columns)}: choose "
+                    "another table, or drop this one and let the query create it"
                 )
 
     def _oid(self, connection: Connection[Any]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,6 +18,13 @@ _POLL_SECONDS = 0.005
 _MAX_SECONDS = 10.0
 
 
+@dataclass
+class WriteFailure:
+    """The error of the batch that a query failed to compute or write; Spark itself reports only its text."""
+
+    problem: BaseException | None = None
+
+
 def start_query(
     changes: DataFrame,
     sink: str | WriteBatch,
@@ -24,13 +32,17 @@ def start_query(
     trigger: Trigger,
     checkpoint: str,
     name: str | None = None,
+    failure: WriteFailure | None = None,
 ) -> StreamingQuery:
     """Start writing the changes to a format of Spark's, or to a function."""
     writer = changes.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     if name is not None:
         writer = writer.queryName(name)
     writer = set_trigger(writer, trigger)
-    writer = writer.foreachBatch(_compute_once(sink)) if callable(sink) else writer.format(sink).options(**options)
+    if callable(sink):
+        writer = writer.foreachBatch(_compute_once(sink, failure or WriteFailure()))
+    else:
+        writer = writer.format(sink).options(**options)
     with sash_errors():
         return await_sources(writer.start())
 
@@ -59,7 +71,7 @@ def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
             return writer
 
 
-def _compute_once(write: WriteBatch) -> WriteBatch:
+def _compute_once(write: WriteBatch, failure: WriteFailure) -> WriteBatch:
     """Persist each batch before it is written, because every action of the sink would run the stages again."""
 
     def write_persisted(batch: DataFrame, number: int) -> None:
@@ -67,6 +79,9 @@ def _compute_once(write: WriteBatch) -> WriteBatch:
         try:
             persisted.count()
             write(persisted, number)
+        except BaseException as problem:
+            failure.problem = problem
+            raise
         finally:
             persisted.unpersist()
 

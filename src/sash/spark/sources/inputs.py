@@ -15,6 +15,7 @@ from sash.plan.options import BAD_ROWS, check_word
 from sash.plan.types import Schema
 from sash.spark.scatter import TIME
 from sash.spark.sources.refresh import RefreshedTable
+from sash.spark.stream_watch import WatchedStream
 from sash.spark.types import read_schema
 from sash.time import SECOND
 
@@ -33,6 +34,11 @@ class StreamSource:
     heartbeat: int | None = None
     drop_bad_rows: bool = False
     time: str | None = None
+
+    @property
+    def watched(self) -> WatchedStream:
+        """The settings that warnings about the stream mention."""
+        return WatchedStream(self.slack, self.heartbeat is not None)
 
 
 @dataclass(frozen=True)

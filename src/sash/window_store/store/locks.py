@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import threading
 import uuid
 from collections.abc import Iterator
@@ -76,10 +77,14 @@ class WriterLock:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            writer = os.pread(self._handle, 1_000, 0).decode()
             os.close(self._handle)
             raise StoreError(
-                f"the window store in {root} already has a writer: stop that query, or keep the window in another path"
+                f"the window store in {root} already has a writer ({writer or 'another process'}): stop that query, or keep the "
+                "window in another path"
             ) from None
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
     def release(self) -> None:
         """Allow another writer."""
