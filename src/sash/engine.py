@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from sash.durations import microseconds
-from sash.errors import CatalogError, OptionError, UnknownNameError
+from sash.errors import CatalogError, OptionError
 from sash.plan.catalog import Catalog
 from sash.plan.options import BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
@@ -69,7 +68,6 @@ class Engine:
         self._relations: dict[str, DataFrame] = {}
         self._updates: dict[str, StreamSource] = {}
         self._tables: dict[str, RefreshedTable] = {}
-        self._refused: dict[str, dict[str, str]] = {}
         self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
         self._kept: list[KeptWindow] = []
         self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
@@ -114,11 +112,12 @@ class Engine:
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
         dropping = drops_bad_rows(bad_rows)
-        schema, refused = read_schema(df)
+        schema, not_carried = read_schema(df)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = StreamSource(df, microseconds(slack, "slack"), beat, dropping)
-        self._catalog.add_stream(name, schema, time, rate=rate, distinct=distinct, statistics=statistics)
-        self._refused[name.lower()] = refused
+        self._catalog.add_stream(
+            name, schema, time, rate=rate, distinct=distinct, statistics=statistics, not_carried=not_carried
+        )
         self._streams[name.lower()] = source
 
     def relation(
@@ -172,8 +171,8 @@ class Engine:
             rows=rows,
             distinct=distinct,
             statistics=statistics,
+            not_carried=found.not_carried,
         )
-        self._refused[name.lower()] = found.refused
         match found.source:
             case StreamSource():
                 self._updates[name.lower()] = found.source
@@ -185,7 +184,7 @@ class Engine:
     def drop(self, name: str) -> None:
         """Remove a stream or relation; running queries over it continue."""
         self._catalog.drop(name)
-        for registered in (self._streams, self._relations, self._updates, self._tables, self._refused):
+        for registered in (self._streams, self._relations, self._updates, self._tables):
             registered.pop(name.lower(), None)
 
     @property
@@ -223,11 +222,7 @@ class Engine:
             self.options.purge if purge is None else microseconds(purge, "purge"),
             self.options.buckets if buckets is None else buckets,
         ).for_engine()
-        try:
-            planned = plan_query(text, self._catalog, shards=self.shards, options=options)
-        except UnknownNameError as problem:
-            self._explain_refused(text, problem)
-            raise
+        planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
         return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register)
 
@@ -419,13 +414,3 @@ class Engine:
         source = self._streams.get(name.lower())
         frame = self._relations.get(name.lower()) if source is None else source.frame
         return None if frame is None else expression_type(frame, sql)
-
-    def _explain_refused(self, text: str, problem: UnknownNameError) -> None:
-        """Raise a clearer error if the unknown name is that of a column whose type Sash does not support."""
-        for source, columns in self._refused.items():
-            for column, dtype in columns.items():
-                if re.search(rf"\b{re.escape(column)}\b", text, re.IGNORECASE):
-                    raise CatalogError(
-                        f"column {column} of {source} is {dtype}, a type that Sash does not support: select a part of it, or "
-                        "cast it, in the DataFrame that you register"
-                    ) from problem

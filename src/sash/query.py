@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from sash.arguments import check_word
 from sash.errors import CatalogError
 from sash.plan.annotated import PlanNode
-from sash.plan.options import MODES, Mode, StartOptions, check_word
+from sash.plan.options import MODES, Mode, StartOptions
 from sash.plan.patterns import Pattern
 from sash.plan.tree import tree
 from sash.plan.types import Schema

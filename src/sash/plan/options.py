@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
+from sash.arguments import check_count, check_word
 from sash.errors import OptionError, StrategyError
 
 Strategy = Literal[
@@ -36,16 +37,6 @@ BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
 
 _HASH_JOINS = ("auto", "eager-hash", "lazy-hash", "hybrid")
 _SPARK_TRIGGERS = ("availableNow", "once", "processingTime")
-
-Word = TypeVar("Word", bound=str)
-
-
-def check_word(what: str, value: str, words: Sequence[Word], error: type[OptionError] = OptionError) -> Word:
-    """Return the one of the words that the value is; raise an error that lists them if it is none."""
-    for word in words:
-        if value == word:
-            return word
-    raise error(f"there is no {what} {value!r}; use one of {', '.join(words)}")
 
 
 def check_strategy(name: str) -> Strategy:
@@ -83,11 +74,8 @@ class Options:
         check_word("join", self.join, JOINS, StrategyError)
         if self.tau is not None and self.tau < 1:
             raise StrategyError("tau must be greater than 0: leave it out to update the answer at every instant")
-        if self.partitions is not None and self.partitions < 1:
-            raise StrategyError(
-                f"a calendar has at least one partition, not {self.partitions}: leave out partitions to let the planner "
-                "choose"
-            )
+        if self.partitions is not None:
+            check_count("partitions", self.partitions, error=StrategyError)
         if self.purge is not None and self.purge < 0:
             raise StrategyError("purge is an interval and must not be negative; 0 removes expired rows at once")
         if self.tau is None and "lazy" in self.join:
@@ -98,8 +86,8 @@ class Options:
             )
         if self.buckets is not None and self.join not in _HASH_JOINS:
             raise StrategyError(f"join {self.join!r} has no hash tables: leave out buckets, or use a hash join")
-        if self.buckets is not None and self.buckets < 1:
-            raise StrategyError("buckets must be at least 1 per stream: leave it out to keep a list for every key")
+        if self.buckets is not None:
+            check_count("buckets", self.buckets, error=StrategyError)
 
     def for_engine(self) -> Options:
         """Return these options, if the engine can run their strategy."""

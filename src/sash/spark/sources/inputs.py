@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from sash.arguments import check_word
 from sash.durations import microseconds
 from sash.errors import BadRowError, CatalogError
 from sash.plan.catalog import Key, key_columns, update_columns
-from sash.plan.options import BAD_ROWS, check_word
+from sash.plan.options import BAD_ROWS
 from sash.plan.types import Schema
 from sash.spark.scatter import TIME
 from sash.spark.sources.refresh import RefreshedTable
@@ -63,7 +64,7 @@ class RegisteredRelation:
     """A relation's columns, its columns of unsupported types, and the source of its rows or updates."""
 
     schema: Schema
-    refused: dict[str, str]
+    not_carried: dict[str, str]
     source: DataFrame | StreamSource | RefreshedTable
 
 
@@ -100,7 +101,7 @@ def drops_bad_rows(bad_rows: str) -> bool:
 
 
 def _static(name: str, df: DataFrame, key: Key) -> RegisteredRelation:
-    schema, refused = read_schema(df)
+    schema, not_carried = read_schema(df)
     columns = key_columns(name, schema, key)
     if columns is not None:
         names = [schema[column].name for column in columns]
@@ -110,22 +111,22 @@ def _static(name: str, df: DataFrame, key: Key) -> RegisteredRelation:
             raise BadRowError(
                 f"relation {name} has {twice[0]['_rows']} rows of key {found}: make them one, or name another key"
             )
-    return RegisteredRelation(schema, refused, df)
+    return RegisteredRelation(schema, not_carried, df)
 
 
 def _updated(name: str, df: DataFrame, key: Key, time: str, heartbeat: str | None, bad_rows: str) -> RegisteredRelation:
-    all_columns, refused = read_schema(df)
+    all_columns, not_carried = read_schema(df)
     found, schema = update_columns(name, all_columns, time, key)
     beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-    return RegisteredRelation(schema, refused, StreamSource(df, 0, beat, drops_bad_rows(bad_rows), found))
+    return RegisteredRelation(schema, not_carried, StreamSource(df, 0, beat, drops_bad_rows(bad_rows), found))
 
 
 def _refreshed(name: str, df: DataFrame | Callable[[], DataFrame], key: Key, refresh: str) -> RegisteredRelation:
     read = df if callable(df) else lambda: df
-    schema, refused = read_schema(read())
+    schema, not_carried = read_schema(read())
     columns = key_columns(name, schema, key)
     if columns is None:
         raise CatalogError(f"relation {name} is refreshed, and its changes are found by key: name its key=...")
     return RegisteredRelation(
-        schema, refused, RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
+        schema, not_carried, RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
     )

@@ -1,0 +1,97 @@
+"""Small tables of rows as plain text, for `print`, and as HTML, for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from html import escape
+from typing import Any
+
+_MOST_ROWS = 12
+_MOST_CHARACTERS = 40
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Rows to be shown under the names of their columns; of many rows, the first and the last are."""
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def plain(self) -> str:
+        """The table as aligned text; numbers are on the right."""
+        lines = [list(map(_clean, self.names)), *([cell(value) for value in row] for row in self._shown())]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(self.names))]
+        right = [self._numeric(at) for at in range(len(self.names))]
+        aligned = [
+            "  ".join(
+                text.rjust(width) if at_right else text.ljust(width)
+                for text, width, at_right in zip(line, widths, right, strict=True)
+            ).rstrip()
+            for line in lines
+        ]
+        if self._hidden:
+            aligned.insert(1 + _MOST_ROWS // 2, f"... {self._hidden:,} more ...")
+        return "\n".join(aligned)
+
+    def html(self) -> str:
+        """The table as HTML; every name and value is escaped."""
+        head = "".join(f"<th>{escape(_clean(name))}</th>" for name in self.names)
+        body = [f"<tr>{''.join(f'<td>{_html_cell(value)}</td>' for value in row)}</tr>" for row in self._shown()]
+        if self._hidden:
+            body.insert(_MOST_ROWS // 2, f'<tr><td colspan="{len(self.names)}"><i>{self._hidden:,} more</i></td></tr>')
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    @property
+    def _hidden(self) -> int:
+        return max(0, len(self.rows) - _MOST_ROWS)
+
+    def _shown(self) -> list[Sequence[Any]]:
+        if not self._hidden:
+            return list(self.rows)
+        half = _MOST_ROWS // 2
+        return [*self.rows[:half], *self.rows[-half:]]
+
+    def _numeric(self, at: int) -> bool:
+        values = [row[at] for row in self.rows if row[at] is not None]
+        return bool(values) and all(isinstance(value, int | float | Decimal) for value in values)
+
+
+def facts(given: Mapping[str, Any]) -> str:
+    """Names and values as a small HTML table without a header."""
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{_html_cell(value)}</td></tr>" for name, value in given.items())
+    return f"<table><tbody>{rows}</tbody></table>"
+
+
+def section(title: str, *parts: str) -> str:
+    """HTML under a title; the parts are HTML already."""
+    return f"<div><strong>{escape(title)}</strong>{''.join(parts)}</div>"
+
+
+def code(text: str) -> str:
+    """Text in HTML as it is written, such as SQL or a plan."""
+    return f"<pre>{escape(text)}</pre>"
+
+
+def folded(title: str, text: str) -> str:
+    """Text in HTML that a click on the title unfolds."""
+    return f"<details><summary>{escape(title)}</summary>{code(text)}</details>"
+
+
+def cell(value: Any) -> str:
+    """A value on one line, cut if it is long."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes | bytearray):
+        return _clean(f"0x{value.hex()}")
+    return _clean(str(value))
+
+
+def _html_cell(value: Any) -> str:
+    return "<i>NULL</i>" if value is None else escape(cell(value))
+
+
+def _clean(text: str) -> str:
+    line = "".join(character if character.isprintable() else "\N{SYMBOL FOR SUBSTITUTE}" for character in text)
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 3]}..."
