@@ -103,11 +103,11 @@ class Engine:
         `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
         the answer.
         """
-        from sash.spark.sources.inputs import StreamSource, drops_bad_rows
+        from sash.spark.sources.inputs import StreamSource, check_frame, drops_bad_rows
         from sash.spark.types import read_schema
 
         self._catalog.check_name(name)
-        if not df.isStreaming:
+        if not check_frame(name, df).isStreaming:
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
@@ -137,16 +137,16 @@ class Engine:
     ) -> None:
         """Register a table under a name; `key` names columns that are unique in it.
 
-        Without `changes`, the table is read once, when a query starts. With `changes`, a streaming `df` is a changelog: it
-        has the relation's columns, `time` (when the update was made) and `_op`, '+' or '-'. With a key, '+' replaces the
+        By default the table is read once, when a query starts. With `changes`, `df` is a stream, a changelog: it has the
+        relation's columns, `time` (when the update was made) and `_op`, '+' or '-'. With a key, '+' replaces the
         row of the key (`_op` may be missing) and '-' deletes it; without a key, the relation is a bag. An update takes
         effect at its time; one that arrives later takes effect when it arrives, and is counted as late. Queries do not wait
         for updates unless there is a `heartbeat`: then a query's clock waits for that of the updates, which the wall clock
         advances while no update arrives.
 
-        A `df` that is not streaming, or a function that returns one, is read again after every `refresh` interval while a
-        query runs, and rows that differ, by key, are updated. (A function avoids what a DataFrame caches, such as lists of
-        files.)
+        With `refresh`, a period such as "10 seconds", a `df` that is not streaming, or a function that returns one, is read
+        again after every period while a query runs, and rows that differ, by key, are updated. (A function avoids what a
+        DataFrame caches, such as lists of files.)
 
         With `retroactive=False`, an update affects only stream rows that arrive after it. Otherwise it also adds and
         retracts results of earlier rows. `bad_rows` decides whether updates without a time or `_op` fail the query, or are
@@ -160,13 +160,14 @@ class Engine:
 
         self._catalog.check_name(name)
         found = read_relation(name, df, key, changes, time, heartbeat, refresh, bad_rows)
+        changing = isinstance(found.source, StreamSource | RefreshedTable)
         self._catalog.add_relation(
             name,
             found.schema,
             key=key,
             retroactive=retroactive,
-            changes=changes,
-            waits=not changes or heartbeat is not None,
+            changes=changing,
+            waits=not changing or heartbeat is not None,
             timed=refresh is None,
             rows=rows,
             distinct=distinct,
