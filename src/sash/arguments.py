@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -32,6 +33,11 @@ def check_text(what: str, value: object, error: type[SashError] = OptionError) -
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise error(f"{what} has characters that cannot be written: {shown(value)}")
     return value
+
+
+def check_path(what: str, value: object) -> str:
+    """Return a path, given as text or as an object such as `pathlib.Path`, as text."""
+    return check_text(what, os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
 def check_word(what: str, value: object, words: Sequence[Word], error: type[OptionError] = OptionError) -> Word:
@@ -96,6 +102,13 @@ def check_named(what: str, value: object, known: Collection[str], of: str) -> Ma
             )
             raise CatalogError(f"{what} names {shown(name)}, which is not one of the {of}; {hint}")
     return given
+
+
+def check_function(what: str, value: object) -> Callable[..., Any]:
+    """Return the value if it can be called."""
+    if not callable(value):
+        raise OptionError(f"{what} must be a function, not {shown(value)}")
+    return value
 
 
 def check_columns(what: str, value: object, error: type[SashError] = CatalogError) -> Sequence[str]:

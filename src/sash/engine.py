@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from sash.arguments import check_count, check_flag, check_function, check_path, check_text, shown
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
-from sash.plan.catalog import Catalog
-from sash.plan.options import BadRows, JoinForm, Options, Strategy
+from sash.plan.catalog import Catalog, check_identifier
+from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy, Trigger
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
@@ -20,6 +21,7 @@ from sash.window_store.options import SnapshotOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -50,19 +52,18 @@ class Engine:
     def __init__(
         self,
         spark: SparkSession | None = None,
-        checkpoint: str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         shards: int | None = None,
         strategy: Strategy = "auto",
         partitions: int | None = None,
     ) -> None:
-        from sash.spark.session import default_shards, embedded_session
+        from sash.spark.session import check_session, default_shards, embedded_session
 
-        if shards is not None and shards < 1:
-            raise OptionError(f"shards must be at least 1, not {shards}")
-        self.spark = embedded_session() if spark is None else spark
-        self.shards = shards or default_shards(self.spark)
-        self.checkpoint = checkpoint
         self.options = Options(strategy, partitions=partitions).for_engine()
+        self.checkpoint = None if checkpoint is None else check_path("checkpoint", checkpoint)
+        given = None if shards is None else check_count("shards", shards, most=MOST_SHARDS)
+        self.spark = embedded_session() if spark is None else check_session(spark)
+        self.shards = given or default_shards(self.spark)
         self._catalog = Catalog(spark_type=self._spark_type)
         self._streams: dict[str, StreamSource] = {}
         self._relations: dict[str, DataFrame] = {}
@@ -159,13 +160,13 @@ class Engine:
         from sash.spark.sources.refresh import RefreshedTable
 
         self._catalog.check_name(name)
-        found = read_relation(name, df, key, changes, time, heartbeat, refresh, bad_rows)
+        found = read_relation(name, df, key, check_flag("changes", changes), time, heartbeat, refresh, bad_rows)
         changing = isinstance(found.source, StreamSource | RefreshedTable)
         self._catalog.add_relation(
             name,
             found.schema,
             key=key,
-            retroactive=retroactive,
+            retroactive=check_flag("retroactive", retroactive),
             changes=changing,
             waits=not changing or heartbeat is not None,
             timed=refresh is None,
@@ -216,8 +217,8 @@ class Engine:
         from sash.spark.sources.inputs import QueryInputs
 
         options = Options(
-            strategy or self.options.strategy,
-            join or self.options.join,
+            self.options.strategy if strategy is None else strategy,
+            self.options.join if join is None else join,
             self.options.tau if tau is None else microseconds(tau, "tau"),
             self.options.partitions if partitions is None else partitions,
             self.options.purge if purge is None else microseconds(purge, "purge"),
@@ -234,13 +235,15 @@ class Engine:
 
     def on_progress(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
-        self._callbacks.append(callback)
+        self._callbacks.append(check_function("callback", callback))
         self._add_listener()
 
     def metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
         """Serve the metrics of all queries for Prometheus, and return the URL; port 0 is any free port."""
         from sash.metrics import MetricsServer, exposition
 
+        check_count("port", port, least=0, most=65_535)
+        check_text("host", host)
         if self._server is not None:
             raise OptionError(f"the metrics are already served at {self._server.url}")
         try:
@@ -311,14 +314,19 @@ class Engine:
         from sash.spark.window_store import ApplyChanges
         from sash.window_store.store.layout import layout_of
 
+        if name is not None:
+            check_identifier(name)
+        path = None if path is None else check_path("path", path)
+        Trigger.parse(trigger)
         if isinstance(what, str):
+            check_identifier(what)
             entry, source = self._catalog.streams.get(what.lower()), self._streams.get(what.lower())
             if entry is None or source is None:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
             layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
             folder = StoreFolder.of(path, self.checkpoint, layout.name)
             start: StartWriting = partial(start_stream, source, entry, trigger, folder.checkpoint)
-        else:
+        elif isinstance(what, Query):
             if name is None:
                 raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
             query = replace(what, planned=what.planned.with_expiration(self.shards))
@@ -329,12 +337,14 @@ class Engine:
             def start(writer: WindowWriter) -> StreamingQuery:
                 return query.start(ApplyChanges(writer), trigger=trigger, checkpoint=folder.checkpoint).query
 
+        else:
+            raise CatalogError(f"keep needs the name of a stream, or a query of engine.sql, not {shown(what)}")
         self._kept.append(keep_window(self.windows, layout, folder, start, recorder))
         return self._kept[-1]
 
     def attach(self, name: str, path: str) -> None:
         """Make the window that another process keeps in `path` available under this name."""
-        self.windows.attach(name, Path(path))
+        self.windows.attach(check_identifier(name), Path(check_path("path", path)))
 
     def snapshot(
         self,
@@ -396,6 +406,8 @@ class Engine:
         Each answer is a list with one snapshot per query; the queries may differ only in the lengths of their windows.
         """
         options = SnapshotOptions(isolation, priority, access=access, reads=reads, every=every)
+        if callback is not None:
+            check_function("callback", callback)
         return self.windows.periodic(sql, options, callback, queue)
 
     @cached_property

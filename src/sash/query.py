@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sash.arguments import check_word
+from sash.arguments import check_flag, check_path, check_text, check_word
 from sash.errors import CatalogError
 from sash.plan.annotated import PlanNode
 from sash.plan.options import MODES, Mode, StartOptions
@@ -117,6 +117,11 @@ class Query:
         from sash.spark.sources.observation import StreamObservation, observe_streams
 
         given = StartOptions.parse(mode, trigger, options)
+        if not callable(sink):
+            check_text("sink", sink)
+        if name is not None:
+            check_text("name", name)
+        check_flag("observe", observe)
         given.trigger.check_heartbeats(self._with_heartbeat)
         target = SINKS[sink](given.sink) if isinstance(sink, str) and sink in SINKS else None
         if target is None:
@@ -180,7 +185,7 @@ class Query:
     def _checkpoint_path(self, checkpoint: str | None, name: str | None) -> tuple[str, bool]:
         """Return the path of the checkpoint, and whether it is temporary."""
         if checkpoint is not None:
-            return checkpoint, False
+            return check_path("checkpoint", checkpoint), False
         if self.checkpoint is not None:
             own = name or hashlib.sha256(self.planned.sql.encode()).hexdigest()[:16]
             return f"{self.checkpoint.rstrip('/')}/{own}", False

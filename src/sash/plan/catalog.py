@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sash.arguments import check_columns, check_text
+from sash.arguments import check_columns, check_text, shown
 from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
@@ -23,6 +23,7 @@ OP = "_op"
 """The column of an update of a relation: '+' inserts the row, '-' deletes it."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_LONGEST_NAME = 100
 _TIME_TYPES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
 
 
@@ -68,8 +69,7 @@ class Catalog:
 
     def check_name(self, name: str) -> None:
         """Raise CatalogError if the name cannot be written in SQL, or is taken."""
-        if not _NAME.fullmatch(check_text("the name of a stream or relation", name, CatalogError)):
-            raise CatalogError(f"{name!r} cannot be written in SQL: use letters, digits and _ in a name")
+        check_identifier(name)
         if self.find(name) is not None:
             raise CatalogError(f"{name} is already registered: drop it first, or choose another name")
 
@@ -127,11 +127,20 @@ class Catalog:
 
     def drop(self, name: str) -> None:
         """Remove a stream or relation."""
-        if self.find(check_text("the name of a stream or relation", name, CatalogError)) is None:
+        if self.find(check_identifier(name)) is None:
             raise CatalogError(f"there is no stream or relation {name}")
         self.not_carried.pop(name.lower(), None)
         self.streams.pop(name.lower(), None)
         self.relations.pop(name.lower(), None)
+
+
+def check_identifier(name: str) -> str:
+    """Return the name if it can be written in SQL without quotes, and is not too long for a folder."""
+    if not _NAME.fullmatch(check_text("a name", name, CatalogError)):
+        raise CatalogError(f"{shown(name)} cannot be written in SQL: use letters, digits and _ in a name")
+    if len(name) > _LONGEST_NAME:
+        raise CatalogError(f"{shown(name)} is too long: use at most {_LONGEST_NAME} characters in a name")
+    return name
 
 
 def time_column(owner: str, schema: Schema, name: str | None = None) -> str:
@@ -151,7 +160,7 @@ def time_column(owner: str, schema: Schema, name: str | None = None) -> str:
     found = next((field for field in schema if field.name.lower() == name.lower()), None)
     if found is None:
         raise CatalogError(
-            f"{owner} has no column {name!r} to take its time from: name its time column with time=... (TIME in a script)"
+            f"{owner} has no column {shown(name)} to take its time from: name its time column with time=... (TIME in a script)"
         )
     if found.dtype not in _TIME_TYPES:
         raise CatalogError(
@@ -180,7 +189,7 @@ def key_columns(name: str, schema: Schema, key: Key) -> tuple[int, ...] | None:
     wanted = check_columns("key", key)
     missing = next((column for column in wanted if column.lower() not in known), None)
     if missing is not None or not wanted:
-        problem = "an empty key" if missing is None else f"no column {missing!r} to be its key"
+        problem = "an empty key" if missing is None else f"no column {shown(missing)} to be its key"
         raise CatalogError(f"relation {name} has {problem}; its columns are {', '.join(known)}")
     return tuple(dict.fromkeys(known.index(column.lower()) for column in wanted))
 

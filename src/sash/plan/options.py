@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from sash.arguments import check_count, check_word
+from sash.arguments import check_count, check_text, check_word, shown
+from sash.durations import microseconds
 from sash.errors import OptionError, StrategyError
+from sash.time import MILLISECOND
 
 Strategy = Literal[
     "auto",
@@ -34,6 +36,9 @@ STRATEGIES: tuple[ReplayStrategy, ...] = get_args(ReplayStrategy)
 JOINS: tuple[JoinForm, ...] = get_args(JoinForm)
 MODES: tuple[Mode, ...] = get_args(Mode)
 BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
+
+MOST_SHARDS = 1_024
+"""The largest number of shards: each is a task of every batch."""
 
 _HASH_JOINS = ("auto", "eager-hash", "lazy-hash", "hybrid")
 _SPARK_TRIGGERS = ("availableNow", "once", "processingTime")
@@ -115,11 +120,17 @@ class Trigger:
                 return Trigger("available_now")
             case "once":
                 return Trigger("once")
-            case str() if re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
+            case str() if re.match(r"\s*\d", trigger):
+                microseconds(trigger, "trigger")
                 return Trigger(period=trigger)
         raise OptionError(
-            f'trigger must be None, "available_now", "once" or a period such as "500 milliseconds", not {trigger!r}'
+            f'trigger must be None, "available_now", "once" or a period such as "500 milliseconds", not {shown(trigger)}'
         )
+
+    @property
+    def milliseconds(self) -> int | None:
+        """The period in milliseconds, rounded up."""
+        return None if self.period is None else -(-microseconds(self.period, "trigger") // MILLISECOND)
 
     def check_heartbeats(self, names: Sequence[str]) -> None:
         """Refuse a trigger that waits for the end of the input, if a stream's heartbeat makes that endless."""
@@ -144,7 +155,7 @@ class StartOptions:
         if len(given) + (trigger is not None) > 1:
             raise OptionError(f"give one trigger: trigger=..., or one of {', '.join(_SPARK_TRIGGERS)}")
         for name, value in given.items():
-            trigger = str(value) if name == "processingTime" else name
+            trigger = check_text(name, value) if name == "processingTime" else name
         return StartOptions(
             None if mode is None else check_word("output mode", mode, MODES),
             Trigger.parse(trigger),

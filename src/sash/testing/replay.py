@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from sash.arguments import check_count, check_mapping, check_word
 from sash.errors import StrategyError
-from sash.plan.options import JoinForm, Options, ReplayStrategy
+from sash.plan.options import MOST_SHARDS, JoinForm, Options, ReplayStrategy
 from sash.plan.statistics import Statistics, seen
 from sash.plan.types import Field
 from sash.planning import Planned, plan_query
@@ -41,8 +41,6 @@ from sash.time import FOREVER, SECOND
 
 _DELAYED = ("input-triggered", "clock-triggered", "piggyback")
 """Strategies that may release a change after its time even without slow operators."""
-
-MOST_SHARDS = 1_024
 
 
 def replay(
