@@ -31,6 +31,7 @@ from sash.errors import (
 
 if TYPE_CHECKING:
     from sash.engine import Engine
+    from sash.live import LiveAnswer
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.window_store.snapshot import Snapshot
@@ -46,6 +47,7 @@ __all__ = [
     "EvaluationError",
     "HistoryError",
     "IsolationError",
+    "LiveAnswer",
     "OptionError",
     "OverloadedError",
     "Query",
@@ -70,6 +72,7 @@ __all__ = [
 
 _MODULES = {
     "Engine": "sash.engine",
+    "LiveAnswer": "sash.live",
     "Query": "sash.query",
     "RunningQuery": "sash.running",
     "Snapshot": "sash.window_store.snapshot",

@@ -14,14 +14,17 @@ _MOST_CHARACTERS = 40
 
 @dataclass(frozen=True)
 class TextTable:
-    """Rows to be shown under the names of their columns; of many rows, the first and the last are."""
+    """Rows to be shown under the names of their columns: at most `most` of them, the first, or with `ends` also the last."""
 
     names: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    most: int = _MOST_ROWS
+    ends: bool = True
+    width: int = _MOST_CHARACTERS
 
     def plain(self) -> str:
         """The table as aligned text; numbers are on the right."""
-        lines = [list(map(_clean, self.names)), *([cell(value) for value in row] for row in self._shown())]
+        lines = [list(map(_clean, self.names)), *([cell(value, self.width) for value in row] for row in self._shown())]
         widths = [max(len(line[at]) for line in lines) for at in range(len(self.names))]
         right = [self._numeric(at) for at in range(len(self.names))]
         aligned = [
@@ -32,26 +35,32 @@ class TextTable:
             for line in lines
         ]
         if self._hidden:
-            aligned.insert(1 + _MOST_ROWS // 2, f"... {self._hidden:,} more ...")
+            aligned.insert(1 + self._first, f"... {self._hidden:,} more ...")
         return "\n".join(aligned)
 
     def html(self) -> str:
         """The table as HTML; every name and value is escaped."""
         head = "".join(f"<th>{escape(_clean(name))}</th>" for name in self.names)
-        body = [f"<tr>{''.join(f'<td>{_html_cell(value)}</td>' for value in row)}</tr>" for row in self._shown()]
+        body = [
+            f"<tr>{''.join(f'<td>{_html_cell(value, self.width)}</td>' for value in row)}</tr>" for row in self._shown()
+        ]
         if self._hidden:
-            body.insert(_MOST_ROWS // 2, f'<tr><td colspan="{len(self.names)}"><i>{self._hidden:,} more</i></td></tr>')
+            body.insert(self._first, f'<tr><td colspan="{len(self.names)}"><i>{self._hidden:,} more</i></td></tr>')
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
     @property
     def _hidden(self) -> int:
-        return max(0, len(self.rows) - _MOST_ROWS)
+        return max(0, len(self.rows) - self.most)
+
+    @property
+    def _first(self) -> int:
+        """The number of rows that are shown before those that are not."""
+        return self.most // 2 if self.ends else self.most
 
     def _shown(self) -> list[Sequence[Any]]:
         if not self._hidden:
             return list(self.rows)
-        half = _MOST_ROWS // 2
-        return [*self.rows[:half], *self.rows[-half:]]
+        return [*self.rows[: self._first], *self.rows[self._first + self._hidden :]]
 
     def _numeric(self, at: int) -> bool:
         values = [row[at] for row in self.rows if row[at] is not None]
@@ -79,19 +88,28 @@ def folded(title: str, text: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{code(text)}</details>"
 
 
-def cell(value: Any) -> str:
+def counted(number: int, one: str, more: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "batch", "batches"), counted(2_000, "batch", "batches")
+    ('1 batch', '2,000 batches')
+    """
+    return f"{number:,} {one if number == 1 else more}"
+
+
+def cell(value: Any, width: int = _MOST_CHARACTERS) -> str:
     """A value on one line, cut if it is long."""
     if value is None:
         return "NULL"
     if isinstance(value, bytes | bytearray):
-        return _clean(f"0x{value.hex()}")
-    return _clean(str(value))
+        return _clean(f"0x{value.hex()}", width)
+    return _clean(str(value), width)
 
 
-def _html_cell(value: Any) -> str:
-    return "<i>NULL</i>" if value is None else escape(cell(value))
+def _html_cell(value: Any, width: int = _MOST_CHARACTERS) -> str:
+    return "<i>NULL</i>" if value is None else escape(cell(value, width))
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, width: int = _MOST_CHARACTERS) -> str:
     line = "".join(character if character.isprintable() else "\N{SYMBOL FOR SUBSTITUTE}" for character in text)
-    return line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 3]}..."
+    return line if len(line) <= width else f"{line[: width - 3]}..."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from sash.arguments import check_count, check_flag, check_function, check_path, check_text, shown
+from sash.display import TextTable, counted, section
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
 from sash.plan.catalog import Catalog, check_identifier
@@ -182,6 +183,28 @@ class Engine:
                 self._tables[name.lower()] = found.source
             case frame:
                 self._relations[name.lower()] = frame
+
+    def __repr__(self) -> str:
+        kinds = {
+            "streams": [entry.name for entry in self._catalog.streams.values()],
+            "relations": [entry.name for entry in self._catalog.relations.values()],
+            "queries": list(self.running),
+        }
+        listed = (f"{kind}: {', '.join(names) or 'none'}" for kind, names in kinds.items())
+        return f"Engine({'; '.join(listed)})"
+
+    def _repr_html_(self) -> str:
+        catalog = self._catalog
+        streams = [(e.name, e.time, ", ".join(map(str, e.schema))) for e in catalog.streams.values()]
+        relations = [(e.name, ", ".join(map(str, e.schema))) for e in catalog.relations.values()]
+        queries = [(name, "running" if running.active else "ended") for name, running in self.running.items()]
+        tables = (
+            (("stream", "time", "columns"), streams),
+            (("relation", "columns"), relations),
+            (("query", ""), queries),
+        )
+        shown_tables = (TextTable(names, rows, most=50, ends=False, width=200).html() for names, rows in tables if rows)
+        return section(f"Engine, {counted(self.shards, 'shard', 'shards')}", *shown_tables)
 
     def drop(self, name: str) -> None:
         """Remove a stream or relation; running queries over it continue."""

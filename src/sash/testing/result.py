@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sash.display import TextTable, section
+from sash.display import TextTable, counted, section
 from sash.errors import CatalogError
 from sash.plan.statistics import Statistics
 from sash.plan.types import STRING, Schema
@@ -68,7 +68,7 @@ class Result:
         if not count:
             return f"no changes{late}"
         first, last = (self.unit.shown(change.ts) for change in (self.changes[0], self.changes[-1]))
-        return f"{count:,} {'change' if count == 1 else 'changes'} from {first} to {last}{late}"
+        return f"{counted(count, 'change', 'changes')} from {first} to {last}{late}"
 
     @property
     def _table(self) -> TextTable:
