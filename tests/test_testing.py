@@ -10,7 +10,6 @@ import pytest
 
 from sash.errors import (
     BadRowError,
-    CatalogError,
     EvaluationError,
     OptionError,
     SashError,
@@ -146,7 +145,7 @@ BAD: list[tuple[str, type[SashError], str, dict[str, Any]]] = [
     (COUNT, StrategyError, "nosuch", {"strategy": "nosuch"}),
     (COUNT, OptionError, "fortnight", {"unit": "fortnight"}),
     (COUNT, OptionError, "flink", {"runtime": "flink"}),
-    (COUNT, CatalogError, "batch", {"batch": 0}),
+    (COUNT, OptionError, "batch", {"batch": 0}),
 ]
 
 

@@ -9,9 +9,10 @@ from bench.figures import Figure
 from bench.paper4.costs import lazy_cost, naive_cost
 from bench.paper4.operator import Setting, Speed, first, measure, plans
 from bench.paper4.streams import TABLE_5, alike
+from sash.arguments import check_word
 from sash.optimizer.cost import eager_cost
 from sash.optimizer.join_order import choose_orders
-from sash.plan.options import JOINS, JoinForm, check_word
+from sash.plan.options import JOINS, JoinForm
 
 Report = Callable[[str], None]
 

@@ -32,6 +32,7 @@ from sash.errors import (
 
 if TYPE_CHECKING:
     from sash.engine import Engine
+    from sash.live import LiveAnswer
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.window_store.snapshot import Snapshot
@@ -48,6 +49,7 @@ __all__ = [
     "HistoryError",
     "IsolationError",
     "JavaError",
+    "LiveAnswer",
     "OptionError",
     "OverloadedError",
     "Query",
@@ -72,6 +74,7 @@ __all__ = [
 
 _MODULES = {
     "Engine": "sash.engine",
+    "LiveAnswer": "sash.live",
     "Query": "sash.query",
     "RunningQuery": "sash.running",
     "Snapshot": "sash.window_store.snapshot",

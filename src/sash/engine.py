@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from sash.arguments import check_count, check_flag, check_function, check_path, check_text, shown
+from sash.display import TextTable, counted, section
 from sash.durations import microseconds
-from sash.errors import CatalogError, OptionError, UnknownNameError
-from sash.plan.catalog import Catalog
-from sash.plan.options import BadRows, JoinForm, Options, Strategy
+from sash.errors import CatalogError, OptionError
+from sash.plan.catalog import Catalog, check_identifier
+from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy, Trigger
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
@@ -21,6 +22,7 @@ from sash.window_store.options import SnapshotOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -51,32 +53,30 @@ class Engine:
     def __init__(
         self,
         spark: SparkSession | None = None,
-        checkpoint: str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         shards: int | None = None,
         strategy: Strategy = "auto",
         partitions: int | None = None,
     ) -> None:
         from sash.spark.java import check_version
         from sash.spark.log import redirect_messages
-        from sash.spark.session import default_shards, embedded_session
+        from sash.spark.session import check_session, default_shards, embedded_session
         from sash.spark.temporary import remove_abandoned
 
-        if shards is not None and shards < 1:
-            raise OptionError(f"shards must be at least 1, not {shards}")
-        self.spark = embedded_session() if spark is None else spark
+        self.options = Options(strategy, partitions=partitions).for_engine()
+        self.checkpoint = None if checkpoint is None else check_path("checkpoint", checkpoint)
+        given = None if shards is None else check_count("shards", shards, most=MOST_SHARDS)
+        self.spark = embedded_session() if spark is None else check_session(spark)
         check_version(self.spark.version)
         redirect_messages()
         remove_abandoned()
-        self.shards = shards or default_shards(self.spark)
-        self._default_shards = None if shards else self.shards
-        self.checkpoint = checkpoint
-        self.options = Options(strategy, partitions=partitions).for_engine()
+        self.shards = given or default_shards(self.spark)
+        self._default_shards = None if given else self.shards
         self._catalog = Catalog(spark_type=self._spark_type)
         self._streams: dict[str, StreamSource] = {}
         self._relations: dict[str, DataFrame] = {}
         self._updates: dict[str, StreamSource] = {}
         self._tables: dict[str, RefreshedTable] = {}
-        self._refused: dict[str, dict[str, str]] = {}
         self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
         self._kept: list[KeptWindow] = []
         self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
@@ -112,20 +112,21 @@ class Engine:
         `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
         the answer.
         """
-        from sash.spark.sources.inputs import StreamSource, drops_bad_rows
+        from sash.spark.sources.inputs import StreamSource, check_frame, drops_bad_rows
         from sash.spark.types import read_schema
 
         self._catalog.check_name(name)
-        if not df.isStreaming:
+        if not check_frame(name, df).isStreaming:
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
         dropping = drops_bad_rows(bad_rows)
-        schema, refused = read_schema(df)
+        schema, not_carried = read_schema(df)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         source = StreamSource(df, microseconds(slack, "slack"), beat, dropping)
-        self._catalog.add_stream(name, schema, time, rate=rate, distinct=distinct, statistics=statistics)
-        self._refused[name.lower()] = refused
+        self._catalog.add_stream(
+            name, schema, time, rate=rate, distinct=distinct, statistics=statistics, not_carried=not_carried
+        )
         self._streams[name.lower()] = source
 
     def relation(
@@ -145,16 +146,16 @@ class Engine:
     ) -> None:
         """Register a table under a name; `key` names columns that are unique in it.
 
-        Without `changes`, the table is read once, when a query starts. With `changes`, a streaming `df` is a changelog: it
-        has the relation's columns, `time` (when the update was made) and `_op`, '+' or '-'. With a key, '+' replaces the
+        By default the table is read once, when a query starts. With `changes`, `df` is a stream, a changelog: it has the
+        relation's columns, `time` (when the update was made) and `_op`, '+' or '-'. With a key, '+' replaces the
         row of the key (`_op` may be missing) and '-' deletes it; without a key, the relation is a bag. An update takes
         effect at its time; one that arrives later takes effect when it arrives, and is counted as late. Queries do not wait
         for updates unless there is a `heartbeat`: then a query's clock waits for that of the updates, which the wall clock
         advances while no update arrives.
 
-        A `df` that is not streaming, or a function that returns one, is read again after every `refresh` interval while a
-        query runs, and rows that differ, by key, are updated. (A function avoids what a DataFrame caches, such as lists of
-        files.)
+        With `refresh`, a period such as "10 seconds", a `df` that is not streaming, or a function that returns one, is read
+        again after every period while a query runs, and rows that differ, by key, are updated. (A function avoids what a
+        DataFrame caches, such as lists of files.)
 
         With `retroactive=False`, an update affects only stream rows that arrive after it. Otherwise it also adds and
         retracts results of earlier rows. `bad_rows` decides whether updates without a time or `_op` fail the query, or are
@@ -167,20 +168,21 @@ class Engine:
         from sash.spark.sources.refresh import RefreshedTable
 
         self._catalog.check_name(name)
-        found = read_relation(name, df, key, changes, time, heartbeat, refresh, bad_rows)
+        found = read_relation(name, df, key, check_flag("changes", changes), time, heartbeat, refresh, bad_rows)
+        changing = isinstance(found.source, StreamSource | RefreshedTable)
         self._catalog.add_relation(
             name,
             found.schema,
             key=key,
-            retroactive=retroactive,
-            changes=changes,
-            waits=not changes or heartbeat is not None,
+            retroactive=check_flag("retroactive", retroactive),
+            changes=changing,
+            waits=not changing or heartbeat is not None,
             timed=refresh is None,
             rows=rows,
             distinct=distinct,
             statistics=statistics,
+            not_carried=found.not_carried,
         )
-        self._refused[name.lower()] = found.refused
         match found.source:
             case StreamSource():
                 self._updates[name.lower()] = found.source
@@ -189,10 +191,32 @@ class Engine:
             case frame:
                 self._relations[name.lower()] = frame
 
+    def __repr__(self) -> str:
+        kinds = {
+            "streams": [entry.name for entry in self._catalog.streams.values()],
+            "relations": [entry.name for entry in self._catalog.relations.values()],
+            "queries": list(self.running),
+        }
+        listed = (f"{kind}: {', '.join(names) or 'none'}" for kind, names in kinds.items())
+        return f"Engine({'; '.join(listed)})"
+
+    def _repr_html_(self) -> str:
+        catalog = self._catalog
+        streams = [(e.name, e.time, ", ".join(map(str, e.schema))) for e in catalog.streams.values()]
+        relations = [(e.name, ", ".join(map(str, e.schema))) for e in catalog.relations.values()]
+        queries = [(name, "running" if running.active else "ended") for name, running in self.running.items()]
+        tables = (
+            (("stream", "time", "columns"), streams),
+            (("relation", "columns"), relations),
+            (("query", ""), queries),
+        )
+        shown_tables = (TextTable(names, rows, most=50, ends=False, width=200).html() for names, rows in tables if rows)
+        return section(f"Engine, {counted(self.shards, 'shard', 'shards')}", *shown_tables)
+
     def drop(self, name: str) -> None:
         """Remove a stream or relation; running queries over it continue."""
         self._catalog.drop(name)
-        for registered in (self._streams, self._relations, self._updates, self._tables, self._refused):
+        for registered in (self._streams, self._relations, self._updates, self._tables):
             registered.pop(name.lower(), None)
 
     @property
@@ -223,18 +247,14 @@ class Engine:
         from sash.spark.sources.inputs import QueryInputs
 
         options = Options(
-            strategy or self.options.strategy,
-            join or self.options.join,
+            self.options.strategy if strategy is None else strategy,
+            self.options.join if join is None else join,
             self.options.tau if tau is None else microseconds(tau, "tau"),
             self.options.partitions if partitions is None else partitions,
             self.options.purge if purge is None else microseconds(purge, "purge"),
             self.options.buckets if buckets is None else buckets,
         ).for_engine()
-        try:
-            planned = plan_query(text, self._catalog, shards=self.shards, options=options)
-        except UnknownNameError as problem:
-            self._explain_refused(text, problem)
-            raise
+        planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
         chosen = self.shards != self._default_shards
         return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register, chosen)
@@ -246,13 +266,15 @@ class Engine:
 
     def on_progress(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
-        self._callbacks.append(callback)
+        self._callbacks.append(check_function("callback", callback))
         self._add_listener()
 
     def metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
         """Serve the metrics of all queries for Prometheus, and return the URL; port 0 is any free port."""
         from sash.metrics import MetricsServer, exposition
 
+        check_count("port", port, least=0, most=65_535)
+        check_text("host", host)
         if self._server is not None:
             raise OptionError(f"the metrics are already served at {self._server.url}")
         try:
@@ -323,14 +345,19 @@ class Engine:
         from sash.spark.window_store import ApplyChanges
         from sash.window_store.store.layout import layout_of
 
+        if name is not None:
+            check_identifier(name)
+        path = None if path is None else check_path("path", path)
+        Trigger.parse(trigger)
         if isinstance(what, str):
+            check_identifier(what)
             entry, source = self._catalog.streams.get(what.lower()), self._streams.get(what.lower())
             if entry is None or source is None:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
             layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
             folder = StoreFolder.of(path, self.checkpoint, layout.name)
             start: StartWriting = partial(start_stream, source, entry, trigger, folder.checkpoint)
-        else:
+        elif isinstance(what, Query):
             if name is None:
                 raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
             query = replace(what, planned=what.planned.with_expiration(self.shards))
@@ -341,12 +368,14 @@ class Engine:
             def start(writer: WindowWriter) -> StreamingQuery:
                 return query.start(ApplyChanges(writer), trigger=trigger, checkpoint=folder.checkpoint).query
 
+        else:
+            raise CatalogError(f"keep needs the name of a stream, or a query of engine.sql, not {shown(what)}")
         self._kept.append(keep_window(self.windows, layout, folder, start, recorder))
         return self._kept[-1]
 
     def attach(self, name: str, path: str) -> None:
         """Make the window that another process keeps in `path` available under this name."""
-        self.windows.attach(name, Path(path))
+        self.windows.attach(check_identifier(name), Path(check_path("path", path)))
 
     def snapshot(
         self,
@@ -408,6 +437,8 @@ class Engine:
         Each answer is a list with one snapshot per query; the queries may differ only in the lengths of their windows.
         """
         options = SnapshotOptions(isolation, priority, access=access, reads=reads, every=every)
+        if callback is not None:
+            check_function("callback", callback)
         return self.windows.periodic(sql, options, callback, queue)
 
     @cached_property
@@ -427,13 +458,3 @@ class Engine:
         source = self._streams.get(name.lower())
         frame = self._relations.get(name.lower()) if source is None else source.frame
         return None if frame is None else expression_type(frame, sql)
-
-    def _explain_refused(self, text: str, problem: UnknownNameError) -> None:
-        """Raise a clearer error if the unknown name is that of a column whose type Sash does not support."""
-        for source, columns in self._refused.items():
-            for column, dtype in columns.items():
-                if re.search(rf"\b{re.escape(column)}\b", text, re.IGNORECASE):
-                    raise CatalogError(
-                        f"column {column} of {source} is {dtype}, a type that Sash does not support: select a part of it, or "
-                        "cast it, in the DataFrame that you register"
-                    ) from problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from sash.arguments import check_columns, shown
 from sash.errors import CatalogError
 from sash.optimizer.optimizer import Optimized, optimize
 from sash.physical.explain import explain
@@ -95,11 +96,14 @@ class Planned:
             if needed and not known:
                 raise CatalogError("upsert needs rows with a key: select all GROUP BY columns, or use mode='net'")
             return tuple(sorted(known[0])) if known else None
+        names = check_columns("key", names)
         columns = [field.name.lower() for field in self.schema]
         missing = [name for name in names if name.lower() not in columns]
         if missing:
-            shown = ", ".join(field.name for field in self.schema)
-            raise CatalogError(f"key column {missing[0]!r} is not in the answer; it has {shown}")
+            existing = ", ".join(field.name for field in self.schema)
+            raise CatalogError(f"key column {shown(missing[0])} is not in the answer; it has {existing}")
+        if not names:
+            raise CatalogError("key names no columns: leave it out to use the key of the query")
         return tuple(columns.index(name.lower()) for name in names)
 
     def explain(self, *, all: bool = False, actual: Actual | None = None) -> str:  # noqa: A002  (as in EXPLAIN ALL)

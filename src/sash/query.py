@@ -9,17 +9,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sash.arguments import check_flag, check_path, check_text, check_word
+from sash.display import code, facts, folded, section
 from sash.errors import CatalogError
 from sash.plan.annotated import PlanNode
-from sash.plan.options import MODES, Mode, StartOptions, check_word
+from sash.plan.options import MODES, Mode, StartOptions
 from sash.plan.patterns import Pattern
 from sash.plan.tree import tree
-from sash.plan.types import Schema
+from sash.plan.types import Schema, type_name
 from sash.planning import Planned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from sash.live import LiveAnswer
     from sash.running import RunningQuery
     from sash.spark.progress import ProgressTracker
     from sash.spark.sinks import WriteBatch
@@ -128,6 +131,11 @@ class Query:
         from sash.spark.stream_watch import StreamWatch
 
         given = StartOptions.parse(mode, trigger, options)
+        if not callable(sink):
+            check_text("sink", sink)
+        if name is not None:
+            check_text("name", name)
+        check_flag("observe", observe)
         given.trigger.check_heartbeats(self._with_heartbeat)
         target = SINKS[sink](given.sink) if isinstance(sink, str) and sink in SINKS else None
         if target is None:
@@ -174,6 +182,26 @@ class Query:
             self.on_start(running, tracker)
         return running
 
+    def live(self, trigger: str | None = None, name: str | None = None) -> LiveAnswer:
+        """Start the query and keep its current answer in this process, to be read and watched.
+
+        In a notebook the returned answer shows itself, and is updated while the query runs; in a terminal,
+        `query.live().show()` does so. It starts from an empty answer, with a temporary checkpoint.
+        """
+        from sash.answer import CurrentAnswer, order_of
+        from sash.live import LiveAnswer
+
+        current = CurrentAnswer(self.schema, order_of(self.planned.written))
+        running = replace(self, checkpoint=None).start(current, mode="net", trigger=trigger, name=name)
+        return LiveAnswer(current, running)
+
+    def __repr__(self) -> str:
+        return f"Query({self.planned.sql.strip()!r}, columns: {', '.join(map(str, self.schema))})"
+
+    def _repr_html_(self) -> str:
+        columns = facts({column.name: type_name(column.dtype) for column in self.schema})
+        return section("Query", code(self.planned.sql.strip()), columns, folded("plan", self.explain()))
+
     @property
     def _with_heartbeat(self) -> list[str]:
         """The streams, and relations with updates, that have a heartbeat."""
@@ -211,7 +239,7 @@ class Query:
         from sash.spark.temporary import TemporaryFolder
 
         if checkpoint is not None:
-            return checkpoint, None
+            return check_path("checkpoint", checkpoint), None
         if self.checkpoint is not None:
             own = name or hashlib.sha256(self.planned.sql.encode()).hexdigest()[:16]
             return f"{self.checkpoint.rstrip('/')}/{own}", None

@@ -1,15 +1,18 @@
-"""Conversion of Python rows (lists of dicts) to Arrow and back, and of schemas written as in DDL."""
+"""Schemas written as in DDL, the types of Python values, and Arrow columns as rows."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Mapping, Sequence
+import numbers
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash.arguments import check_text, shown
 from sash.errors import BadRowError, CatalogError
 from sash.plan import types
 from sash.plan.types import Field, Schema, type_name
@@ -22,32 +25,56 @@ _TYPES |= {
 }  # fmt: skip
 
 
-def parse_schema(text: str) -> Schema:
-    """A schema written as in DDL.
+_DIGITS = 38
+"""The largest number of digits of a DECIMAL."""
+_COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`]+))\s+(\S.*?)\s*", re.DOTALL)
+_DECIMAL = re.compile(r"(?:DECIMAL|DEC|NUMERIC)(?:\s*\(\s*([0-9]{1,4})\s*(?:,\s*([0-9]{1,4})\s*)?\))?")
 
-    >>> [str(field) for field in parse_schema("ts BIGINT, price DECIMAL(10, 2)")]
-    ['ts BIGINT', 'price DECIMAL(10,2)']
+
+def parse_schema(text: str) -> Schema:
+    """A schema written as in DDL; a name in backquotes may have any characters.
+
+    >>> [str(field) for field in parse_schema("ts BIGINT, `unit price` DECIMAL(10, 2)")]
+    ['ts BIGINT', 'unit price DECIMAL(10,2)']
     """
-    fields = []
-    for part in _split(text):
-        name, _, written = part.strip().partition(" ")
-        wanted = written.strip().upper()
-        if wanted.startswith("DECIMAL("):
-            precision, scale = (int(number) for number in wanted[8:-1].split(","))
-            fields.append(Field(name, pa.decimal128(precision, scale)))
-        elif wanted in _TYPES:
-            fields.append(Field(name, _TYPES[wanted]))
-        else:
+    fields: dict[str, Field] = {}
+    for part in _split(check_text("a schema", text, CatalogError)):
+        found = _COLUMN.fullmatch(part)
+        if found is None:
             raise CatalogError(
-                f"column {name!r} has the unknown type {written.strip()!r}; use one of {', '.join(_TYPES)}"
+                f"a schema is written 'name TYPE, name TYPE, ...', and {shown(part)} is not a column of it"
             )
-    return tuple(fields)
+        name = found[2] if found[1] is None else found[1].replace("``", "`")
+        if name.lower() in fields:
+            raise CatalogError(f"a schema has two columns called {name}: rename one")
+        fields[name.lower()] = Field(name, _parse_type(name, found[3]))
+    return tuple(fields.values())
+
+
+def _parse_type(column: str, written: str) -> pa.DataType:
+    wanted = " ".join(written.upper().split())
+    decimal_type = _DECIMAL.fullmatch(wanted)
+    if decimal_type is not None:
+        precision, scale = int(decimal_type[1] or 10), int(decimal_type[2] or 0)
+        if not 1 <= precision <= _DIGITS or scale > precision:
+            raise CatalogError(
+                f"column {column!r} cannot be DECIMAL({precision},{scale}): the first number, of all digits, is between 1 "
+                f"and {_DIGITS}, and the second, of those after the point, is not greater"
+            )
+        return pa.decimal128(precision, scale)
+    if wanted not in _TYPES:
+        known = f"{', '.join(_TYPES)} or DECIMAL(precision, scale)"
+        raise CatalogError(f"column {column!r} has the unknown type {shown(written)}; use one of {known}")
+    return _TYPES[wanted]
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that are not inside parentheses."""
-    parts, depth, start = [], 0, 0
+    """The parts between commas that are neither inside parentheses nor in backquotes."""
+    parts, depth, start, quoted = [], 0, 0, False
     for position, character in enumerate(text):
+        quoted ^= character == "`"
+        if quoted:
+            continue
         depth += (character == "(") - (character == ")")
         if character == "," and depth == 0:
             parts.append(text[start:position])
@@ -55,15 +82,12 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def infer_schema(name: str, rows: Sequence[Row]) -> Schema:
-    """The schema of a list of dicts: its keys, and the common type of the values of each."""
-    columns: dict[str, pa.DataType] = {}
-    for row in rows:
-        for column, value in row.items():
-            found = _type_of(name, column, value)
-            known = columns.get(column, types.NULL)
-            columns[column] = _common(name, column, known, found)
-    return tuple(Field(column, types.STRING if dtype == types.NULL else dtype) for column, dtype in columns.items())
+def infer_type(name: str, column: str, values: Iterable[Any]) -> pa.DataType:
+    """The common type of the values of a column; STRING if all are NULL."""
+    common = types.NULL
+    for value in values:
+        common = _common(name, column, common, _type_of(name, column, value))
+    return types.STRING if common == types.NULL else common
 
 
 def _type_of(name: str, column: str, value: Any) -> pa.DataType:
@@ -72,9 +96,9 @@ def _type_of(name: str, column: str, value: Any) -> pa.DataType:
             return types.NULL
         case bool():
             return types.BOOLEAN
-        case int():
+        case numbers.Integral():
             return types.BIGINT
-        case float():
+        case numbers.Real():
             return types.DOUBLE
         case str():
             return types.STRING
@@ -85,13 +109,20 @@ def _type_of(name: str, column: str, value: Any) -> pa.DataType:
             if not isinstance(exponent, int):
                 raise BadRowError(f"{name}.{column}: {value} cannot be stored as DECIMAL")
             scale = max(0, -exponent)
-            return pa.decimal128(max(len(digits) + max(0, exponent), scale, 1), scale)
+            precision = max(len(digits) + max(0, exponent), scale, 1)
+            if precision > _DIGITS:
+                raise BadRowError(f"{name}.{column}: {shown(value)} has more than {_DIGITS} digits")
+            return pa.decimal128(precision, scale)
+        case datetime.datetime() if value != value:  # noqa: PLR0124  (NaT of pandas)
+            return types.NULL
         case datetime.datetime():
             return types.TIMESTAMP_NTZ if value.tzinfo is None else types.TIMESTAMP
         case datetime.date():
             return types.DATE
         case _:
-            raise BadRowError(f"{name}.{column}: a value of type {type(value).__name__} has no SQL type: {value!r}")
+            raise BadRowError(
+                f"{name}.{column}: a value of type {type(value).__name__} has no SQL type: {shown(value)}"
+            )
 
 
 def _common(name: str, column: str, known: pa.DataType, found: pa.DataType) -> pa.DataType:
@@ -104,29 +135,10 @@ def _common(name: str, column: str, known: pa.DataType, found: pa.DataType) -> p
     if pa.types.is_decimal(known) and pa.types.is_decimal(found):
         scale = max(known.scale, found.scale)
         whole = max(known.precision - known.scale, found.precision - found.scale)
-        return pa.decimal128(min(38, whole + scale), scale)
+        return pa.decimal128(min(_DIGITS, whole + scale), scale)
     raise BadRowError(
         f"{name}.{column} has values of different types, {type_name(known)} and {type_name(found)}: convert them to one"
     )
-
-
-def to_arrow(name: str, rows: Sequence[Row], schema: Schema) -> list[pa.Array]:
-    """The rows as Arrow columns; a missing key is NULL."""
-    known = {field.name for field in schema}
-    for row in rows:
-        unknown = row.keys() - known
-        if unknown:
-            raise BadRowError(f"{name} has no column {min(unknown)!r}; it has {', '.join(sorted(known))}")
-    arrays = []
-    for field in schema:
-        values = [row.get(field.name) for row in rows]
-        try:
-            arrays.append(pa.array(values, field.dtype))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
-            raise BadRowError(
-                f"{name}.{field.name} is {type_name(field.dtype)}, and has a value that cannot be converted to it: {problem}"
-            ) from None
-    return arrays
 
 
 def refuse_duplicates(name: str, table: pa.Table, key: Sequence[int]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from sash.display import code, facts, section
 from sash.plan.statistics import Statistics
 from sash.planning import Planned
 from sash.spark.handle import Diagnosis, StreamingHandle
@@ -103,6 +104,20 @@ class RunningQuery(StreamingHandle):
         with `observe=True`.
         """
         return self._tracker.statistics()
+
+    def __repr__(self) -> str:
+        return f"RunningQuery({self.name!r}, {self._state})"
+
+    def _repr_html_(self) -> str:
+        progress = {name: value for name, value in self.progress().items() if isinstance(value, int | float | str)}
+        return section(f"{self.name}: {self._state}", code(self._planned.sql.strip()), facts(progress))
+
+    @property
+    def _state(self) -> str:
+        if self.active:
+            return "running"
+        problem = self.exception()
+        return "stopped" if problem is None else f"failed: {problem}"
 
     def delays(self) -> tuple[int, ...]:
         """Return the histogram of output delays since the start; its edges are `sash.spark.batch_metrics.EDGES`."""

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from sash.cli.answer import AnswerBoard, answer_table, order_of
+from sash.answer import order_of
+from sash.cli.answer import AnswerBoard, answer_table
 from sash.cli.catalog import declared_catalog
 from sash.plan.types import DOUBLE, STRING, Field
 from sash.planning import plan_query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, relations, sets, windows
+from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, relations, sets, times, windows
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
@@ -14,6 +14,7 @@ CASES: tuple[Case, ...] = (
     *sets.CASES,
     *chains.CASES,
     *papers.CASES,
+    *times.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

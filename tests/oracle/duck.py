@@ -26,6 +26,7 @@ Bag = Counter[tuple[Any, ...]]
 
 MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 _END_OF_TIME = 2**62
+_EPOCH = datetime.datetime(1970, 1, 1)
 _DATABASE = duckdb.connect(config={"threads": 1})
 
 
@@ -107,7 +108,7 @@ class Oracle:
         self._connection.close()
 
     def _validity(self, rows: Rows, view: View) -> list[tuple[int, int]]:
-        starts = [row["ts"] * self._scale for row in rows]
+        starts = [self._start(row) for row in rows]
         if view.rows is not None:
             return self._validity_by_count(rows, view)
         if view.length is None:
@@ -155,6 +156,19 @@ class Oracle:
                     validity[index] = (validity[index][0], at)
         return rows, validity
 
+    def _start(self, row: Row) -> int:
+        """When a row arrives, in microseconds: its `ts` is in the oracle's unit, or a datetime."""
+        ts = row["ts"]
+        if not isinstance(ts, datetime.datetime):
+            return int(ts * self._scale)
+        return (naive(ts) - _EPOCH) // datetime.timedelta(microseconds=1)
+
+    def _value(self, value: object, dtype: str) -> object:
+        """A value as DuckDB takes it: a number in a column of times is a time in the oracle's unit."""
+        if dtype.startswith("TIMESTAMP") and isinstance(value, int):
+            return _EPOCH + datetime.timedelta(microseconds=value * self._scale)
+        return naive(value) if isinstance(value, datetime.datetime) else value
+
     def _load(self, name: str, rows: Rows, validity: list[tuple[int, int]], schema: str | None) -> None:
         """Table `name_rows` with every row and its start and end; view `name` with the rows valid at `now`."""
         columns = declared(schema) if schema else inferred(rows)
@@ -163,7 +177,7 @@ class Oracle:
         values = [
             value
             for row, (start, end) in zip(rows, validity, strict=True)
-            for value in (start, end, *(row.get(column) for column in columns))
+            for value in (start, end, *(self._value(row.get(column), dtype) for column, dtype in columns.items()))
         ]
         if rows:
             marks = ", ".join(["(" + ", ".join("?" * (len(columns) + 2)) + ")"] * len(rows))
@@ -205,13 +219,13 @@ def met(relation: str, moment: str, unit: str = "s") -> str:
 
 
 def declared(schema: str) -> dict[str, str]:
-    """The columns of `ts BIGINT, price DECIMAL(10, 2)`, whose types DuckDB and Spark name alike.
+    """The columns of `ts BIGINT, price DECIMAL(10, 2)`, whose types DuckDB and Spark name alike, but for TIMESTAMP_NTZ.
 
     >>> declared("ts BIGINT, price DECIMAL(10, 2)")
     {'ts': 'BIGINT', 'price': 'DECIMAL(10, 2)'}
     """
     columns: dict[str, str] = {}
-    for part in schema.replace(", ", ",").replace(",", ", ").split(", "):
+    for part in schema.replace("TIMESTAMP_NTZ", "TIMESTAMP").replace(", ", ",").replace(",", ", ").split(", "):
         name, blank, dtype = part.strip().partition(" ")
         if blank:
             columns[name] = dtype
@@ -256,6 +270,11 @@ def _type_of(value: object, column: Iterable[object]) -> str:
     raise TypeError(f"no column type for {value!r}")
 
 
+def naive(value: datetime.datetime) -> datetime.datetime:
+    """The datetime in UTC, without a zone."""
+    return value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
+
+
 def canonical(value: object) -> object:
     """A value as it is compared: with its type, so that 1, 1.0 and TRUE differ; NaN equal to itself."""
     match value:
@@ -264,8 +283,7 @@ def canonical(value: object) -> object:
         case float():
             return ("double", "NaN" if math.isnan(value) else value + 0.0)
         case datetime.datetime():
-            naive = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
-            return ("timestamp", naive)
+            return ("timestamp", naive(value))
         case _:
             return (type(value).__name__, value)
 

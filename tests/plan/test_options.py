@@ -24,12 +24,12 @@ def test_only_replay_may_use_the_strategy_that_may_be_wrong() -> None:
         ({"strategy": "fast"}, "no strategy 'fast'"),
         ({"join": "merge"}, "no join 'merge'; use one of auto, binary"),
         ({"tau": 0}, "tau must be greater than 0"),
-        ({"partitions": 0}, "at least one partition"),
+        ({"partitions": 0}, "partitions must be at least 1, not 0"),
         ({"purge": -1}, "must not be negative"),
         ({"join": "lazy-hash"}, "give tau"),
         ({"join": "eager-hash", "tau": 5}, "leave out tau"),
         ({"join": "naive", "buckets": 5}, "leave out buckets"),
-        ({"buckets": 0}, "at least 1 per stream"),
+        ({"buckets": 0}, "buckets must be at least 1, not 0"),
     ],
 )
 def test_options_of_a_query_are_checked(options: dict[str, Any], message: str) -> None:

@@ -17,6 +17,7 @@ from sash.errors import (
     StatisticsError,
     StrategyError,
     UnknownNameError,
+    UnsupportedSqlError,
 )
 from sash.testing import replay
 from tests.spark.files import (
@@ -65,7 +66,15 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
     with pytest.raises(CatalogError, match="pass a refresh period"):
         engine.relation("r", spark.range(3), key="id", changes=True)
     with pytest.raises(CatalogError, match="found by key"):
-        engine.relation("r", spark.range(3), changes=True, refresh="1 second")
+        engine.relation("r", spark.range(3), refresh="1 second")
+    with pytest.raises(CatalogError, match="pass a refresh period"):
+        engine.relation("r", lambda: spark.range(3), key="id")
+    with pytest.raises(CatalogError, match="leave out heartbeat"):
+        engine.relation("r", spark.range(3), key="id", heartbeat="1 second", refresh="1 second")
+    with pytest.raises(CatalogError, match="leave out refresh"):
+        engine.relation("r", rate(spark), key="value", time="timestamp", refresh="1 second")
+    with pytest.raises(CatalogError, match="r must be a DataFrame of Spark's, not 3"):
+        engine.relation("r", lambda: 3, key="id", refresh="1 second")  # type: ignore[arg-type,return-value]
     engine.relation("r", spark.range(3), key="ID", retroactive=False)
     with pytest.raises(StrategyError, match="there is no strategy"):
         engine.sql("SELECT value FROM s [NOW]", strategy="wild")  # type: ignore[arg-type]
@@ -90,14 +99,33 @@ def test_declared_statistics_reach_the_plan(spark: SparkSession) -> None:
     assert "Alternatives that cost more" in query.explain(all=True)
 
 
-def test_a_column_that_no_plan_can_hold_matters_only_if_it_is_used(spark: SparkSession) -> None:
+def test_columns_that_are_not_carried_are_refused_by_name(spark: SparkSession) -> None:
     engine = sash.Engine(spark)
-    engine.stream("s", rate(spark).selectExpr("timestamp AS ts", "value", "array(value) AS list"))
+    columns = (
+        "timestamp AS ts",
+        "value",
+        "array('a') AS tags",
+        "named_struct('City', 'x') AS info",
+        "map(1, 'b') AS m",
+    )
+    engine.stream("s", rate(spark).selectExpr(*columns))
+    engine.relation("r", spark.range(3).selectExpr("id AS value", "array(id) AS ids"))
     assert [str(field) for field in engine.sql("SELECT value FROM s [NOW]").schema] == ["value BIGINT"]
-    with pytest.raises(CatalogError, match="column list of s is array<bigint>"):
-        engine.sql("SELECT list FROM s [NOW]")
+    for sql, column in (
+        ("SELECT * FROM s [NOW]", "tags ARRAY<STRING> is not carried; name the columns you need"),
+        ("SELECT tags FROM s [NOW]", "tags ARRAY<STRING> is not carried; select a part of it"),
+        ("SELECT s.info FROM s [NOW]", "info STRUCT<City: STRING> is not carried"),
+        ("SELECT info.City FROM s [NOW]", "info STRUCT<City: STRING> is not carried"),
+        ("SELECT size(m) FROM s [NOW]", "m MAP<INT, STRING> is not carried"),
+        ("SELECT r.* FROM s [NOW] JOIN r ON s.value = r.value", "ids ARRAY<BIGINT> is not carried"),
+    ):
+        with pytest.raises(UnsupportedSqlError, match=f"the column {column}"):
+            engine.sql(sql)
     with pytest.raises(UnknownNameError):
         engine.sql("SELECT nothing FROM s [NOW]")
+    engine.drop("s")
+    engine.stream("s", rate(spark).selectExpr("timestamp AS ts", "value"))
+    assert len(engine.sql("SELECT * FROM s [NOW]").schema) == 2
 
 
 def test_settings_are_put_back_after_a_start(spark: SparkSession, tmp_path: Path) -> None:

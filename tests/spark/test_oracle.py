@@ -12,6 +12,9 @@ pytestmark = pytest.mark.spark
 
 SAMPLE = (
     ("every_type", None),
+    ("near_timestamp_in_s", 3),
+    ("by_hour_timestamp_ntz_in_ms", 2),
+    ("near_aware", 4),
     ("slide_aggregate", 4),
     ("full_theta_too", 8),
     ("relation_above_except", 8),

@@ -122,7 +122,7 @@ def test_unsupported_queries_and_options_raise_errors(fed: Fed, sql: str, error:
         fed.snapshot(sql)
     with pytest.raises(StoreError, match="IS does not apply: a snapshot is executed once"):
         fed.snapshot("SELECT COUNT(*) AS n FROM s", access="IS")
-    with pytest.raises(OptionError, match="no access path 'index': choose auto, WS, SS, IS, ISS"):
+    with pytest.raises(OptionError, match="no access path 'index'; use one of auto, WS, SS, IS, ISS"):
         fed.snapshot("SELECT COUNT(*) AS n FROM s", access="index")
 
 

@@ -13,11 +13,14 @@ from tests.window_store.feeding import Fed
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"isolation": "snapshot"}, "no isolation level 'snapshot': choose latest, ttu, latest-window-serializable"),
-        ({"access": "index"}, "no access path 'index': choose auto, WS, SS, IS, ISS"),
-        ({"reads": "remote"}, "no reads option 'remote': choose local, spark"),
-        ({"timeout": -1.0}, "timeout must be 0 seconds or more, not -1"),
-        ({"every": 0}, "every must be 1 window update or more, not 0"),
+        (
+            {"isolation": "snapshot"},
+            "no isolation level 'snapshot'; use one of latest, ttu, latest-window-serializable",
+        ),
+        ({"access": "index"}, "no access path 'index'; use one of auto, WS, SS, IS, ISS"),
+        ({"reads": "remote"}, "no reads option 'remote'; use one of local, spark"),
+        ({"timeout": -1.0}, "timeout must be a number of at least 0, not -1"),
+        ({"every": 0}, "every must be at least 1, not 0"),
     ],
 )
 def test_wrong_values_raise_option_errors(options: dict[str, Any], words: str) -> None:

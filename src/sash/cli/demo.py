@@ -15,7 +15,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from sash.cli.answer import AnswerBoard, Row, answer_table
+from sash.answer import Row
+from sash.cli.answer import AnswerBoard, answer_table
 from sash.cli.demo_queries import DEMO_QUERIES, ITEMS, RELATIONS, DemoQuery
 from sash.cli.sales import SCHEMA, SalesGenerator
 from sash.cli.session import quiet_engine

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from sash.arguments import check_columns, check_text, shown
 from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
@@ -22,6 +23,7 @@ OP = "_op"
 """The column of an update of a relation: '+' inserts the row, '-' deletes it."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_LONGEST_NAME = 100
 _TIME_TYPES = (TIMESTAMP, TIMESTAMP_NTZ, DATE, BIGINT, INT)
 
 
@@ -51,11 +53,15 @@ class RelationEntry:
 
 @dataclass
 class Catalog:
-    """Streams and relations by lower-case name. `spark_type`, where Spark is available, types any Spark function."""
+    """Streams and relations by lower-case name. `spark_type`, where Spark is available, types any Spark function.
+
+    `not_carried` has, by the same names, the columns of sources whose types no query supports, with these types.
+    """
 
     streams: dict[str, StreamEntry] = field(default_factory=dict)
     relations: dict[str, RelationEntry] = field(default_factory=dict)
     spark_type: SparkTyper | None = None
+    not_carried: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def find(self, name: str) -> StreamEntry | RelationEntry | None:
         """The stream or relation of that name, in any case."""
@@ -63,8 +69,7 @@ class Catalog:
 
     def check_name(self, name: str) -> None:
         """Raise CatalogError if the name cannot be written in SQL, or is taken."""
-        if not _NAME.fullmatch(name):
-            raise CatalogError(f"{name!r} cannot be written in SQL: use letters, digits and _ in a name")
+        check_identifier(name)
         if self.find(name) is not None:
             raise CatalogError(f"{name} is already registered: drop it first, or choose another name")
 
@@ -78,6 +83,7 @@ class Catalog:
         rate: float | None = None,
         distinct: Mapping[str, float] | None = None,
         statistics: Statistics = UNKNOWN,
+        not_carried: Mapping[str, str] | None = None,
     ) -> StreamEntry:
         """Register a stream. Without `time`, its time column is `ts`, or its only timestamp.
 
@@ -90,6 +96,7 @@ class Catalog:
         self.check_name(name)
         found = time if time is not None and not check_time else time_column(f"stream {name}", schema, time)
         known = declared(name, _names(schema), rate=rate, distinct=distinct, statistics=statistics)
+        self.not_carried[name.lower()] = not_carried or {}
         self.streams[name.lower()] = entry = StreamEntry(name, schema, found, known)
         return entry
 
@@ -106,11 +113,13 @@ class Catalog:
         rows: float | None = None,
         distinct: Mapping[str, float] | None = None,
         statistics: Statistics = UNKNOWN,
+        not_carried: Mapping[str, str] | None = None,
     ) -> RelationEntry:
         """Register a relation. `schema` has its own columns only; `update_columns` takes them from those of updates."""
         self.check_name(name)
         known = declared(name, _names(schema), rows=rows, distinct=distinct, statistics=statistics)
         positions = key_columns(name, schema, key)
+        self.not_carried[name.lower()] = not_carried or {}
         self.relations[name.lower()] = entry = RelationEntry(
             name, schema, retroactive, changes, positions, waits, timed, known
         )
@@ -118,10 +127,20 @@ class Catalog:
 
     def drop(self, name: str) -> None:
         """Remove a stream or relation."""
-        if self.find(name) is None:
+        if self.find(check_identifier(name)) is None:
             raise CatalogError(f"there is no stream or relation {name}")
+        self.not_carried.pop(name.lower(), None)
         self.streams.pop(name.lower(), None)
         self.relations.pop(name.lower(), None)
+
+
+def check_identifier(name: str) -> str:
+    """Return the name if it can be written in SQL without quotes, and is not too long for a folder."""
+    if not _NAME.fullmatch(check_text("a name", name, CatalogError)):
+        raise CatalogError(f"{shown(name)} cannot be written in SQL: use letters, digits and _ in a name")
+    if len(name) > _LONGEST_NAME:
+        raise CatalogError(f"{shown(name)} is too long: use at most {_LONGEST_NAME} characters in a name")
+    return name
 
 
 def time_column(owner: str, schema: Schema, name: str | None = None) -> str:
@@ -137,10 +156,11 @@ def time_column(owner: str, schema: Schema, name: str | None = None) -> str:
         if not called and len(times) != 1:
             raise CatalogError(f"{owner} needs a time column: call it ts, or declare exactly one TIMESTAMP column")
         name = (called or times)[0]
+    check_text("time", name, CatalogError)
     found = next((field for field in schema if field.name.lower() == name.lower()), None)
     if found is None:
         raise CatalogError(
-            f"{owner} has no column {name!r} to take its time from: name its time column with time=... (TIME in a script)"
+            f"{owner} has no column {shown(name)} to take its time from: name its time column with time=... (TIME in a script)"
         )
     if found.dtype not in _TIME_TYPES:
         raise CatalogError(
@@ -166,10 +186,10 @@ def key_columns(name: str, schema: Schema, key: Key) -> tuple[int, ...] | None:
     if key is None:
         return None
     known = [field.name.lower() for field in schema]
-    wanted = [key] if isinstance(key, str) else list(key)
+    wanted = check_columns("key", key)
     missing = next((column for column in wanted if column.lower() not in known), None)
     if missing is not None or not wanted:
-        problem = "an empty key" if missing is None else f"no column {missing!r} to be its key"
+        problem = "an empty key" if missing is None else f"no column {shown(missing)} to be its key"
         raise CatalogError(f"relation {name} has {problem}; its columns are {', '.join(known)}")
     return tuple(dict.fromkeys(known.index(column.lower()) for column in wanted))
 

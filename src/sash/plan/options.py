@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
+from sash.arguments import check_count, check_text, check_word, shown
+from sash.durations import microseconds
 from sash.errors import OptionError, StrategyError
+from sash.time import MILLISECOND
 
 Strategy = Literal[
     "auto",
@@ -34,18 +37,11 @@ JOINS: tuple[JoinForm, ...] = get_args(JoinForm)
 MODES: tuple[Mode, ...] = get_args(Mode)
 BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
 
+MOST_SHARDS = 1_024
+"""The largest number of shards: each is a task of every batch."""
+
 _HASH_JOINS = ("auto", "eager-hash", "lazy-hash", "hybrid")
 _SPARK_TRIGGERS = ("availableNow", "once", "processingTime")
-
-Word = TypeVar("Word", bound=str)
-
-
-def check_word(what: str, value: str, words: Sequence[Word], error: type[OptionError] = OptionError) -> Word:
-    """Return the one of the words that the value is; raise an error that lists them if it is none."""
-    for word in words:
-        if value == word:
-            return word
-    raise error(f"there is no {what} {value!r}; use one of {', '.join(words)}")
 
 
 def check_strategy(name: str) -> Strategy:
@@ -83,11 +79,8 @@ class Options:
         check_word("join", self.join, JOINS, StrategyError)
         if self.tau is not None and self.tau < 1:
             raise StrategyError("tau must be greater than 0: leave it out to update the answer at every instant")
-        if self.partitions is not None and self.partitions < 1:
-            raise StrategyError(
-                f"a calendar has at least one partition, not {self.partitions}: leave out partitions to let the planner "
-                "choose"
-            )
+        if self.partitions is not None:
+            check_count("partitions", self.partitions, error=StrategyError)
         if self.purge is not None and self.purge < 0:
             raise StrategyError("purge is an interval and must not be negative; 0 removes expired rows at once")
         if self.tau is None and "lazy" in self.join:
@@ -98,8 +91,8 @@ class Options:
             )
         if self.buckets is not None and self.join not in _HASH_JOINS:
             raise StrategyError(f"join {self.join!r} has no hash tables: leave out buckets, or use a hash join")
-        if self.buckets is not None and self.buckets < 1:
-            raise StrategyError("buckets must be at least 1 per stream: leave it out to keep a list for every key")
+        if self.buckets is not None:
+            check_count("buckets", self.buckets, error=StrategyError)
 
     def for_engine(self) -> Options:
         """Return these options, if the engine can run their strategy."""
@@ -127,11 +120,17 @@ class Trigger:
                 return Trigger("available_now")
             case "once":
                 return Trigger("once")
-            case str() if re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
+            case str() if re.match(r"\s*\d", trigger):
+                microseconds(trigger, "trigger")
                 return Trigger(period=trigger)
         raise OptionError(
-            f'trigger must be None, "available_now", "once" or a period such as "500 milliseconds", not {trigger!r}'
+            f'trigger must be None, "available_now", "once" or a period such as "500 milliseconds", not {shown(trigger)}'
         )
+
+    @property
+    def milliseconds(self) -> int | None:
+        """The period in milliseconds, rounded up."""
+        return None if self.period is None else -(-microseconds(self.period, "trigger") // MILLISECOND)
 
     def check_heartbeats(self, names: Sequence[str]) -> None:
         """Refuse a trigger that waits for the end of the input, if a stream's heartbeat makes that endless."""
@@ -156,7 +155,7 @@ class StartOptions:
         if len(given) + (trigger is not None) > 1:
             raise OptionError(f"give one trigger: trigger=..., or one of {', '.join(_SPARK_TRIGGERS)}")
         for name, value in given.items():
-            trigger = str(value) if name == "processingTime" else name
+            trigger = check_text(name, value) if name == "processingTime" else name
         return StartOptions(
             None if mode is None else check_word("output mode", mode, MODES),
             Trigger.parse(trigger),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash.arguments import check_mapping, check_number, shown
 from sash.errors import StatisticsError
 from sash.plan.frequencies import NONE, Shares
 from sash.plan.types import Schema
@@ -32,11 +32,10 @@ class Statistics:
 
     def __post_init__(self) -> None:
         for name, value in (("rate", self.rate), ("rows", self.rows)):
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise StatisticsError(f"{name} must be a number of at least 0, not {value!r}")
-        for column, count in self.distinct.items():
-            if not (math.isfinite(count) and count >= 1):
-                raise StatisticsError(f"column {column} must have at least 1 distinct value, not {count!r}")
+            if value is not None:
+                check_number(name, value, error=StatisticsError)
+        for column, count in check_mapping("distinct", self.distinct, StatisticsError).items():
+            check_number(f"the number of distinct values of column {column}", count, 1, StatisticsError)
         for column, shares in self.frequent.items():
             if any(not 0 <= share <= 1 for share in shares.values()) or sum(shares.values()) > 1 + 1e-6:
                 raise StatisticsError(
@@ -74,11 +73,16 @@ def declared(
     statistics: Statistics = UNKNOWN,
 ) -> Statistics:
     """The statistics that the user declares for a stream or relation, completed by observed ones."""
-    counts = {column.lower(): float(count) for column, count in (distinct or {}).items()}
+    given = check_mapping("distinct", distinct, StatisticsError).items()
+    counts = {
+        column.lower(): check_number(f"distinct of {column}", count, 1, StatisticsError) for column, count in given
+    }
+    if not isinstance(statistics, Statistics):
+        raise StatisticsError(f"statistics must be those of a running query or a result, not {shown(statistics)}")
     known = {column.lower() for column in columns}
     for column in (*counts, *statistics.distinct, *statistics.frequent):
         if column not in known:
-            raise StatisticsError(f"{name} has no column {column!r}; its columns are {', '.join(columns)}")
+            raise StatisticsError(f"{name} has no column {shown(column)}; its columns are {', '.join(columns)}")
     return Statistics(rate, rows, counts).over(statistics)
 
 

@@ -59,9 +59,17 @@ def is_supported(dtype: pa.DataType) -> bool:
 def type_name(dtype: pa.DataType) -> str:
     """The Spark SQL name of a type.
 
-    >>> type_name(pa.decimal128(10, 2))
-    'DECIMAL(10,2)'
+    >>> type_name(pa.decimal128(10, 2)), type_name(pa.list_(STRING))
+    ('DECIMAL(10,2)', 'ARRAY<STRING>')
     """
+    if pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype):
+        return NAMES[STRING]
+    if pa.types.is_map(dtype):
+        return f"MAP<{type_name(dtype.key_type)}, {type_name(dtype.item_type)}>"
+    if pa.types.is_struct(dtype):
+        return f"STRUCT<{', '.join(f'{field.name}: {type_name(field.type)}' for field in dtype)}>"
+    if pa.types.is_nested(dtype) and dtype.num_fields == 1:
+        return f"ARRAY<{type_name(dtype.field(0).type)}>"
     if pa.types.is_decimal(dtype):
         return f"DECIMAL({dtype.precision},{dtype.scale})"
     return NAMES.get(dtype, str(dtype))

@@ -76,7 +76,7 @@ class LiveBackend:
             source,
             key=statement.key,
             retroactive=statement.retroactive,
-            changes=statement.changes or statement.refresh is not None,
+            changes=statement.changes,
             time=time,
             heartbeat=statement.heartbeat,
             refresh=statement.refresh,

@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sash.arguments import shown
+from sash.errors import StoreError
 from sash.plan.catalog import StreamEntry
 from sash.plan.options import Trigger
 from sash.spark.errors import sash_errors
@@ -92,7 +94,12 @@ def keep_window(
     queries: WindowQueries, layout: StoreLayout, folder: StoreFolder, start: StartWriting, recorder: Recorder | None
 ) -> KeptWindow:
     """Open a store, and start the query that fills it."""
-    writer = queries.write(folder.root, layout, recorder)
+    try:
+        writer = queries.write(folder.root, layout, recorder)
+    except OSError as problem:
+        raise StoreError(
+            f"a window cannot be kept in {shown(str(folder.root))}: {problem.strerror}; pass another path"
+        ) from problem
 
     def stopped() -> None:
         queries.detach(layout.name)

@@ -13,6 +13,8 @@ from typing import cast
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from sash.arguments import shown
+from sash.errors import OptionError
 from sash.spark import java_process
 from sash.spark.class_archive import archive_path, java_options
 from sash.spark.java import check_spark_home, java_errors
@@ -144,6 +146,13 @@ def _add_package_to_python_path() -> None:
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     if home not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([home, *paths])
+
+
+def check_session(spark: object) -> SparkSession:
+    """Return the value if it is a session of Spark's, classic or Connect."""
+    if isinstance(spark, SparkSession) or type(spark).__module__.startswith("pyspark.sql.connect"):
+        return cast("SparkSession", spark)
+    raise OptionError(f"spark must be a SparkSession, or None to start one, not {shown(spark)}")
 
 
 def default_shards(spark: SparkSession) -> int:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StringType, TimestampType
 
-from sash.plan.types import STRING, TIMESTAMP, Field, Schema, is_supported
+from sash.plan.types import STRING, TIMESTAMP, Field, Schema, is_supported, type_name
 
 
 def arrow_type(dtype: DataType) -> pa.DataType | None:
@@ -27,14 +27,21 @@ def arrow_type(dtype: DataType) -> pa.DataType | None:
 def read_schema(frame: DataFrame) -> tuple[Schema, dict[str, str]]:
     """The columns of a DataFrame, and the types of unsupported columns by name."""
     held: list[Field] = []
-    refused: dict[str, str] = {}
+    not_carried: dict[str, str] = {}
     for field in frame.schema.fields:
         dtype = arrow_type(field.dataType)
         if dtype is None:
-            refused[field.name] = field.dataType.simpleString()
+            not_carried[field.name] = _name(field.dataType)
         else:
             held.append(Field(field.name, dtype))
-    return tuple(held), refused
+    return tuple(held), not_carried
+
+
+def _name(dtype: DataType) -> str:
+    try:
+        return type_name(to_arrow_type(dtype))
+    except (PySparkException, TypeError):
+        return dtype.simpleString()
 
 
 def expression_type(frame: DataFrame, sql: str) -> pa.DataType | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sash.errors import TypeMismatchError, UnknownNameError, UnsupportedSqlError
+from sash.arguments import check_text
+from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, UnsupportedSqlError
 from sash.plan.catalog import Catalog
 from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Distinct, Except, Intersect, Node, SortKey, Union, Window
@@ -25,7 +26,7 @@ from sash.sql.spark_functions import SparkFunctions
 
 def parse(text: str, catalog: Catalog) -> Node:
     """The bound logical plan of a query."""
-    source = SqlText(text)
+    source = SqlText(check_text("a query", text, SqlSyntaxError))
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:

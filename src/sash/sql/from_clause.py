@@ -94,7 +94,8 @@ class FromBinder:
             if clause is not None:
                 raise self.source.error(WindowError, f"{node.name} has two windows", alias.meta["window"].start)
             clause = alias.meta["window"]
-        bound = self._named(self._leaf(node, clause), alias, node.name)
+        hidden = {} if node.name.lower() in self.ctes else self.catalog.not_carried.get(node.name.lower(), {})
+        bound = self._named(self._leaf(node, clause), alias, node.name, hidden)
         joins = node.args.get("joins") or []
         for join in joins:
             bound = self._join(*bound, join)
@@ -135,15 +136,17 @@ class FromBinder:
             self._no_window(alias.meta.get("window"), f"{alias.name} is a subquery")
         return self._named(self.query(node.this), alias, None)
 
-    def _named(self, node: Node, alias: exp.Expr | None, name: str | None) -> Bound:
+    def _named(
+        self, node: Node, alias: exp.Expr | None, name: str | None, not_carried: Mapping[str, str] | None = None
+    ) -> Bound:
         """The node under its alias, including the column names of `AS t(a, b)`."""
         if alias is None:
-            return node, Scope.of(node, name)
+            return node, Scope.of(node, name, not_carried)
         self.source.refuse_all_but(alias, "this", "columns")
         columns = alias.args.get("columns") or []
         if columns:
             node = renamed(self.source, node, columns)
-        return node, Scope.of(node, alias.name or name)
+        return node, Scope.of(node, alias.name or name, not_carried)
 
     def _join(self, left: Tree, scope: Scope, join: exp.Expr) -> Bound:
         self.source.refuse_all_but(join, "this", "side", "kind", "method", "on", "using", "global_")
@@ -155,7 +158,7 @@ class FromBinder:
             raise self.source.error(UnsupportedSqlError, f"Sash does not run {written}", join)
         right, right_scope = self._factor(join.this)
         border = width(left)
-        both = Scope(scope.entries + right_scope.shifted(border).entries)
+        both = scope.beside(right_scope, border)
         branch = Branch(left, right, kind)
         merged: list[str] = [column.name for column in join.args.get("using") or []]
         if method == "NATURAL":
@@ -185,7 +188,7 @@ class FromBinder:
             replace(entry, hidden=True) if entry.name.lower() in lowered and not entry.hidden else entry
             for entry in left.entries + right.entries
         ]
-        return Scope((*merged, *rest))
+        return Scope((*merged, *rest), left.not_carried + right.not_carried)
 
 
 def _merged(kind: JoinKind, sides: list[Expression]) -> Expression:

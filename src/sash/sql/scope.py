@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -31,19 +32,37 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class NotCarried:
+    """A column of a source that no query can use, because of its type."""
+
+    qualifier: str | None
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True)
 class Scope:
-    """The columns of a FROM clause, left to right."""
+    """The columns of a FROM clause, left to right, and those of its sources that are not carried."""
 
     entries: tuple[Entry, ...]
+    not_carried: tuple[NotCarried, ...] = ()
 
     @classmethod
-    def of(cls, node: Node, qualifier: str | None) -> Scope:
-        """All columns of a node, under one qualifier."""
-        return cls(tuple(Entry(qualifier, f.name, Column(i, f.name, f.dtype)) for i, f in enumerate(node.schema)))
+    def of(cls, node: Node, qualifier: str | None, not_carried: Mapping[str, str] | None = None) -> Scope:
+        """All columns of a node, under one qualifier; `not_carried` has the types of its source's other columns."""
+        return cls(
+            tuple(Entry(qualifier, f.name, Column(i, f.name, f.dtype)) for i, f in enumerate(node.schema)),
+            tuple(NotCarried(qualifier, name, dtype) for name, dtype in (not_carried or {}).items()),
+        )
 
     def shifted(self, by: int) -> Scope:
         """The same names for columns shifted to the right."""
-        return Scope(tuple(replace(entry, expression=shift(entry.expression, by)) for entry in self.entries))
+        moved = tuple(replace(entry, expression=shift(entry.expression, by)) for entry in self.entries)
+        return Scope(moved, self.not_carried)
+
+    def beside(self, right: Scope, by: int) -> Scope:
+        """The names of a join, whose right side is shifted to the right."""
+        return Scope(self.entries + right.shifted(by).entries, self.not_carried + right.not_carried)
 
     def find(self, name: str, qualifier: str | None) -> list[Entry]:
         """The entries that the name may refer to."""
@@ -55,8 +74,10 @@ class Scope:
         if found is not None:
             return found
         name, qualifier = node.name, node.table or None
+        self._refuse_not_carried(source, qualifier, node, name)
         qualifiers = {entry.qualifier for entry in self.entries if entry.qualifier is not None}
         if qualifier is not None and qualifier.lower() not in {known.lower() for known in qualifiers}:
+            self._refuse_not_carried(source, None, node, qualifier)  # the field of a struct
             hint = did_you_mean(qualifier, qualifiers)
             raise source.error(UnknownNameError, f"there is no {qualifier} in this FROM clause{hint}", node)
         within = [entry.name for entry in self.entries if qualifier is None or entry.answers_to(entry.name, qualifier)]
@@ -75,7 +96,8 @@ class Scope:
         return found[0].expression if found else None
 
     def star(self, source: SqlText, qualifier: str | None, node: exp.Expr) -> list[Entry]:
-        """The columns that `*` or `qualifier.*` stands for."""
+        """The columns that `*` or `qualifier.*` stands for; an error if one of them is not carried."""
+        self._refuse_not_carried(source, qualifier, node)
         if qualifier is None:
             return [entry for entry in self.entries if not entry.hidden]
         found = [entry for entry in self.entries if entry.answers_to(entry.name, qualifier)]
@@ -84,6 +106,18 @@ class Scope:
             hint = did_you_mean(qualifier, known)
             raise source.error(UnknownNameError, f"there is no {qualifier} in this FROM clause{hint}", node)
         return found
+
+    def _refuse_not_carried(
+        self, source: SqlText, qualifier: str | None, node: exp.Expr, name: str | None = None
+    ) -> None:
+        """Raise an error for the first column of that name, or of any, that is not carried."""
+        for column in self.not_carried:
+            if qualifier is not None and (column.qualifier or "").lower() != qualifier.lower():
+                continue
+            if name is None or column.name.lower() == name.lower():
+                what = "name the columns you need" if name is None else "select a part of it, or cast it, in the source"
+                problem = f"the column {column.name} {column.dtype} is not carried; {what}"
+                raise source.error(UnsupportedSqlError, problem, node)
 
 
 def shift(expression: Expression, by: int) -> Expression:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from sash.arguments import check_count, check_mapping, check_named, shown
 from sash.errors import BadRowError, CatalogError
-from sash.plan.catalog import OP
-from sash.plan.types import BIGINT, Field, Schema
-from sash.rows import Row, infer_schema, to_arrow
+from sash.plan.catalog import OP, Catalog
+from sash.plan.statistics import UNKNOWN
+from sash.plan.types import BIGINT, Field, Schema, is_numeric, type_name
+from sash.rows import parse_schema, refuse_duplicates
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.memory import Ints
+from sash.testing.tables import InputRows, Rows, TypedRows, read_rows, typed
+from sash.testing.times import TimeUnit
 from sash.time import BEGINNING, FOREVER
 
 TIME = "ts"
@@ -24,7 +29,8 @@ TIME = "ts"
 class ReplayInput:
     """The rows of a stream, or the updates of a relation, with their times in microseconds.
 
-    Updates are sorted by time and have signs; rows of a stream have none.
+    Updates are sorted by time and have signs; rows of a stream have none. `not_carried` has the types, by name, of columns
+    that no query can use. `dated` means that the times were given as datetimes.
     """
 
     schema: Schema
@@ -32,6 +38,8 @@ class ReplayInput:
     columns: list[pa.Array]
     slack: int
     signs: Signs | None = None
+    not_carried: Mapping[str, str] = field(default_factory=dict)
+    dated: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,58 +50,136 @@ class MicroBatch:
     clocks: dict[str, int]
 
 
-def stream_input(name: str, rows: Sequence[Row], schema: Schema | None, scale: int, slack: float) -> ReplayInput:
-    """Read the rows of a stream. A unit of time is `scale` microseconds."""
-    if schema is None:
-        schema = infer_schema(name, rows) if rows else (Field(TIME, BIGINT),)
-    times = _times(f"stream {name}", rows, scale)
-    return ReplayInput(schema, times, to_arrow(name, rows, schema), int(slack * scale))
+@dataclass(frozen=True)
+class Inputs:
+    """The streams and relations of a replay as the user gives them, by name; relations in `nrrs` are non-retroactive."""
+
+    streams: Mapping[str, Rows]
+    relations: Mapping[str, Rows]
+    nrrs: Mapping[str, Rows]
+
+    @staticmethod
+    def of(streams: object, relations: object, nrrs: object) -> Inputs:
+        """Check that the inputs are named, each once."""
+        made = Inputs(
+            check_mapping("streams", streams, CatalogError),
+            check_mapping("relations", relations, CatalogError),
+            check_mapping("nrrs", nrrs, CatalogError),
+        )
+        twice = made.relations.keys() & made.nrrs.keys()
+        if twice:
+            raise CatalogError(f"{min(twice)} is in relations and in nrrs: leave it in nrrs if it is non-retroactive")
+        return made
+
+    def read(
+        self, unit: TimeUnit, schemas: object, slack: object, keys: object, statistics: object
+    ) -> tuple[Catalog, dict[str, ReplayInput], dict[str, pa.Table]]:
+        """Register all inputs, and return them: streams and relations with updates, and tables."""
+        tables = {**self.relations, **self.nrrs}
+        written = check_named("schemas", schemas, (*self.streams, *tables), "streams and relations")
+        parsed = {name: parse_schema(text) for name, text in written.items()}
+        key = check_named("keys", keys, tables, "relations")
+        held = check_named("slack", slack, self.streams, "streams") if isinstance(slack, Mapping) else None
+        known = {name.lower(): given for name, given in check_mapping("statistics", statistics).items()}
+        catalog, inputs, static = Catalog(), {}, {}
+        for name, rows in self.streams.items():
+            catalog.check_name(name)
+            length = unit.length("slack", slack if held is None else held.get(name, 0))
+            inputs[name] = stream = stream_input(name, rows, parsed.get(name), unit, length)
+            given = known.get(name.lower(), UNKNOWN)
+            catalog.add_stream(
+                name, stream.schema, TIME, check_time=False, statistics=given, not_carried=stream.not_carried
+            )
+        for name, rows in tables.items():
+            catalog.check_name(name)
+            columns, found = relation_input(name, rows, parsed.get(name), unit)
+            entry = catalog.add_relation(
+                name,
+                columns.schema,
+                key=key.get(name),
+                retroactive=name not in self.nrrs,
+                changes=isinstance(found, ReplayInput),
+                statistics=known.get(name.lower(), UNKNOWN),
+                not_carried=columns.not_carried,
+            )
+            if isinstance(found, ReplayInput):
+                inputs[name] = found
+                continue
+            static[name] = found
+            if entry.key is not None:
+                refuse_duplicates(name, found, entry.key)
+        return catalog, inputs, static
+
+
+def stream_input(name: str, given: Rows, schema: Schema | None, unit: TimeUnit, slack: int) -> ReplayInput:
+    """Read the rows of a stream. Its time column is one of its columns: where that is a TIMESTAMP, SQL sees the instant."""
+    rows = read_rows("stream", name, given)
+    if schema is not None:
+        _check_time_column(name, schema)
+    if schema is None and not rows.columns:
+        schema = (Field(TIME, BIGINT),)
+    times = _times(f"stream {name}", rows, unit)
+    found = typed(rows, schema, unit)
+    return ReplayInput(found.schema, times, found.columns, slack, not_carried=found.not_carried, dated=_dated(rows))
 
 
 def relation_input(
-    name: str, rows: Sequence[Row], schema: Schema | None, scale: int
-) -> tuple[Schema, pa.Table | ReplayInput]:
+    name: str, given: Rows, schema: Schema | None, unit: TimeUnit
+) -> tuple[TypedRows, pa.Table | ReplayInput]:
     """Read a relation: its columns, and its rows, or its updates if rows have an `_op`."""
-    if any(OP in row for row in rows):
-        updates = _updates(name, rows, schema, scale)
-        return updates.schema, updates
-    if schema is None:
-        if not rows:
-            raise CatalogError(f"relation {name} has no rows to infer its columns from: pass schemas={{{name!r}: ...}}")
-        schema = infer_schema(name, rows)
-    table = pa.table(to_arrow(name, rows, schema), names=[column.name for column in schema])
-    return schema, table
+    rows = read_rows("relation", name, given)
+    if OP in rows.columns:
+        return _updates(rows, schema, unit)
+    if schema is None and not rows.columns:
+        raise CatalogError(f"relation {name} has no rows to infer its columns from: pass schemas={{{name!r}: ...}}")
+    found = typed(rows, schema, unit)
+    return found, pa.table(found.columns, names=[column.name for column in found.schema])
 
 
-def _updates(name: str, rows: Sequence[Row], schema: Schema | None, scale: int) -> ReplayInput:
+def _updates(rows: InputRows, schema: Schema | None, unit: TimeUnit) -> tuple[TypedRows, ReplayInput]:
     """The updates of a relation, sorted by time. Their time is also their last column."""
-    times = _times(f"relation {name}", rows, scale)
+    owner = f"relation {rows.name}"
+    times = _times(owner, rows, unit)
     order = np.argsort(times, kind="stable")
-    for position, row in enumerate(rows):
-        if row.get(OP) not in ("+", "-"):
-            raise BadRowError(f"row {position} of relation {name}: {OP} must be '+' or '-', not {row.get(OP)!r}")
-    signs = np.array([1 if row[OP] == "+" else -1 for row in rows], np.int8)
-    plain = [{column: value for column, value in row.items() if column not in (TIME, OP)} for row in rows]
-    schema = infer_schema(name, plain) if schema is None else schema
+    ops = rows.values(OP)
+    for position, op in enumerate(ops):
+        if not isinstance(op, str) or op not in ("+", "-"):
+            raise BadRowError(f"row {position} of {owner}: {OP} must be '+' or '-', not {shown(op)}")
+    signs = np.array([1 if op == "+" else -1 for op in ops], np.int8)
+    own = None if schema is None else tuple(column for column in schema if column.name not in (TIME, OP))
+    found = typed(rows.without(TIME, OP), own, unit)
     index = pa.array(order)
-    columns = [column.take(index) for column in to_arrow(name, plain, schema)]
-    return ReplayInput(schema, times[order], [*columns, pa.array(times[order])], 0, signs[order])
+    columns = [column.take(index) for column in found.columns]
+    columns.append(pa.array(times[order]))
+    return found, ReplayInput(found.schema, times[order], columns, 0, signs[order], dated=_dated(rows))
 
 
-def _times(owner: str, rows: Sequence[Row], scale: int) -> Ints:
-    times = np.empty(len(rows), np.int64)
-    for position, row in enumerate(rows):
-        time = row.get(TIME)
+def _check_time_column(name: str, schema: Schema) -> None:
+    """Raise CatalogError if a schema has no time column, or one of a type that is not a time."""
+    found = next((column for column in schema if column.name == TIME), None)
+    if found is None:
+        raise CatalogError(
+            f"the schema of stream {name} has no column {TIME}, the time of its rows: add {TIME} TIMESTAMP, or {TIME} BIGINT"
+        )
+    if not (pa.types.is_temporal(found.dtype) or is_numeric(found.dtype)):
+        raise CatalogError(
+            f"the time column {TIME} of stream {name} is {type_name(found.dtype)}: make it TIMESTAMP, TIMESTAMP_NTZ, DATE "
+            "or BIGINT"
+        )
+
+
+def _times(owner: str, rows: InputRows, unit: TimeUnit) -> Ints:
+    """The times of the rows in microseconds."""
+    times = np.empty(rows.count, np.int64)
+    for position, time in enumerate(rows.values(TIME)):
         if time is None:
-            raise BadRowError(f"row {position} of {owner} has no {TIME}: {dict(row)!r}")
-        if (
-            isinstance(time, bool)
-            or not isinstance(time, int | float)
-            or abs(round(time * scale) - time * scale) > 1e-3
-        ):
-            raise BadRowError(f"row {position} of {owner}: {TIME} must be a number of whole microseconds, not {time!r}")
-        times[position] = round(time * scale)
+            raise BadRowError(f"row {position} of {owner} has no {TIME}")
+        times[position] = unit.instant(f"row {position} of {owner}: {TIME}", time, BadRowError)
     return times
+
+
+def _dated(rows: InputRows) -> bool:
+    return all(isinstance(time, datetime.date) for time in rows.values(TIME))
 
 
 def micro_batches(inputs: Mapping[str, ReplayInput], batch: int | Sequence[int] | None) -> list[MicroBatch]:
@@ -130,12 +216,12 @@ def micro_batches(inputs: Mapping[str, ReplayInput], batch: int | Sequence[int] 
 def _split(order: list[tuple[int, int, int]], batch: int | Sequence[int] | None) -> list[list[tuple[int, int, int]]]:
     if batch is None:
         return [order] if order else []
-    if isinstance(batch, int):
-        if batch < 1:
-            raise CatalogError(f"batch must be at least 1, not {batch}")
-        return [order[start : start + batch] for start in range(0, len(order), batch)]
+    if not isinstance(batch, Sequence) or isinstance(batch, str | bytes):
+        size = check_count("batch", batch)
+        return [order[start : start + size] for start in range(0, len(order), size)]
     parts, start = [], 0
     for size in batch:
+        check_count("a number of rows in batch", size, least=0)
         parts.append(order[start : start + size])
         start += size
     if start < len(order):

@@ -19,25 +19,25 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from sash.errors import OptionError, StrategyError
-from sash.plan.catalog import Catalog
-from sash.plan.options import JoinForm, Options, ReplayStrategy
-from sash.plan.statistics import UNKNOWN, Statistics, seen
+from sash.arguments import check_count, check_mapping, check_word
+from sash.errors import StrategyError
+from sash.plan.options import MOST_SHARDS, JoinForm, Options, ReplayStrategy
+from sash.plan.statistics import Statistics, seen
 from sash.plan.types import Field
 from sash.planning import Planned, plan_query
-from sash.rows import Row, parse_schema, refuse_duplicates, to_dicts
+from sash.rows import to_dicts
 from sash.runtime.analyze import Actual
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
 from sash.runtime.shard import released_by
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.inputs import TIME, MicroBatch, ReplayInput, micro_batches, relation_input, stream_input
+from sash.testing.inputs import TIME, Inputs, MicroBatch, ReplayInput, micro_batches
 from sash.testing.release import match_releases, simulate_releases
 from sash.testing.result import Change, Result
 from sash.testing.simulation import SimulationResult, SimulationSettings
-from sash.time import FOREVER, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
-
-UNITS = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR}
+from sash.testing.tables import Rows
+from sash.testing.times import Instant, TimeUnit
+from sash.time import FOREVER, SECOND
 
 _DELAYED = ("input-triggered", "clock-triggered", "piggyback")
 """Strategies that may release a change after its time even without slow operators."""
@@ -45,16 +45,16 @@ _DELAYED = ("input-triggered", "clock-triggered", "piggyback")
 
 def replay(
     sql: str,
-    streams: Mapping[str, Sequence[Row]],
-    relations: Mapping[str, Sequence[Row]] | None = None,
+    streams: Mapping[str, Rows],
+    relations: Mapping[str, Rows] | None = None,
     strategy: ReplayStrategy = "auto",
     runtime: str = "local",
     unit: str = "ms",
-    until: float | None = None,
+    until: Instant | None = None,
     batch: int | Sequence[int] | None = None,
     delays: Mapping[str, float] | None = None,
     probe: float | None = None,
-    nrrs: Mapping[str, Sequence[Row]] | None = None,
+    nrrs: Mapping[str, Rows] | None = None,
     *,
     schemas: Mapping[str, str] | None = None,
     slack: float | Mapping[str, float] = 0,
@@ -70,12 +70,14 @@ def replay(
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
-    A row's `ts` is its time in `unit`: "us", "ms", "s", "m" or "h". `batch` is the number of rows per micro-batch, or a
-    list of such numbers; by default all rows are one micro-batch. Rows of a micro-batch may come in any order, rows of
-    different ones must be in order within `slack` (the watermark delay). The replay ends at `until`, or after the last
-    expiration. `runtime` is "local" or "spark", with `shards` shards.
+    A stream is a list of dicts, or a table of pandas, Polars or Arrow. A row's `ts` is its time: a number in `unit` ("us",
+    "ms", "s", "m" or "h"), or a datetime, which is in UTC if it is naive. Numbers stay numbers in SQL, unless `schemas`
+    makes the column a TIMESTAMP; then SQL sees the instant. `batch` is the number of rows per micro-batch, or a list of
+    such numbers; by default all rows are one micro-batch. Rows of a micro-batch may come in any order, rows of different
+    ones must be in order within `slack` (the watermark delay, in `unit`, of all streams or by name). The replay ends at
+    `until`, a time, or after the last expiration. `runtime` is "local" or "spark", with `shards` shards.
 
-    A relation is a list of rows, or of updates if its rows have `ts` and `_op` ('+' or '-'). Relations in `nrrs` are
+    A relation is given likewise, with its rows, or with updates that have `ts` and `_op` ('+' or '-'). Relations in `nrrs` are
     non-retroactive. `keys` names the key columns of relations, where a '+' replaces the row of its key. `schemas` gives
     columns and types as DDL, for inputs whose rows do not determine them. `statistics` of streams and relations by name,
     such as those of another `Result`, guide the planner.
@@ -89,54 +91,28 @@ def replay(
     `probe` is the period of time probing (None: continuous), and `patience` the longest time for which piggybacking holds
     back a time message until a row carries it.
     """
-    if unit not in UNITS:
-        raise OptionError(f"unknown unit {unit!r}; use one of {', '.join(UNITS)}")
-    if runtime not in ("local", "spark"):
-        raise OptionError(f"unknown runtime {runtime!r}; use 'local' or 'spark'")
-    if runtime == "spark" and delays:
+    units = TimeUnit(unit)
+    check_word("runtime", runtime, ("local", "spark"))
+    given = Inputs.of(streams, relations, nrrs)
+    shards = check_count("shards", shards, most=MOST_SHARDS)
+    options = Options(
+        strategy,
+        join,
+        None if tau is None else units.length("tau", tau, 1, StrategyError),
+        partitions,
+        None if purge is None else units.length("purge", purge, 0, StrategyError),
+        buckets,
+    )
+    settings = _settings(units, delays, probe, patience)
+    if runtime == "spark" and settings.delays:
         raise StrategyError("delays are simulated: use runtime='local'")
-    if probe is not None and probe <= 0:
-        raise StrategyError(f"probe is a period and must be greater than 0, not {probe}")
-    scale = UNITS[unit]
-    interval, purge_interval = (None if given is None else int(given * scale) for given in (tau, purge))
-    options = Options(strategy, join, interval, partitions, purge_interval, buckets)
-    parsed = {name: parse_schema(text) for name, text in (schemas or {}).items()}
-    known = {name.lower(): given for name, given in (statistics or {}).items()}
-    catalog = Catalog()
-    inputs: dict[str, ReplayInput] = {}
-    tables: dict[str, pa.Table] = {}
-    for name, rows in streams.items():
-        held = slack if isinstance(slack, int | float) else slack.get(name, 0)
-        inputs[name] = stream_input(name, rows, parsed.get(name), scale, held)
-        given = known.get(name.lower(), UNKNOWN)
-        catalog.add_stream(name, inputs[name].schema, TIME, check_time=False, statistics=given)
-    for name, rows in {**(relations or {}), **(nrrs or {})}.items():
-        schema, found = relation_input(name, rows, parsed.get(name), scale)
-        entry = catalog.add_relation(
-            name,
-            schema,
-            key=(keys or {}).get(name),
-            retroactive=name not in (nrrs or {}),
-            changes=isinstance(found, ReplayInput),
-            statistics=known.get(name.lower(), UNKNOWN),
-        )
-        if isinstance(found, ReplayInput):
-            inputs[name] = found
-            continue
-        tables[name] = found
-        if entry.key is not None:
-            refuse_duplicates(name, found, entry.key)
+    catalog, inputs, tables = given.read(units, schemas, slack, keys, statistics)
+    end = FOREVER if until is None else units.instant("until", until) + 1
     planned = plan_query(sql, catalog, shards=shards, options=options)
-    end = FOREVER if until is None else int(until * scale) + 1
     last = end if until is None else released_by(options.tau, end - 1) + 1
     batches = micro_batches(inputs, batch)
     simulated: SimulationResult | None = None
-    if delays or probe is not None or patience is not None or planned.physical.strategy in _DELAYED:
-        settings = SimulationSettings(
-            {name: delay * scale for name, delay in (delays or {}).items()},
-            probe=None if probe is None else int(probe * scale),
-            patience=None if patience is None else int(patience * scale),
-        )
+    if settings != SimulationSettings() or planned.physical.strategy in _DELAYED:
         simulated = simulate_releases(planned, tables, batches, inputs, end, settings)
     if runtime == "spark":
         from sash.spark.replay import replay_on_spark
@@ -151,7 +127,7 @@ def replay(
     if simulated is not None:
         if runtime == "local":
             counts, switches = simulated.counts, simulated.switches
-        if delays or planned.physical.strategy == "clock-triggered":
+        if settings.delays or planned.physical.strategy == "clock-triggered":
             order = np.argsort(simulated.changes.ts, kind="stable")
             changes, released = simulated.changes.take(order), simulated.released[order]
         else:
@@ -160,12 +136,20 @@ def replay(
     changes, released = changes.take(kept), released[kept]
     rows = to_dicts(planned.schema, changes.columns)
     listed = [
-        Change(_in_unit(ts, scale), "+" if sign > 0 else "-", row, _release_time(at, options.tau, end, scale))
+        Change(units.number(ts), "+" if sign > 0 else "-", row, _release_time(at, options.tau, end, units))
         for ts, sign, row, at in zip(changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), strict=True)
     ]
     actual = replace(actual, counts=counts, seconds=_span(inputs.values()))
     observed = _observed(inputs, tables)
-    return Result(listed, counts, late, state_rows, planned.schema, switches, planned, actual, observed)
+    return Result(
+        listed, counts, late, state_rows, planned.schema, switches, planned, actual, observed, _shown(units, inputs)
+    )
+
+
+def _shown(unit: TimeUnit, inputs: Mapping[str, ReplayInput]) -> TimeUnit:
+    """The unit, with datetimes if the times of all inputs with rows are such."""
+    dated = [given.dated for given in inputs.values() if len(given.times)]
+    return replace(unit, datetimes=bool(dated) and all(dated))
 
 
 def _observed(inputs: Mapping[str, ReplayInput], tables: Mapping[str, pa.Table]) -> dict[str, Statistics]:
@@ -188,15 +172,22 @@ def _span(inputs: Iterable[ReplayInput]) -> float | None:
     return float(times.max() - times.min()) / SECOND if len(times) else None
 
 
-def _release_time(at: int, tau: int | None, end: int, scale: int) -> int | float | None:
+def _settings(
+    unit: TimeUnit, delays: Mapping[str, float] | None, probe: float | None, patience: float | None
+) -> SimulationSettings:
+    slow = check_mapping("delays", delays, StrategyError).items()
+    return SimulationSettings(
+        {name: unit.exact_length(f"the delay of {name}", delay, StrategyError) for name, delay in slow},
+        probe=None if probe is None else unit.length("probe", probe, 1, StrategyError),
+        patience=None if patience is None else unit.length("patience", patience, 0, StrategyError),
+    )
+
+
+def _release_time(at: int, tau: int | None, end: int, unit: TimeUnit) -> int | float | None:
     """The time at which a change that is ready at `at` is released: at once, or at the next multiple of tau."""
     if at >= FOREVER or (tau is not None and released_by(tau, at) >= end):
         return None
-    return _in_unit(released_by(tau, at), scale)
-
-
-def _in_unit(micros: int, scale: int) -> int | float:
-    return micros // scale if micros % scale == 0 else micros / scale
+    return unit.number(released_by(tau, at))
 
 
 def _replay_locally(

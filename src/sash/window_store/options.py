@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from sash.errors import OptionError
+from sash.arguments import check_count, check_number, check_word
 
 IsolationLevel = Literal["latest", "ttu", "latest-window-serializable", "window-serializable", "serial"]
 AccessPath = Literal["WS", "SS", "IS", "ISS"]
@@ -30,16 +30,11 @@ class SnapshotOptions:
     every: int | None = None
 
     def __post_init__(self) -> None:
-        check_choice("isolation level", self.isolation, IsolationLevel)
-        check_choice("access path", self.access, AccessOption)
-        check_choice("reads option", self.reads, ReadOption)
-        if self.timeout is not None and self.timeout < 0:
-            raise OptionError(f"timeout must be 0 seconds or more, not {self.timeout:g}")
-        if self.every is not None and self.every < 1:
-            raise OptionError(f"every must be 1 window update or more, not {self.every}")
-
-
-def check_choice(kind: str, value: str, choices: Any) -> None:
-    """Raise an OptionError unless the value is one of a Literal's words."""
-    if value not in get_args(choices):
-        raise OptionError(f"there is no {kind} {value!r}: choose {', '.join(get_args(choices))}")
+        check_word("isolation level", self.isolation, get_args(IsolationLevel))
+        check_word("access path", self.access, get_args(AccessOption))
+        check_word("reads option", self.reads, get_args(ReadOption))
+        check_count("priority", self.priority, least=-(2**31))
+        if self.timeout is not None:
+            check_number("timeout", self.timeout)
+        if self.every is not None:
+            check_count("every", self.every)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from sash.arguments import check_count
 from sash.errors import OptionError, StoreError
 from sash.window_store.execute import SnapshotExecution
 from sash.window_store.live_window import LiveWindow
@@ -59,13 +60,16 @@ class WindowQueries:
         queue: int = 16,
     ) -> PeriodicQuery:
         """Execute a query now and after every `options.every` window updates, until it is stopped."""
+        check_count("queue", queue)
         query = PeriodicQuery(self.plan(sql, options), self.runner, callback, queue, self._to_spark)
         self._periodic.append(query)
         return query
 
     def plan(self, sql: str | Sequence[str], options: SnapshotOptions) -> SnapshotPlan:
         """Plan queries without executing them."""
-        texts = [sql] if isinstance(sql, str) else list(sql)
+        texts = [sql] if isinstance(sql, str) or not isinstance(sql, Sequence) else list(sql)
+        if not texts:
+            raise OptionError("there is no query to answer: pass one, or several in a list")
         scan = self.scans.get(options.reads)
         if scan is None:
             raise OptionError(f"reads={options.reads!r} needs a Spark session: use reads='local', or engine.snapshot")

@@ -9,7 +9,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from sash.display import TextTable, section
 from sash.errors import CatalogError
+
+_MOST_ROWS = 50
 
 ToSpark = Callable[[pa.Table], Any]
 
@@ -39,6 +42,12 @@ class Snapshot:
     plan: str = field(repr=False)
     errors: dict[str, str] = field(default_factory=dict)
     spark: ToSpark | None = field(default=None, repr=False, compare=False)
+
+    def _repr_html_(self) -> str:
+        rows = [list(row.values()) for row in self.table.slice(0, _MOST_ROWS + 1).to_pylist()]
+        more = f"; the first {_MOST_ROWS} of {self.table.num_rows:,} rows" if self.table.num_rows > _MOST_ROWS else ""
+        shown = TextTable(self.table.column_names, rows[:_MOST_ROWS], most=_MOST_ROWS, ends=False)
+        return section(f"Snapshot as of window update {self.update}{more}", shown.html())
 
     def explain(self) -> str:
         """The plan of the query: its window, its access path and its options."""

@@ -98,9 +98,7 @@ def test_a_table_is_refreshed(spark: SparkSession, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"ts": 1_000 * n, "k": f"k{n % 3}", "v": n} for n in range(12)]
     sink = FolderSink(tmp_path / "out")
     engine = file_engine(spark, tmp_path / "in")
-    engine.relation(
-        "t", lambda: spark.createDataFrame(contents, "k string, name string"), key="k", changes=True, refresh="1 day"
-    )
+    engine.relation("t", lambda: spark.createDataFrame(contents, "k string, name string"), key="k", refresh="1 day")
     query = engine.sql("SELECT s.v, t.name FROM s [RANGE 1 SECOND] JOIN t ON s.k = t.k")
     write_batch(tmp_path / "in", 0, rows[:6])
     running = query.start(sink, trigger="100 milliseconds", checkpoint=str(tmp_path / "c"))

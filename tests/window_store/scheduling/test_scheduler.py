@@ -324,7 +324,7 @@ def test_invalid_settings_raise_errors() -> None:
     for wrong in ({"n": 0}, {"n": 5, "retain": -1}):
         with pytest.raises(IsolationError):
             Scheduler(**wrong)
-    with pytest.raises(OptionError, match="no isolation level 'snapshot': choose latest, ttu"):
+    with pytest.raises(OptionError, match="no isolation level 'snapshot'; use one of latest, ttu"):
         Scheduler(5, isolation="snapshot")
 
 

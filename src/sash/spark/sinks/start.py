@@ -65,8 +65,8 @@ def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
             return writer.trigger(availableNow=True)
         case Trigger(word="once"):
             return writer.trigger(once=True)
-        case Trigger(period=str(period)):
-            return writer.trigger(processingTime=period)
+        case Trigger(milliseconds=int(period)):
+            return writer.trigger(processingTime=f"{period} milliseconds")
         case _:
             return writer
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from sash.arguments import check_word, shown
 from sash.durations import microseconds
 from sash.errors import BadRowError, CatalogError
 from sash.plan.catalog import Key, key_columns, update_columns
-from sash.plan.options import BAD_ROWS, check_word
+from sash.plan.options import BAD_ROWS
 from sash.plan.types import Schema
 from sash.spark.scatter import TIME
 from sash.spark.sources.refresh import RefreshedTable
@@ -69,7 +70,7 @@ class RegisteredRelation:
     """A relation's columns, its columns of unsupported types, and the source of its rows or updates."""
 
     schema: Schema
-    refused: dict[str, str]
+    not_carried: dict[str, str]
     source: DataFrame | StreamSource | RefreshedTable
 
 
@@ -84,20 +85,29 @@ def read_relation(
     bad_rows: str,
 ) -> RegisteredRelation:
     """Check the arguments of `Engine.relation` and return the relation of the kind that they describe."""
-    if not changes:
-        if callable(df) or df.isStreaming or refresh is not None or heartbeat is not None:
-            raise CatalogError(f"relation {name} is a stream, or is refreshed, so it changes: pass changes=True")
-        return _static(name, df, key)
-    if not callable(df) and df.isStreaming:
+    if not callable(df) and check_frame(name, df).isStreaming:
         if refresh is not None:
             raise CatalogError(f"relation {name} is a stream of updates, which is not refreshed: leave out refresh")
+        if not changes:
+            raise CatalogError(f"relation {name} is a stream: pass changes=True, if it is a stream of its updates")
         return _updated(name, df, key, time, heartbeat, bad_rows)
-    if refresh is None or heartbeat is not None:
+    if heartbeat is not None:
+        raise CatalogError(f"relation {name} is not a stream of updates, which a heartbeat is for: leave out heartbeat")
+    if refresh is not None:
+        return _refreshed(name, df, key, refresh)
+    if changes or callable(df):
         raise CatalogError(
-            f'relation {name} changes, but is not a stream: pass a refresh period, as in refresh="10 seconds", without a '
-            "heartbeat; or register a stream of updates"
+            f'relation {name} changes, but is not a stream: pass a refresh period, as in refresh="10 seconds", or register '
+            "a stream of updates"
         )
-    return _refreshed(name, df, key, refresh)
+    return _static(name, df, key)
+
+
+def check_frame(name: str, df: object) -> DataFrame:
+    """Return the value if it is a DataFrame of Spark's."""
+    if not isinstance(df, DataFrame):
+        raise CatalogError(f"{name} must be a DataFrame of Spark's, not {shown(df)}")
+    return df
 
 
 def drops_bad_rows(bad_rows: str) -> bool:
@@ -106,7 +116,7 @@ def drops_bad_rows(bad_rows: str) -> bool:
 
 
 def _static(name: str, df: DataFrame, key: Key) -> RegisteredRelation:
-    schema, refused = read_schema(df)
+    schema, not_carried = read_schema(df)
     columns = key_columns(name, schema, key)
     if columns is not None:
         names = [schema[column].name for column in columns]
@@ -116,22 +126,22 @@ def _static(name: str, df: DataFrame, key: Key) -> RegisteredRelation:
             raise BadRowError(
                 f"relation {name} has {twice[0]['_rows']} rows of key {found}: make them one, or name another key"
             )
-    return RegisteredRelation(schema, refused, df)
+    return RegisteredRelation(schema, not_carried, df)
 
 
 def _updated(name: str, df: DataFrame, key: Key, time: str, heartbeat: str | None, bad_rows: str) -> RegisteredRelation:
-    all_columns, refused = read_schema(df)
+    all_columns, not_carried = read_schema(df)
     found, schema = update_columns(name, all_columns, time, key)
     beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-    return RegisteredRelation(schema, refused, StreamSource(df, 0, beat, drops_bad_rows(bad_rows), found))
+    return RegisteredRelation(schema, not_carried, StreamSource(df, 0, beat, drops_bad_rows(bad_rows), found))
 
 
 def _refreshed(name: str, df: DataFrame | Callable[[], DataFrame], key: Key, refresh: str) -> RegisteredRelation:
     read = df if callable(df) else lambda: df
-    schema, refused = read_schema(read())
+    schema, not_carried = read_schema(check_frame(name, read()))
     columns = key_columns(name, schema, key)
     if columns is None:
         raise CatalogError(f"relation {name} is refreshed, and its changes are found by key: name its key=...")
     return RegisteredRelation(
-        schema, refused, RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
+        schema, not_carried, RefreshedTable(name, read, schema, columns, microseconds(refresh, "refresh"))
     )

@@ -8,9 +8,10 @@ concurrency control in sliding window queries over data streams", section 4.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar
+from typing import ClassVar, get_args
 
-from sash.window_store.options import IsolationLevel, check_choice
+from sash.arguments import check_word
+from sash.window_store.options import IsolationLevel
 
 
 class Isolation:
@@ -98,5 +99,5 @@ LEVELS: dict[str, Isolation] = {
 
 def level(name: str) -> Isolation:
     """The level of this name. `latest` is the latest state without a given read order: `ttu`."""
-    check_choice("isolation level", name, IsolationLevel)
+    check_word("isolation level", name, get_args(IsolationLevel))
     return LEVELS["ttu" if name == "latest" else name]

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from sash.arguments import check_count, shown
 from sash.durations import microseconds
 from sash.errors import OptionError, StoreError
 from sash.plan.types import Field, Schema
@@ -69,6 +70,8 @@ class StoreLayout:
             raise StoreError(
                 f"there is no window store in {root}: keep a stream there first, with engine.keep(name, path=...)"
             ) from None
+        except OSError as problem:
+            raise StoreError(f"the window store in {shown(str(root))} cannot be read: {problem.strerror}") from None
         if found.pop("format") != FORMAT:
             raise StoreError(
                 f"the window store in {root} was written by another version: remove it, then keep the window again"
@@ -92,7 +95,7 @@ def layout_of(
     """The layout of a window of length `window` that advances by `every`: two durations, or two numbers of rows."""
     kind: Kind = "result" if result else "time"
     if isinstance(window, int) and isinstance(every, int) and not result:
-        kind, long, short = "rows", window, every
+        kind, long, short = "rows", check_count("window", window, most=2**62), check_count("every", every, most=2**62)
     elif isinstance(window, str) and isinstance(every, str):
         long, short = microseconds(window, "window"), microseconds(every, "every")
     else:
@@ -102,6 +105,5 @@ def layout_of(
         )
     if short < 1 or long < short or long % short:
         raise OptionError(f"window must be a whole multiple of every, and {window!r} is not one of {every!r}")
-    if retain < 0:
-        raise OptionError(f"retain is the number of replaced sub-windows to keep: 0 or more, not {retain}")
+    check_count("retain, the number of replaced sub-windows to keep,", retain, least=0)
     return StoreLayout(name, schema, time, kind, short, long // short, retain, ends)
