@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sash.cli.job import check
+from sash.cli.check import check
 from sash.cli.main import app
 from sash.script.backend import QueryOptions
 from sash.script.dry_run import DryRunBackend
@@ -65,16 +65,12 @@ def named(page: Path) -> Any:
 FOLDER = re.compile(r'\.(csv|json|parquet)\("(\w+)"')
 
 
-def unstarted() -> Any:
-    raise AssertionError("Spark is not needed for this")
-
-
 class Reader:
     """Executes the blocks of a page in a temporary folder."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
-        self.session = Session(DryRunBackend(unstarted))
+        self.session = Session(DryRunBackend())
         for statement in read_script(DECLARED):
             self.session.execute(statement)
 
@@ -86,7 +82,7 @@ class Reader:
     def sql(self, block: Block) -> None:
         if title := TITLE.search(block.info):
             Path(title[1]).write_text(block.text)
-            assert check(block.text, DryRunBackend(unstarted)) == []
+            assert check(block.text, DryRunBackend()) == []
             return
         for statement in read_script(block.text):
             if isinstance(statement, CreateStream):

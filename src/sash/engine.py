@@ -413,7 +413,7 @@ class Engine:
         found.scans["spark"] = lambda priority: spark_scan(spark, priority)
         return found
 
-    def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
+    def _spark_type(self, name: str, sql: str) -> pa.DataType | str | None:
         from sash.spark.types import expression_type
 
         source = self._streams.get(name.lower())

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 
 class SashError(Exception):
-    """Base class of all errors of Sash."""
+    """Base class of all errors of Sash.
+
+    `part` names the clause of a statement that the error is about, such as `sink` or `trigger`, where it is known.
+    """
+
+    part: str | None = None
 
 
 class SqlSyntaxError(SashError):

@@ -19,12 +19,8 @@ ITEMS = "CREATE RELATION items (item INT, name STRING) USING csv OPTIONS (path '
 TOTALS = "SELECT item, SUM(price) AS total FROM sales [RANGE 1 MINUTE] GROUP BY item"
 
 
-def unstarted() -> Any:
-    raise AssertionError("Spark is not needed for this")
-
-
 def session(text: str = "") -> Session:
-    made = Session(DryRunBackend(unstarted))
+    made = Session(DryRunBackend())
     for statement in read_script(text):
         made.execute(statement)
     return made

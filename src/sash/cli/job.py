@@ -1,4 +1,4 @@
-"""Jobs: a file of statements, checked or run as a long-lived process that is checkpointed and can be restarted.
+"""Jobs: a file of statements, run as a long-lived process that is checkpointed and can be restarted.
 
 Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the command line has, 3 a query failed.
 """
@@ -17,18 +17,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sash.cli.check import INVALID, OK, check, described, located, positioned
+from sash.cli.preflight import check_surroundings
 from sash.cli.session import quiet_engine, stopped_by
-from sash.errors import CatalogError, SashError, SqlSyntaxError
+from sash.errors import SashError, SqlSyntaxError
 from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import MessageReply, Reply, Session, TableReply
-from sash.script.statements import CreateQuery, Select, Statement
+from sash.script.statements import CreateQuery, Statement
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.spark.handle import StreamingHandle
 
-OK, INVALID, FAILED = 0, 1, 3
+FAILED = 3
 _POLL = 0.25
 _INTERVAL = 10.0
 """Seconds between two lines of text about the batches of a query."""
@@ -52,7 +54,7 @@ class JobLog:
         else:
             words = " ".join(f"{name}={value}" for name, value in details.items() if value not in (None, ""))
             prefix = "" if query is None else f"{query}: "
-            print(f"{now:%H:%M:%S} {prefix}{event}{' ' + words if words else ''}", flush=True)
+            print(f"{now:%Y-%m-%dT%H:%M:%SZ} {prefix}{event}{' ' + words if words else ''}", flush=True)
 
     def add_batch(self, query: str, progress: dict[str, Any]) -> None:
         """Log a batch: at once in JSON; as text, `write_batch` logs the latest one from time to time."""
@@ -67,58 +69,9 @@ class JobLog:
         if query in self._pending and (at_once or now - self._printed.get(query, -_INTERVAL) >= _INTERVAL):
             self._printed[query] = now
             progress = self._pending.pop(query)
-            parts = ("batch", "batch_ms", "total_rows_in", "total_rows_out", "total_late", "state_rows")
+            parts = ("batch", "batch_ms", "total_rows_in", "total_rows_out", "total_late", "total_bad", "state_rows")
             shown: dict[str, Any] = {part: progress.get(part) for part in parts}
             self.write("batch done", query, **shown)
-
-
-def validate_job(path: Path, *, as_json: bool) -> int:
-    """Check every statement of a job without running it."""
-    text = path.read_text(encoding="utf-8")
-    backend = DryRunBackend()
-    try:
-        problems = check(text, backend)
-    finally:
-        if backend.started:
-            backend.spark.stop()
-    if as_json:
-        print(json.dumps({"file": str(path), "ok": not problems, "problems": [_described(p) for p in problems]}))
-    else:
-        for problem in problems:
-            print(_located(path, text, problem), file=sys.stderr)
-        if not problems:
-            statements = read_script(text)
-            queries = sum(isinstance(statement, CreateQuery) for statement in statements)
-            print(f"{path}: OK ({len(statements)} statements, {queries} of them queries)")
-    return INVALID if problems else OK
-
-
-def check(text: str, backend: DryRunBackend) -> list[SqlSyntaxError]:
-    """The errors of a job. After a statement with an error, the following ones are checked too."""
-    try:
-        statements = read_script(text)
-    except SqlSyntaxError as problem:
-        return [problem]
-    session, problems = Session(backend), list[SqlSyntaxError]()
-    for statement in statements:
-        try:
-            if isinstance(statement, Select):
-                raise CatalogError(
-                    "a job needs a sink for every answer: write CREATE QUERY name AS SELECT ... INTO sink"
-                )
-            session.execute(statement)
-        except SashError as problem:
-            problems.append(_positioned(problem, statement))
-    if not problems and not session.queries and not session.windows:
-        problems.append(SqlSyntaxError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
-    return problems
-
-
-def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
-    """The error with a position: its own, or that of its statement."""
-    if isinstance(problem, SqlSyntaxError):
-        return problem
-    return SqlSyntaxError(str(problem), statement.position.line, statement.position.column)
 
 
 def run_job(
@@ -145,7 +98,9 @@ def run_job(
             log.write("Spark started", version=context.version, master=context.master, application=context.appName)
             return engine
 
-        problems = check(text, DryRunBackend(lambda: engine_of().spark))
+        backend = DryRunBackend(conf)
+        problems = check(text, backend)
+        problems = problems or check_surroundings(backend, folder, metrics_port, conf, master)
         for problem in problems:
             _log_error(log, path, text, problem)
         if problems:
@@ -160,7 +115,7 @@ def run_job(
             try:
                 _log_reply(log, statement, session.execute(statement))
             except SashError as problem:
-                _log_error(log, path, text, _positioned(problem, statement))
+                _log_error(log, path, text, positioned(problem, statement))
                 return INVALID
         return _wait(session, log, stop)
 
@@ -225,16 +180,6 @@ def _log_reply(log: JobLog, statement: Statement, reply: Reply) -> None:
 
 def _log_error(log: JobLog, path: Path, text: str, problem: SqlSyntaxError) -> None:
     if log.as_json:
-        log.write("error", level="error", **_described(problem))
+        log.write("error", level="error", **described(problem))
     else:
-        print(_located(path, text, problem), file=sys.stderr)
-
-
-def _described(problem: SqlSyntaxError) -> dict[str, Any]:
-    return {"message": problem.message, "line": problem.line, "column": problem.column}
-
-
-def _located(path: Path, text: str, problem: SqlSyntaxError) -> str:
-    if problem.line is None:
-        return f"{path}: {problem}"
-    return f"{path}:{problem.line}:{problem.column}: {problem.marked(text)}"
+        print(located(path, text, problem), file=sys.stderr)

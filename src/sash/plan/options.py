@@ -35,6 +35,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
 
 _HASH_JOINS = ("auto", "eager-hash", "lazy-hash", "hybrid")
+_PERIOD = re.compile(r"\s*\d+\s*(week|day|hour|minute|second|millisecond|microsecond)s?\s*")
+"""Periods as Spark reads them."""
 _SPARK_TRIGGERS = ("availableNow", "once", "processingTime")
 
 Word = TypeVar("Word", bound=str)
@@ -127,7 +129,7 @@ class Trigger:
                 return Trigger("available_now")
             case "once":
                 return Trigger("once")
-            case str() if re.fullmatch(r"\s*\d+\s*[a-z]+\s*", trigger.lower()):
+            case str() if _PERIOD.fullmatch(trigger.lower()):
                 return Trigger(period=trigger)
         raise OptionError(
             f'trigger must be None, "available_now", "once" or a period such as "500 milliseconds", not {trigger!r}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from sash.errors import OptionError
 
 _STORE = "spark.sql.streaming.stateStore."
 
@@ -27,6 +31,7 @@ _EVERY_QUERY = {
 }
 """The settings of every query, besides the number of shuffle partitions, which is that of shards."""
 
+_CODES = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: .*$")
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 _JAVA_OPTIONS = (
@@ -151,6 +156,15 @@ def apply_settings(spark: SparkSession, shards: int) -> None:
     """Apply a query's settings permanently."""
     for name, value in settings(shards).items():
         spark.conf.set(name, value)
+
+
+def set_option(spark: SparkSession, name: str, value: str) -> None:
+    """Change a setting of the session; raise OptionError if Spark refuses it."""
+    try:
+        spark.conf.set(name, value)
+    except PySparkException as problem:
+        text = str(problem).strip().splitlines()[0]
+        raise OptionError(f"SET {name}: {_CODES.sub('', text)}") from None
 
 
 @contextmanager

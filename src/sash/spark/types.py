@@ -37,16 +37,10 @@ def read_schema(frame: DataFrame) -> tuple[Schema, dict[str, str]]:
     return tuple(held), refused
 
 
-def expression_type(frame: DataFrame, sql: str) -> pa.DataType | None:
-    """The type of a Spark SQL expression over the frame, supported or not; None if Spark cannot resolve it."""
+def expression_type(frame: DataFrame, sql: str) -> pa.DataType | str | None:
+    """The type of a Spark SQL expression over the frame, by its name if no column can have it; None if Spark refuses it."""
     try:
         (field,) = frame.selectExpr(sql).schema.fields
     except (PySparkException, ValueError):
         return None
-    found = arrow_type(field.dataType)
-    if found is not None:
-        return found
-    try:
-        return to_arrow_type(field.dataType)
-    except (PySparkException, TypeError):
-        return None
+    return arrow_type(field.dataType) or field.dataType.simpleString()

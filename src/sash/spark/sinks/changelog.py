@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sash.errors import CatalogError
 from sash.plan.options import Mode
 from sash.spark.folders import Folder
-from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+from sash.spark.sinks.base import ADDED, OutputSpec, Sink, WriteBatch, refuse_added
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,9 +29,11 @@ class ChangeLog(Sink):
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         return super().mode(chosen or "changes", keyed)
 
+    def check(self, output: OutputSpec) -> None:
+        refuse_added("the changelog", output.names, (*ADDED, _PARTITION))
+
     def open(self, output: OutputSpec) -> WriteBatch:
-        if any(name.lower() == _PARTITION for name in output.names):
-            raise CatalogError("the changelog adds a column batch: rename the query's column of that name with AS")
+        self.check(output)
         path = str(self.options["path"]).rstrip("/")
 
         def write(batch: DataFrame, number: int) -> None:

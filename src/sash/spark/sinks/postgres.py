@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import pyarrow.csv as pacsv
 
 from sash.errors import CatalogError, OptionError, SinkError
 from sash.plan.options import Mode
-from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch, refuse_added
 from sash.spark.sinks.postgres_sql import Statements, quoted
 
 if TYPE_CHECKING:
@@ -41,12 +41,33 @@ class PostgresTable(Sink):
     name = "postgres"
     needed = ("url", "table")
     optional = ("create", "replace")
+    flags = ("create", "replace")
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         return super().mode(chosen or ("upsert" if keyed else "net"), keyed)
 
+    def check(self, output: OutputSpec) -> None:
+        refuse_added("postgres", output.names, self._table(output).own_columns)
+        try:
+            from psycopg.conninfo import conninfo_to_dict
+            from psycopg.errors import Error
+        except ImportError:  # the job may run on another machine
+            return
+        try:
+            conninfo_to_dict(str(self.options["url"]))
+        except Error as problem:
+            raise OptionError(f"the option url of postgres: {str(problem).strip().splitlines()[0]}") from None
+
+    def connect(self, output: OutputSpec) -> None:
+        table = self._table(output)
+        with table.transaction() as connection:
+            table.check(connection, create=self.flag("create", True))
+
+    def _table(self, output: OutputSpec) -> _Table:
+        return _Table(str(self.options["url"]), str(self.options["table"]), output)
+
     def open(self, output: OutputSpec) -> WriteBatch:
-        table = _Table(str(self.options["url"]), str(self.options["table"]), output)
+        table = self._table(output)
         with table.transaction() as connection:
             table.prepare(connection, create=self.flag("create", True), replace=self.flag("replace", False))
 
@@ -81,6 +102,11 @@ class _Table:
         self._batches = ".".join(quoted(part) for part in (*parts[:-1], "sash_batches")).replace("%", "%%")
         self._statements = Statements(self._table, output)
 
+    @property
+    def own_columns(self) -> Iterable[str]:
+        """The columns that the table has besides those of the query."""
+        return self._statements.own_columns
+
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
         """Connect, and commit when the block ends without an error."""
@@ -98,11 +124,17 @@ class _Table:
             transient = isinstance(problem, psycopg.OperationalError)
             raise SinkError(f"PostgreSQL, table {self._shown}: {message[0]}", transient=transient) from problem
 
+    def check(self, connection: Connection[Any], *, create: bool) -> None:
+        """Check the columns of an existing table; without `create`, that there is one."""
+        if self._oid(connection) is not None:
+            self._check_columns(connection)
+        elif not create:
+            raise CatalogError(f"there is no table {self._shown}: create it, or remove the option `create false`")
+
     def prepare(self, connection: Connection[Any], *, create: bool, replace: bool) -> None:
         """Create the table if needed; check its columns, and that its rows are those that this query wrote before, if any."""
+        self.check(connection, create=create)
         if self._oid(connection) is None:
-            if not create:
-                raise CatalogError(f"there is no table {self._shown}: create it, or remove the option `create false`")
             supported = connection.info.server_version >= _NULLS_NOT_DISTINCT
             for statement in self._statements.create(nulls_not_distinct=supported):
                 connection.execute(statement)
