@@ -249,9 +249,10 @@ class Engine:
             raise OptionError(f"the metrics are already served at {self._server.url}")
         try:
             self._server = MetricsServer(lambda: exposition(self.running), port, host)
-        except OSError as problem:
+        except (OSError, OverflowError) as problem:
+            reason = getattr(problem, "strerror", None) or problem
             raise OptionError(
-                f"metrics cannot be served on {host}:{port}: {problem.strerror}; choose another port, or 0"
+                f"metrics cannot be served on {host}:{port}: {reason}; choose another port, or 0"
             ) from None
         self._add_listener()
         return self._server.url

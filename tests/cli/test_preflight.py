@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,5 +119,35 @@ def test_a_table_that_does_not_fit_is_found_without_a_change() -> None:
             connection.execute("CREATE TABLE other (z int)")
         with pytest.raises(sash.CatalogError, match="table other has no column _hash"):
             sink.connect(output)
+        with sink._table(output).transaction() as connection:
+            connection.execute("DROP TABLE other")
+        sink.open(replace(output, identity="mine"))
+        with sink._table(output).transaction() as connection:
+            connection.execute("INSERT INTO other VALUES (gen_random_uuid(), 'x')")
+        sink.connect(replace(output, identity="mine"))
+        with pytest.raises(sash.CatalogError, match="has the answer of another checkpoint"):
+            sink.connect(output)
+        PostgresTable({"url": url, "table": "other", "replace": True}).connect(output)
         with pytest.raises(sash.CatalogError, match="there is no table absent"):
             PostgresTable({"url": url, "table": "absent", "create": False}).connect(output)
+
+
+def test_a_changelog_of_another_checkpoint(home: Path) -> None:
+    (home / "log").mkdir()
+    (home / "log" / "_sash.json").write_text("another")
+    job = text(home, f"changelog (path '{home}/log')")
+    (found,) = problems(home, job)
+    assert found.startswith(f"3:6 {home}/log holds the changelog of another query or another checkpoint")
+    (home / "state" / "q").mkdir(parents=True)
+    known = {"format": FORMAT, "sql": SELECT, "join": "auto", "tau": None, "identity": "another"}
+    (home / "state" / "q" / NAME).write_text(json.dumps(known | {"streams": ["s"], "relations": [], "heartbeats": []}))
+    assert problems(home, job) == []
+
+
+def test_kafka_needs_its_package(home: Path) -> None:
+    kafka = text(home, "kafka (kafka.bootstrap.servers 'h:1', topic 't')")
+    (found,) = problems(home, kafka)
+    assert "start with --conf spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:" in found
+    backend = DryRunBackend()
+    assert check(kafka, backend) == []
+    assert check_surroundings(backend, str(home / "state"), None, {"spark.jars.packages": "x"}, None) == []

@@ -167,6 +167,7 @@ def test_the_columns_that_only_spark_knows_are_not_guessed() -> None:
     assert backend.unchecked == {
         "q": "only Spark knows the columns of relation items: declare them, as items (column TYPE, ...)"
     }
+    assert check(text + "DESCRIBE items; SHOW RELATIONS; DROP RELATION items;", DryRunBackend()) == []
     found = problems(text.replace("INTO noop", "INTO noop TRIGGER 'soon'"))
     assert [column for _, column, _ in found] == [88]
 
@@ -176,3 +177,14 @@ def test_a_type_that_only_spark_knows_does_not_make_other_types_wrong() -> None:
     assert check(over("datediff(element_at(split(k, ','), 1), v)"), backend) == []
     assert "only Spark knows the type of a function" in backend.unchecked["q"]
     assert len(check(over("datediff(ts, v)"), DryRunBackend())) == 1
+
+
+def test_two_queries_do_not_write_to_one_table() -> None:
+    into = "postgres (url 'host=x', table 't')"
+    second = "CREATE QUERY r AS SELECT v FROM s [NOW]\nINTO {};"
+    ((line, column, message),) = problems(over("k", into) + second.format(into))
+    assert (line, column) == (5, 6)
+    assert message == "query q writes to url host=x, table t too: choose another for one of them"
+    assert problems(over("k", into) + second.format("postgres (url 'host=x', table 'u')")) == []
+    assert problems(over("k", into) + "DROP QUERY q;" + second.format(into)) == []
+    assert problems(over("k", "console") + second.format("console")) == []

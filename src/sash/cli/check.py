@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sash.errors import CatalogError, SashError, SqlSyntaxError
-from sash.script.dry_run import DryRunBackend
+from sash.script.dry_run import CheckedQuery, DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import Session
 from sash.script.statements import CreateQuery, Select, Statement
@@ -54,9 +54,23 @@ def check(text: str, backend: DryRunBackend) -> list[SqlSyntaxError]:
             session.execute(statement)
         except SashError as problem:
             problems.append(positioned(problem, statement))
+    problems += _shared_targets([query for query in backend.checked if query.statement.name.lower() in session.queries])
     if not problems and not session.queries and not session.windows:
         problems.append(SqlSyntaxError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
     return problems
+
+
+def _shared_targets(queries: Sequence[CheckedQuery]) -> Iterator[SqlSyntaxError]:
+    """Errors of queries that write to the target of one before them, where only one may write."""
+    writers: dict[object, str] = {}
+    for query in queries:
+        sink, name = query.sink, query.statement.name
+        if sink is None or not sink.exclusive or writers.setdefault(sink.target, name) == name:
+            continue
+        where = ", ".join(f"{option} {value}" for option, value in sink.target[1])
+        message = f"query {writers[sink.target]} writes to {where} too: choose another for one of them"
+        place = query.statement.place("sink")
+        yield SqlSyntaxError(message, place.line, place.column)
 
 
 def positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:

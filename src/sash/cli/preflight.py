@@ -9,15 +9,17 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from urllib.parse import urlparse
 
 from sash.cli.check import positioned
 from sash.errors import CatalogError, CheckpointError, OptionError, SashError, SqlSyntaxError
 from sash.script.dry_run import CheckedQuery, DryRunBackend
+from sash.script.extensions import Extensions
 from sash.script.sources import STREAMS, option
 from sash.script.statements import CreateRelation, CreateStream, Statement, about
+from sash.spark.folders import local_path
+from sash.sql.spark_library import library
 
 _PATTERN = re.compile(r"[*?\[{]")
 _DEFAULT_SYSTEM = "spark.hadoop.fs.defaultFS"
@@ -28,7 +30,7 @@ def check_surroundings(
 ) -> list[SqlSyntaxError]:
     """The errors of what a checked job needs; those that are about no statement have no position."""
     found: list[SqlSyntaxError] = []
-    for check, statement in _checks(backend, checkpoint, metrics_port, here=is_local(conf, master)):
+    for check, statement in _checks(backend, checkpoint, metrics_port, conf, here=is_local(conf, master)):
         try:
             check()
         except SashError as problem:
@@ -37,7 +39,7 @@ def check_surroundings(
 
 
 def _checks(
-    backend: DryRunBackend, checkpoint: str, metrics_port: int | None, *, here: bool
+    backend: DryRunBackend, checkpoint: str, metrics_port: int | None, conf: Mapping[str, str], *, here: bool
 ) -> Iterator[tuple[Callable[[], None], Statement | None]]:
     """The checks, each with the statement that it is about; those of paths only if they are on this machine (`here`)."""
     yield partial(check_port, metrics_port), None
@@ -47,8 +49,11 @@ def _checks(
             yield partial(check_path, statement), statement
         for query in backend.checked:
             yield partial(check_checkpoint, query, checkpoint), query.statement
+    for statement in backend.declared:
+        yield partial(check_package, conf, statement.declaration.source), statement
     for query in backend.checked:
-        yield partial(check_sink, query), query.statement
+        yield partial(check_package, conf, query.statement.sink), query.statement
+        yield partial(check_sink, query, checkpoint), query.statement
 
 
 def is_local(conf: Mapping[str, str], master: str | None) -> bool:
@@ -74,7 +79,7 @@ def check_port(port: int | None, host: str = "127.0.0.1") -> None:
 
 def check_folder(location: str) -> None:
     """Raise CheckpointError if no files can be written to a local folder, which need not exist."""
-    folder = _local(location)
+    folder = local_path(location)
     if folder is None:
         return
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -91,18 +96,18 @@ def check_folder(location: str) -> None:
 
 def check_checkpoint(query: CheckedQuery, checkpoint: str) -> None:
     """Raise CheckpointError if the folder of the query's checkpoint is that of another query."""
-    from sash.spark.fingerprint import NAME, refuse_foreign, refuse_other
+    from sash.spark.fingerprint import refuse_foreign, refuse_other
 
-    location = f"{checkpoint.rstrip('/')}/{query.statement.name}"
-    folder = _local(location)
+    location = _checkpoint(query, checkpoint)
+    folder = local_path(location)
     if folder is None or not folder.exists():
         return
     check_folder(location)
-    stored = folder / NAME
-    if not stored.exists():
+    stored = _stored(location)
+    if not stored:
         refuse_foreign(location, (folder / "offsets").exists())
     elif query.planned is not None:
-        refuse_other(location, json.loads(stored.read_text(encoding="utf-8")), dict(_fingerprint(query)))
+        refuse_other(location, stored, dict(_fingerprint(query)))
 
 
 def _fingerprint(query: CheckedQuery) -> Iterator[tuple[str, object]]:
@@ -124,7 +129,7 @@ def check_path(statement: CreateStream | CreateRelation) -> None:
     """Raise CatalogError if the files that a stream or relation reads do not exist."""
     declaration = statement.declaration
     path = option(dict(declaration.options), "path")
-    folder = _local(str(path)) if path is not None and "path" in _required(declaration.source) else None
+    folder = local_path(str(path)) if path is not None and "path" in _required(declaration.source) else None
     if folder is not None and not folder.exists() and not _PATTERN.search(str(folder)):
         what = "stream" if isinstance(statement, CreateStream) else "relation"
         with about("option path"):
@@ -135,14 +140,32 @@ def _required(source: str) -> tuple[str, ...]:
     return STREAMS[source].required if source in STREAMS else ()
 
 
-def check_sink(query: CheckedQuery) -> None:
-    """Raise an error if the system that the query writes to cannot be reached, or does not fit."""
+def check_sink(query: CheckedQuery, checkpoint: str) -> None:
+    """Raise an error if the system that the query writes to cannot be reached, or holds something else."""
     if query.sink is not None and query.output is not None:
+        stored = _stored(_checkpoint(query, checkpoint))
         with about("sink"):
-            query.sink.connect(query.output)
+            query.sink.connect(replace(query.output, identity=str(stored.get("identity", ""))))
 
 
-def _local(location: str) -> Path | None:
-    """The path of a local folder; None for one on another file system."""
-    parts = urlparse(location)
-    return Path(parts.path if parts.scheme == "file" else location) if parts.scheme in ("", "file") else None
+def _checkpoint(query: CheckedQuery, checkpoint: str) -> str:
+    """The folder of the query's checkpoint."""
+    return f"{checkpoint.rstrip('/')}/{query.statement.name}"
+
+
+def _stored(location: str) -> dict[str, object]:
+    """The fingerprint in a local checkpoint; empty if there is none."""
+    from sash.spark.fingerprint import NAME
+
+    file = local_path(f"{location}/{NAME}")
+    return json.loads(file.read_text(encoding="utf-8")) if file is not None and file.exists() else {}
+
+
+def check_package(conf: Mapping[str, str], source: str) -> None:
+    """Raise CatalogError if Spark would be started without its package for Kafka."""
+    from sash.spark.session import has_jar
+    from sash.spark.sources.declared import KAFKA_PACKAGE
+
+    if source == "kafka" and not Extensions.of(conf).sources and not has_jar("spark-sql-kafka"):
+        package = f"{KAFKA_PACKAGE}:{library().spark}"
+        raise CatalogError(f"Spark's Kafka package is not loaded: start with --conf spark.jars.packages={package}")

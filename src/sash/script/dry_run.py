@@ -103,7 +103,7 @@ class DryRunBackend:
         self._check_heartbeat(statement)
         columns = self._relation_columns(statement)
         if columns is None:
-            self._catalog.check_name(name)
+            self._catalog.add_relation(name, ())
             self._undeclared[name.lower()] = name
             return
         changes = statement.changes or statement.refresh is not None
@@ -127,8 +127,8 @@ class DryRunBackend:
         return relation_columns(declaration)
 
     def drop(self, name: str) -> None:
-        if self._undeclared.pop(name.lower(), None) is None:
-            self._catalog.drop(name)
+        self._undeclared.pop(name.lower(), None)
+        self._catalog.drop(name)
 
     def plan(self, sql: str, options: QueryOptions) -> Planned:
         for name in self._undeclared.values():

@@ -12,13 +12,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def local_path(location: str) -> Path | None:
+    """The path of a local file or folder; None for one on another file system."""
+    parts = urlparse(location)
+    return Path(parts.path if parts.scheme == "file" else location) if parts.scheme in ("", "file") else None
+
+
 class Folder:
     """A folder, created by the first write."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        parts = urlparse(location)
         self._spark = spark
-        self._local = Path(parts.path if parts.scheme == "file" else location) if parts.scheme in ("", "file") else None
+        self._local = local_path(location)
         self._location = location
 
     def read(self, name: str) -> str | None:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -156,6 +157,11 @@ def apply_settings(spark: SparkSession, shards: int) -> None:
     """Apply a query's settings permanently."""
     for name, value in settings(shards).items():
         spark.conf.set(name, value)
+
+
+def has_jar(name: str) -> bool:
+    """Whether the installed Spark has a jar whose name starts so."""
+    return any(Path(pyspark.__file__).parent.glob(f"jars/{name}*.jar"))
 
 
 def set_option(spark: SparkSession, name: str, value: str) -> None:

@@ -66,6 +66,8 @@ class Sink(ABC):
     optional: ClassVar[tuple[str, ...]] = ()
     flags: ClassVar[tuple[str, ...]] = ()
     modes: ClassVar[tuple[Mode, ...]] = MODES
+    exclusive: ClassVar[bool] = False
+    """Whether only one query may write to a target."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         known = {name.lower(): name for name in (*self.needed, *self.optional)}
@@ -81,6 +83,11 @@ class Sink(ABC):
         for name in self.needed:
             if not self.options.get(name):
                 raise OptionError(f"{self.name} needs the option {name}")
+
+    @property
+    def target(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Where the sink writes to: its name, and the options that it needs."""
+        return self.name, tuple((name, str(self.options[name])) for name in self.needed)
 
     def accepts(self, option: str) -> bool:
         """Whether an option that is not listed is allowed."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
-from sash.spark.folders import Folder
+from sash.spark.folders import Folder, local_path
 from sash.spark.sinks.base import ADDED, OutputSpec, Sink, WriteBatch, refuse_added
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class ChangeLog(Sink):
 
     name = "changelog"
     needed = ("path",)
+    exclusive = True
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         return super().mode(chosen or "changes", keyed)
@@ -32,9 +33,18 @@ class ChangeLog(Sink):
     def check(self, output: OutputSpec) -> None:
         refuse_added("the changelog", output.names, (*ADDED, _PARTITION))
 
+    @property
+    def _path(self) -> str:
+        return str(self.options["path"]).rstrip("/")
+
+    def connect(self, output: OutputSpec) -> None:
+        owner = local_path(f"{self._path}/{_OWNER}")
+        if owner is not None and owner.exists() and owner.read_text() != output.identity:
+            raise _taken(self._path)
+
     def open(self, output: OutputSpec) -> WriteBatch:
         self.check(output)
-        path = str(self.options["path"]).rstrip("/")
+        path = self._path
 
         def write(batch: DataFrame, number: int) -> None:
             folder = Folder(batch.sparkSession, path)
@@ -42,9 +52,7 @@ class ChangeLog(Sink):
             if owner is None:
                 folder.write(_OWNER, output.identity)
             elif owner != output.identity:
-                raise CatalogError(
-                    f"{path} holds the changelog of another query or another checkpoint: choose another path, or remove it"
-                )
+                raise _taken(path)
             if batch.isEmpty():
                 return
             draft, final = f".{_PARTITION}-{number}", f"{_PARTITION}={number}"
@@ -52,3 +60,9 @@ class ChangeLog(Sink):
             folder.rename(draft, final)
 
         return write
+
+
+def _taken(path: str) -> CatalogError:
+    return CatalogError(
+        f"{path} holds the changelog of another query or another checkpoint: choose another path, or remove it"
+    )

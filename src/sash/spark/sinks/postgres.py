@@ -42,6 +42,7 @@ class PostgresTable(Sink):
     needed = ("url", "table")
     optional = ("create", "replace")
     flags = ("create", "replace")
+    exclusive = True
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         return super().mode(chosen or ("upsert" if keyed else "net"), keyed)
@@ -61,7 +62,7 @@ class PostgresTable(Sink):
     def connect(self, output: OutputSpec) -> None:
         table = self._table(output)
         with table.transaction() as connection:
-            table.check(connection, create=self.flag("create", True))
+            table.check(connection, create=self.flag("create", True), replace=self.flag("replace", False))
 
     def _table(self, output: OutputSpec) -> _Table:
         return _Table(str(self.options["url"]), str(self.options["table"]), output)
@@ -124,17 +125,23 @@ class _Table:
             transient = isinstance(problem, psycopg.OperationalError)
             raise SinkError(f"PostgreSQL, table {self._shown}: {message[0]}", transient=transient) from problem
 
-    def check(self, connection: Connection[Any], *, create: bool) -> None:
-        """Check the columns of an existing table; without `create`, that there is one."""
-        if self._oid(connection) is not None:
-            self._check_columns(connection)
-        elif not create:
+    def check(self, connection: Connection[Any], *, create: bool, replace: bool) -> None:
+        """Check what `prepare` needs, without a change."""
+        if self._oid(connection) is None:
+            self._refuse_absent(create)
+            return
+        self._check_columns(connection)
+        kept = connection.execute("SELECT to_regclass(%s)", [self._batches.replace("%%", "%")]).fetchone()
+        self._check_owner(connection, None if kept in (None, (None,)) else self._recorded(connection), replace)
+
+    def _refuse_absent(self, create: bool) -> None:
+        if not create:
             raise CatalogError(f"there is no table {self._shown}: create it, or remove the option `create false`")
 
     def prepare(self, connection: Connection[Any], *, create: bool, replace: bool) -> None:
         """Create the table if needed; check its columns, and that its rows are those that this query wrote before, if any."""
-        self.check(connection, create=create)
         if self._oid(connection) is None:
+            self._refuse_absent(create)
             supported = connection.info.server_version >= _NULLS_NOT_DISTINCT
             for statement in self._statements.create(nulls_not_distinct=supported):
                 connection.execute(statement)
@@ -143,29 +150,37 @@ class _Table:
             f"CREATE TABLE IF NOT EXISTS {self._batches.replace('%%', '%')} (target text PRIMARY KEY, identity text NOT NULL,"
             " table_oid bigint NOT NULL, batch bigint NOT NULL, written timestamptz NOT NULL DEFAULT now())"
         )
-        oid = self._oid(connection)
-        recorded = connection.execute(
-            f"SELECT identity, table_oid, batch FROM {self._batches} WHERE target = %s FOR UPDATE", [self._shown]
+        if self._check_owner(connection, self._recorded(connection, "FOR UPDATE"), replace):
+            return
+        connection.execute(f"DELETE FROM {self._table}")
+        connection.execute(
+            f"INSERT INTO {self._batches} (target, identity, table_oid, batch) VALUES (%s, %s, %s, -1) ON CONFLICT (target) "
+            "DO UPDATE SET identity = excluded.identity, table_oid = excluded.table_oid, batch = -1, written = now()",
+            [self._shown, self._identity, self._oid(connection)],
+        )
+
+    def _recorded(self, connection: Connection[Any], lock: str = "") -> Any:
+        """What is recorded of the table: the query that wrote it, its id, and the last batch; None if nothing is."""
+        return connection.execute(
+            f"SELECT identity, table_oid, batch FROM {self._batches} WHERE target = %s {lock}", [self._shown]
         ).fetchone()
+
+    def _check_owner(self, connection: Connection[Any], recorded: Any, replace: bool) -> bool:
+        """Whether this query wrote the table before; raise CatalogError if the table has rows of something else."""
         if recorded is not None and recorded[0] == self._identity:
-            if recorded[1] != oid:
+            if recorded[1] != self._oid(connection):
                 raise CatalogError(
                     f"table {self._shown} was dropped and created again after batch {recorded[2]} was written to it: start the "
                     "query with a new checkpoint"
                 )
-            return
+            return True
         if not replace and connection.execute(f"SELECT 1 FROM {self._table} LIMIT 1").fetchone() is not None:
             found = "rows that no query of Sash wrote" if recorded is None else "the answer of another checkpoint"
             raise CatalogError(
                 f"table {self._shown} has {found}: use the checkpoint that wrote it, choose another table, or set "
                 "`replace true` to delete its rows"
             )
-        connection.execute(f"DELETE FROM {self._table}")
-        connection.execute(
-            f"INSERT INTO {self._batches} (target, identity, table_oid, batch) VALUES (%s, %s, %s, -1) ON CONFLICT (target) "
-            "DO UPDATE SET identity = excluded.identity, table_oid = excluded.table_oid, batch = -1, written = now()",
-            [self._shown, self._identity, oid],
-        )
+        return False
 
     def apply(self, connection: Connection[Any], rows: pa.Table, number: int) -> None:
         """Apply a batch to the table, unless it has been applied before."""
