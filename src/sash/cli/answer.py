@@ -98,7 +98,7 @@ class TimeLimit:
     """
 
     seconds: float | None = None
-    patience: float = 60.0
+    patience: float = 120.0
     clock: Callable[[], float] = time.monotonic
     in_vain: bool = False
     _started: float | None = None

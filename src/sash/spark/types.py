@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -9,6 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StringType, TimestampType
 
 from sash.plan.types import STRING, TIMESTAMP, Field, Schema, is_supported
+
+_LOGGER = "SQLQueryContextLogger"
+"""PySpark writes what Spark refuses to this log, on standard error."""
 
 
 def arrow_type(dtype: DataType) -> pa.DataType | None:
@@ -39,8 +44,12 @@ def read_schema(frame: DataFrame) -> tuple[Schema, dict[str, str]]:
 
 def expression_type(frame: DataFrame, sql: str) -> pa.DataType | str | None:
     """The type of a Spark SQL expression over the frame, by its name if no column can have it; None if Spark refuses it."""
+    log = logging.getLogger(_LOGGER)
+    before, log.disabled = log.disabled, True
     try:
         (field,) = frame.selectExpr(sql).schema.fields
     except (PySparkException, ValueError):
         return None
+    finally:
+        log.disabled = before
     return arrow_type(field.dataType) or field.dataType.simpleString()
