@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sash.cli.job import check
+from sash.cli.check import check
 from sash.cli.main import app
 from sash.script.backend import QueryOptions
 from sash.script.dry_run import DryRunBackend
@@ -69,16 +69,12 @@ def named(page: Path) -> Any:
 FOLDER = re.compile(r'\.(csv|json|parquet)\("(\w+)"')
 
 
-def unstarted() -> Any:
-    raise AssertionError("Spark is not needed for this")
-
-
 class Reader:
     """Executes the blocks of a page in a temporary folder."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
-        self.session = Session(DryRunBackend(unstarted))
+        self.session = Session(DryRunBackend())
         for statement in read_script(DECLARED):
             self.session.execute(statement)
 
@@ -93,7 +89,7 @@ class Reader:
             return
         if title and title[1] != "Sash":
             Path(title[1]).write_text(block.text)
-            assert check(block.text, DryRunBackend(unstarted)) == []
+            assert check(block.text, DryRunBackend()) == []
             return
         for statement in read_script(block.text):
             if isinstance(statement, CreateStream):  # replaces that of another block

@@ -279,9 +279,10 @@ class Engine:
             raise OptionError(f"the metrics are already served at {self._server.url}")
         try:
             self._server = MetricsServer(lambda: exposition(self.running), port, host)
-        except OSError as problem:
+        except (OSError, OverflowError) as problem:
+            reason = getattr(problem, "strerror", None) or problem
             raise OptionError(
-                f"metrics cannot be served on {host}:{port}: {problem.strerror}; choose another port, or 0"
+                f"metrics cannot be served on {host}:{port}: {reason}; choose another port, or 0"
             ) from None
         self._add_listener()
         return self._server.url
@@ -452,7 +453,7 @@ class Engine:
         found.scans["spark"] = lambda priority: spark_scan(spark, priority)
         return found
 
-    def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
+    def _spark_type(self, name: str, sql: str) -> pa.DataType | str | None:
         from sash.spark.types import expression_type
 
         source = self._streams.get(name.lower())

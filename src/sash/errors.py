@@ -4,9 +4,14 @@ from __future__ import annotations
 
 
 class SashError(Exception):
-    """Base class of all errors of Sash. `log` is the file with the full trace, if the error came out of Spark."""
+    """Base class of all errors of Sash.
+
+    `log` is the file with the full trace, if the error came out of Spark. `part` names the clause of a statement that the
+    error is about, such as `sink` or `trigger`, where it is known.
+    """
 
     log: str | None = None
+    part: str | None = None
 
     def logged_in(self, path: str) -> None:
         """Refer to the file with the full trace, also in Python's own display of the error."""

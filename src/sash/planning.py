@@ -19,6 +19,7 @@ from sash.plan.nodes import Node, Relation, Stream, walk
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
 from sash.plan.relations import refuse_misused_relations
+from sash.plan.snapshot_aggregates import refuse_snapshot_aggregates
 from sash.plan.types import Schema
 from sash.runtime.analyze import Actual, remarks
 from sash.sql import parse
@@ -128,6 +129,7 @@ def plan_query(
     `disable` names rules of the optimizer to leave out.
     """
     written = parse(sql, catalog)
+    refuse_snapshot_aggregates(written)
     refuse_unbounded(written)
     optimization = optimize(written, disable=disable)
     refuse_misused_relations(optimization.plan)

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from sash.answer import order_of
-from sash.cli.answer import AnswerBoard, answer_table
+from sash.cli.answer import AnswerBoard, TimeLimit, answer_table
 from sash.cli.catalog import declared_catalog
 from sash.plan.types import DOUBLE, STRING, Field
 from sash.planning import plan_query
@@ -62,3 +62,35 @@ def test_a_table_has_as_many_rows_as_there_is_room() -> None:
     assert "NULL" in text
     assert "f" in text
     assert "f" not in shown(board, 3)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_time_of_an_answer_counts_from_its_first_row() -> None:
+    clock = Clock()
+    limit = TimeLimit(5, patience=60, clock=clock)
+    assert not limit.passed(changes=0)
+    clock.now += 59
+    assert not limit.passed(changes=0)
+    assert not limit.passed(changes=3)
+    clock.now += 4.9
+    assert not limit.passed(changes=9)
+    clock.now += 0.1
+    assert limit.passed(changes=9)
+    assert not limit.in_vain
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_forever() -> None:
+    clock = Clock()
+    limit = TimeLimit(5, patience=60, clock=clock)
+    assert not limit.passed(changes=0)
+    clock.now += 60
+    assert limit.passed(changes=0)
+    assert limit.in_vain
+    assert not TimeLimit(None, clock=clock).passed(changes=0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_job_without_a_query_is_refused(job: Path) -> None:
 def test_checking_starts_no_java(job: Path) -> None:
     job.write_text(GOOD)
     program = (
-        "import sys; from pathlib import Path; from sash.cli.job import validate_job; "
+        "import sys; from pathlib import Path; from sash.cli.check import validate_job; "
         f"code = validate_job(Path({str(job)!r}), as_json=False); "
         "from pyspark import SparkContext; sys.exit(code or SparkContext._gateway is not None)"
     )
@@ -85,3 +86,11 @@ def test_text_logs_have_the_latest_batch_and_the_last(capsys: pytest.CaptureFixt
     log.write_batch("q", at_once=True)
     log.write_batch("q", at_once=True)
     assert [line.split("batch=")[1] for line in capsys.readouterr().out.splitlines()] == ["0", "2"]
+
+
+def test_text_logs_have_the_date_and_the_bad_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    log = JobLog(as_json=False)
+    log.add_batch("q", {"batch": 1, "total_late": 2, "total_bad": 3})
+    log.write_batch("q")
+    line = capsys.readouterr().out
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ q: batch done batch=1 total_late=2 total_bad=3\n", line)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,48 @@ class TestDeclarations:
     def test_errors_name_the_problem(self, text: str, reason: str) -> None:
         with pytest.raises(CatalogError, match=reason):
             declared_catalog([text], [])
+
+
+def test_the_version_is_shown() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.output) == (0, f"sash {version('sash')}\n")
+
+
+def test_completion_of_the_shell_can_be_shown() -> None:
+    done = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="sash")
+    assert done.exit_code == 0
+    assert "_SASH_COMPLETE=complete_bash" in done.output
+
+
+@pytest.mark.parametrize("command", [[], ["explain"], ["sql"], ["run"], ["validate"]])
+def test_help_does_without_the_words_of_the_papers(command: list[str]) -> None:
+    text = CliRunner().invoke(app, [*command, "--help"]).output.lower()
+    for word in ("paper", "negative-tuple", "calendar", "update pattern", "time message", "expired"):
+        assert word not in text
+
+
+def test_explain_shows_every_query_of_a_job(tmp_path: Path) -> None:
+    job = tmp_path / "job.sql"
+    stream = "CREATE STREAM s (ts TIMESTAMP, k STRING) USING csv OPTIONS (path 'x');"
+    first = "CREATE QUERY first AS SELECT regexp_extract(k, 'a', 0) AS x FROM s [RANGE 1 MINUTE] INTO console;"
+    second = "CREATE QUERY second AS SELECT DISTINCT k FROM s [RANGE 2 MINUTES] INTO noop STRATEGY negative-tuple;"
+    job.write_text(f"{stream}\n{first}\n{second}")
+    done = CliRunner().invoke(app, ["explain", str(job)])
+    assert done.exit_code == 0
+    heads = [line for line in done.stdout.splitlines() if line.startswith(("Query ", "Strategy"))]
+    assert heads == [
+        *("Query first, into console", "Strategy: update-pattern-aware"),
+        *("Query second, into noop", "Strategy: negative-tuple"),
+    ]
+
+
+def test_explain_shows_the_errors_of_a_job_and_the_other_plans(tmp_path: Path) -> None:
+    job = tmp_path / "job.sql"
+    job.write_text(
+        "CREATE STREAM s (ts TIMESTAMP, k STRING) USING csv OPTIONS (path 'x');\n"
+        "CREATE QUERY wrong AS SELECT z FROM s [NOW] INTO noop;\nSELECT k FROM s [NOW];"
+    )
+    done = CliRunner().invoke(app, ["explain", str(job)])
+    assert done.exit_code == 1
+    assert f"{job}:2:30: there is no column z" in done.stderr
+    assert "Query SELECT\n" in done.stdout

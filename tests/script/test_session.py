@@ -19,12 +19,8 @@ ITEMS = "CREATE RELATION items (item INT, name STRING) USING csv OPTIONS (path '
 TOTALS = "SELECT item, SUM(price) AS total FROM sales [RANGE 1 MINUTE] GROUP BY item"
 
 
-def unstarted() -> Any:
-    raise AssertionError("Spark is not needed for this")
-
-
 def session(text: str = "") -> Session:
-    made = Session(DryRunBackend(unstarted))
+    made = Session(DryRunBackend())
     for statement in read_script(text):
         made.execute(statement)
     return made
@@ -296,3 +292,12 @@ def test_settings_hold_for_what_follows() -> None:
 def test_sources_with_fixed_columns(source: str, columns: str) -> None:
     on = session(f"CREATE STREAM s USING {source}")
     assert reply(on, "SHOW STREAMS").rows[0][2] == columns
+
+
+@pytest.mark.spark
+def test_settings_that_spark_refuses(spark: SparkSession) -> None:
+    on = Session.on(Engine(spark))
+    with pytest.raises(OptionError, match=r"SET spark.executor.memory: Cannot modify the value of the Spark config"):
+        reply(on, "SET spark.executor.memory = '1g'")
+    with pytest.raises(OptionError, match=r"SET spark.sql.shuffle.partitions: The value 'banana' .* is invalid"):
+        reply(on, "SET spark.sql.shuffle.partitions = 'banana'")

@@ -8,8 +8,9 @@ import pyarrow as pa
 from sash.plan.types import BIGINT
 from sash.spark.batch_metrics import EDGES, PARTS, BatchMetrics, DelayHistogram, total
 from sash.state.changes import ChangeBatch
-from sash.time import FOREVER
+from sash.time import FOREVER, HOUR
 
+NOW = 1_767_225_600_000_000
 _NAMES = ["0.0.Filter", "0.1.Aggregate"]
 
 
@@ -45,9 +46,21 @@ def test_a_batch_without_metrics_counts_nothing() -> None:
     assert seen.delays == _delays()
 
 
+def _record(*ts: int) -> DelayHistogram:
+    """The delays of changes at these times."""
+    delays, count = DelayHistogram(), len(ts)
+    signs, ends = np.ones(count, np.int8), np.full(count, FOREVER)
+    delays.record(ChangeBatch(np.array(ts, np.int64), ends, signs, (pa.array(range(count), BIGINT),)), NOW)
+    return delays
+
+
 def test_changes_at_time_zero_have_no_delay() -> None:
-    ts = np.array([0, 5], np.int64)
-    signs, ends = np.ones(2, np.int8), np.full(2, FOREVER)
-    delays = DelayHistogram()
-    delays.record(ChangeBatch(ts, ends, signs, (pa.array([1, 2], BIGINT),)))
-    assert delays.buckets.sum() == 1
+    assert _record(0, NOW - HOUR).buckets.sum() == 1
+
+
+def test_changes_of_rows_from_an_archive_have_no_delay() -> None:
+    archived = _record(1, NOW - 25 * HOUR)
+    assert (archived.buckets.sum(), archived.sum, archived.longest) == (0, 0, 0)
+    mixed = _record(NOW - 25 * HOUR, NOW - 2 * HOUR)
+    assert mixed.buckets.sum() == 1
+    assert mixed.longest == mixed.sum == 2 * 3_600_000

@@ -25,7 +25,7 @@ def error_of(query: str) -> SqlSyntaxError:
         ("SELECT x.* FROM sales s", "no x in this FROM clause", 1, 8),
         ("SELECT item FROM sales JOIN clicks ON TRUE", "ambiguous: sales.item, clicks.item", 1, 8),
         ("SELECT s.qty FROM sales s LEFT SEMI JOIN clicks c ON s.item = c.item WHERE c.item = 1", "no c in", 1, 76),
-        ("SELECT uper(name) FROM sales", "no function uper of these arguments; did you mean upper", 1, 8),
+        ("SELECT uper(name) FROM sales", "no function uper; did you mean upper", 1, 8),
         ("SELECT item FROM sales GROUP BY 2", "no output column 2", 1, 33),
         ("SELECT item FROM sales ORDER BY 2 LIMIT 1", "no output column 2", 1, 33),
         ("SELECT item FROM sales UNION SELECT item FROM clicks ORDER BY qty LIMIT 1", "no column qty", 1, 63),

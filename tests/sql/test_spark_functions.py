@@ -18,11 +18,11 @@ class Typer:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
-    def __call__(self, source: str, sql: str) -> pa.DataType | None:
+    def __call__(self, source: str, sql: str) -> pa.DataType | str | None:
         self.asked.append((source, sql))
         if sql.endswith("]"):
             return STRING
-        known = {"soundex": STRING, "size": INT, "split": pa.list_(STRING), "hypot": pa.float64()}
+        known = {"soundex": STRING, "size": INT, "split": "array<string>", "hypot": pa.float64()}
         return known.get(sql.partition("(")[0].lower())
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
@@ -37,15 +39,56 @@ class AnswerBoard(CurrentAnswer):
         self.fresh += changes
 
 
-def watch(query: Query, console: Console, stop: threading.Event, trigger: str | None, *, form: str) -> None:
-    """Run a query and show its answer until it ends or `stop` is set. The form is `live`, `plain` or `json`."""
+@dataclass
+class TimeLimit:
+    """Ends the display of an answer after `seconds` (None: never), counted from the first row of the answer.
+
+    It also ends if the first row does not come within `patience` seconds; then it was `in_vain`.
+    """
+
+    seconds: float | None = None
+    patience: float = 120.0
+    clock: Callable[[], float] = time.monotonic
+    in_vain: bool = False
+    _started: float | None = None
+    _first: float | None = None
+
+    def passed(self, changes: int) -> bool:
+        """Whether the time is over, after this number of changes of the answer."""
+        if self.seconds is None:
+            return False
+        now = self.clock()
+        if self._started is None:
+            self._started = now
+        if self._first is None and changes:
+            self._first = now
+        if self._first is not None:
+            return now - self._first >= self.seconds
+        self.in_vain = now - self._started >= max(self.patience, self.seconds)
+        return self.in_vain
+
+
+def watch(
+    query: Query,
+    console: Console,
+    stop: threading.Event,
+    trigger: str | None,
+    *,
+    form: str,
+    limit: TimeLimit | None = None,
+) -> None:
+    """Run a query and show its answer until it ends, `stop` is set, or the time is over.
+
+    The form is `live`, `plain` or `json`.
+    """
     board = AnswerBoard(query.schema, order_of(query.planned.written))
+    limit = limit or TimeLimit()
     running = query.start(board, mode="net", trigger=trigger)
     try:
         if form == "live":
-            _watch_live(board, running, console, stop)
+            _watch_live(board, running, console, stop, limit)
         else:
-            _watch_lines(board, running, console, stop, as_json=form == "json")
+            _watch_lines(board, running, console, stop, limit, as_json=form == "json")
         if not running.active and not stop.is_set():
             running.await_termination()  # raises the error that ended it
         late = running.progress()["total_late"]
@@ -60,19 +103,27 @@ def watch(query: Query, console: Console, stop: threading.Event, trigger: str | 
                 console.print(f"{late:,} rows were too late", style="dim")
 
 
-def _watch_live(board: AnswerBoard, running: RunningQuery, console: Console, stop: threading.Event) -> None:
+def _watch_live(
+    board: AnswerBoard, running: RunningQuery, console: Console, stop: threading.Event, limit: TimeLimit
+) -> None:
     with Live(console=console, auto_refresh=False, transient=False) as live:
-        while running.active and not stop.wait(_REFRESH):
+        while running.active and not stop.wait(_REFRESH) and not limit.passed(board.changes):
             live.update(_picture(board, console, "; press Ctrl-C to stop"), refresh=True)
         live.update(_picture(board, console, ""), refresh=True)
 
 
 def _watch_lines(
-    board: AnswerBoard, running: RunningQuery, console: Console, stop: threading.Event, *, as_json: bool
+    board: AnswerBoard,
+    running: RunningQuery,
+    console: Console,
+    stop: threading.Event,
+    limit: TimeLimit,
+    *,
+    as_json: bool,
 ) -> None:
     active = True
     while active:
-        active = running.active and not stop.wait(_REFRESH)
+        active = running.active and not stop.wait(_REFRESH) and not limit.passed(board.changes)
         with board.lock:
             fresh, board.fresh = board.fresh, []
             for op, ts, row in fresh:

@@ -9,6 +9,7 @@ from sash.errors import CatalogError
 from sash.plan.catalog import Catalog
 from sash.plan.types import Schema
 from sash.rows import parse_schema
+from sash.sql.spark_library import LibraryTyper
 
 _DECLARATION = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 
@@ -19,7 +20,7 @@ def declared_catalog(streams: Iterable[str], relations: Iterable[str]) -> Catalo
     >>> declared_catalog(["Sales(ts TIMESTAMP, price DOUBLE)"], []).streams["sales"].time
     'ts'
     """
-    catalog = Catalog()
+    catalog = Catalog(spark_type=LibraryTyper())
     for text in streams:
         catalog.add_stream(*_declaration(text))
     for text in relations:

@@ -1,4 +1,4 @@
-"""Jobs: a file of statements, checked or run as a long-lived process that is checkpointed and can be restarted.
+"""Jobs: a file of statements, run as a long-lived process that is checkpointed and can be restarted.
 
 Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the command line has, 3 a query failed.
 """
@@ -12,26 +12,28 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sash.cli.check import INVALID, OK, check, described, located, positioned
+from sash.cli.preflight import check_surroundings
 from sash.cli.session import quiet_engine, stopped_by
-from sash.errors import CatalogError, CheckpointError, SashError, SqlSyntaxError
+from sash.errors import SashError, SqlSyntaxError
 from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import MessageReply, Reply, Session, TableReply
-from sash.script.statements import CreateQuery, Select, Statement
+from sash.script.statements import CreateQuery, Statement
 from sash.spark.java_process import discard
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.spark.handle import StreamingHandle
 
-OK, INVALID, FAILED = 0, 1, 3
+FAILED = 3
 _POLL = 0.25
 _INTERVAL = 10.0
 """Seconds between two lines of text about the batches of a query."""
@@ -55,7 +57,7 @@ class JobLog:
         else:
             words = " ".join(f"{name}={value}" for name, value in details.items() if value not in (None, ""))
             prefix = "" if query is None else f"{query}: "
-            print(f"{now:%H:%M:%S} {prefix}{event}{' ' + words if words else ''}", flush=True)
+            print(f"{now:%Y-%m-%dT%H:%M:%SZ} {prefix}{event}{' ' + words if words else ''}", flush=True)
 
     def write_warning(self, text: str, query: str | None = None) -> None:
         """Write a warning."""
@@ -96,7 +98,7 @@ class JobLog:
         if query in self._pending and (at_once or now - self._printed.get(query, -_INTERVAL) >= _INTERVAL):
             self._printed[query] = now
             progress = self._pending.pop(query)
-            parts = ("batch", "batch_ms", "total_rows_in", "total_rows_out", "total_late", "state_rows")
+            parts = ("batch", "batch_ms", "total_rows_in", "total_rows_out", "total_late", "total_bad", "state_rows")
             shown: dict[str, Any] = {part: progress.get(part) for part in parts}
             self.write("batch done", query, **shown)
 
@@ -110,57 +112,6 @@ class _WarningHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._log.write_warning(record.getMessage())
-
-
-def validate_job(path: Path, *, as_json: bool) -> int:
-    """Check every statement of a job without running it."""
-    text = path.read_text(encoding="utf-8")
-    backend = DryRunBackend()
-    try:
-        problems = check(text, backend)
-    finally:
-        if backend.started:
-            backend.spark.stop()
-    if as_json:
-        print(json.dumps({"file": str(path), "ok": not problems, "problems": [_described(p) for p in problems]}))
-    else:
-        for problem in problems:
-            print(_located(path, text, problem), file=sys.stderr)
-        if not problems:
-            statements = read_script(text)
-            queries = sum(isinstance(statement, CreateQuery) for statement in statements)
-            print(f"{path}: OK ({len(statements)} statements, {queries} of them queries)")
-    return INVALID if problems else OK
-
-
-def check(text: str, backend: DryRunBackend) -> list[SqlSyntaxError]:
-    """The errors of a job. After a statement with an error, the following ones are checked too."""
-    try:
-        statements = read_script(text)
-    except SqlSyntaxError as problem:
-        return [problem]
-    session, problems = Session(backend), list[SqlSyntaxError]()
-    for statement in statements:
-        try:
-            if isinstance(statement, Select):
-                raise CatalogError(
-                    "a job needs a sink for every answer: write CREATE QUERY name AS SELECT ... INTO sink"
-                )
-            session.execute(statement)
-        except SashError as problem:
-            problems.append(_positioned(problem, statement))
-    if not problems and not session.queries and not session.windows:
-        problems.append(SqlSyntaxError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
-    return problems
-
-
-def _positioned(problem: SashError, statement: Statement) -> SqlSyntaxError:
-    """The error with a position: its own, or that of its statement."""
-    if isinstance(problem, SqlSyntaxError):
-        return problem
-    positioned = SqlSyntaxError(str(problem), statement.position.line, statement.position.column)
-    positioned.log = problem.log
-    return positioned
 
 
 def run_job(
@@ -189,7 +140,9 @@ def run_job(
             log.write("Spark started", version=context.version, master=context.master, application=context.appName)
             return engine
 
-        problems = _locked_checkpoints(text, folder) or check(text, DryRunBackend(lambda: engine_of().spark))
+        backend = DryRunBackend(conf)
+        problems = check(text, backend)
+        problems = problems or check_surroundings(backend, folder, metrics_port, conf, master)
         for problem in problems:
             _log_error(log, path, text, problem)
         if problems:
@@ -204,24 +157,9 @@ def run_job(
             try:
                 _log_reply(log, statement, session.execute(statement))
             except SashError as problem:
-                _log_error(log, path, text, _positioned(problem, statement))
+                _log_error(log, path, text, positioned(problem, statement))
                 return INVALID
         return _wait(session, log, stop)
-
-
-def _locked_checkpoints(text: str, folder: str) -> list[SqlSyntaxError]:
-    """The errors of queries whose checkpoints another process uses, found before Spark is started."""
-    from sash.spark.checkpoint_lock import refuse_locked
-
-    problems = []
-    with suppress(SqlSyntaxError):  # `check` reports it
-        for statement in read_script(text):
-            if isinstance(statement, CreateQuery):
-                try:
-                    refuse_locked(f"{folder.rstrip('/')}/{statement.name}")
-                except CheckpointError as problem:
-                    problems.append(_positioned(problem, statement))
-    return problems
 
 
 def _wait(session: Session, log: JobLog, stop: threading.Event) -> int:
@@ -281,19 +219,8 @@ def _log_reply(log: JobLog, statement: Statement, reply: Reply) -> None:
 
 def _log_error(log: JobLog, path: Path, text: str, problem: SqlSyntaxError) -> None:
     if log.as_json:
-        log.write("error", level="error", **_described(problem))
+        log.write("error", level="error", **described(problem))
     else:
-        print(_located(path, text, problem), file=sys.stderr)
+        print(located(path, text, problem), file=sys.stderr)
         if problem.log is not None:
             print(f"{path}: the full trace is in {problem.log}", file=sys.stderr)
-
-
-def _described(problem: SqlSyntaxError) -> dict[str, Any]:
-    log = {} if problem.log is None else {"log": problem.log}
-    return {"message": problem.message, "line": problem.line, "column": problem.column, **log}
-
-
-def _located(path: Path, text: str, problem: SqlSyntaxError) -> str:
-    if problem.line is None:
-        return f"{path}: {problem}"
-    return f"{path}:{problem.line}:{problem.column}: {problem.marked(text)}"

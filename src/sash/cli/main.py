@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,11 +14,26 @@ from sash.plan.options import ENGINE_STRATEGIES, Options, check_strategy
 
 app = typer.Typer(
     name="sash",
-    help="Continuous SQL over sliding windows, on Spark Structured Streaming.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sash {version('sash')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Continuous SQL over sliding windows, on Spark Structured Streaming."""
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -40,7 +56,7 @@ def demo(
 
 @app.command()
 def explain(
-    query: Annotated[str, typer.Argument(help="The query, or a file that contains it.")],
+    query: Annotated[str, typer.Argument(help="A query, or a file with a query or a job.")],
     stream: Annotated[
         list[str], typer.Option(help="A stream, as 'sales(ts TIMESTAMP, item_id INT, price DOUBLE)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
@@ -48,20 +64,22 @@ def explain(
         list[str], typer.Option(help="A relation, as 'items(item_id INT, name STRING)'. May be repeated.")
     ] = [],  # noqa: B006  (typer copies it)
     strategy: Annotated[
-        str, typer.Option(help=f"How operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}.")
+        str, typer.Option(help="How the query is executed; docs/strategies.md lists the choices.")
     ] = "auto",
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="Partitions of calendar buffers; by default the planner chooses.")
+        int | None, typer.Option(min=1, hidden=True, help="Partitions of calendar buffers (docs/strategies.md).")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also show the rejected plans.")] = False,
 ) -> None:
-    """Show the plan of a query: update patterns, estimates, stages, partition keys, buffers and time messages."""
-    from sash.cli.catalog import declared_catalog
-    from sash.planning import plan_query
+    """Show the plan of a query, or of every query of a job, without running it. Nothing is started, not even Java."""
+    from sash.cli.explain import explain_job, explain_query
 
-    options = Options(check_strategy(strategy), partitions=partitions)
-    planned = plan_query(_text(query), declared_catalog(stream, relation), options=options)
-    typer.echo(planned.explain(all=every), nl=False)
+    path, chosen = _file(query), check_strategy(strategy)
+    text = query if path is None else path.read_text(encoding="utf-8")
+    if path is not None and not stream and not relation:
+        raise typer.Exit(explain_job(path, text, chosen, partitions, every=every))
+    options = Options(chosen, partitions=partitions)
+    typer.echo(explain_query(text, stream, relation, options, every=every), nl=False)
 
 
 Master = Annotated[
@@ -82,7 +100,10 @@ def sql(
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Print a line per change instead of a live table.")] = False,
     seconds: Annotated[
-        float | None, typer.Option(min=0, help="Stop a SELECT after this time; by default at Ctrl-C.")
+        float | None,
+        typer.Option(
+            min=0, help="Stop a SELECT this long after its first row; by default at Ctrl-C, or when its input ends."
+        ),
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
@@ -134,12 +155,16 @@ def run_file(
 @app.command()
 def validate(
     job: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")],
+    conf: Conf = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
-    """Check a file of statements, columns and types included, without running it."""
-    from sash.cli.job import validate_job
+    """Check a file of statements without running it: names, columns, types, options. Nothing is started, not even Java.
 
-    raise typer.Exit(validate_job(job, as_json=as_json))
+    Give the Spark settings of the run that add data sources or functions with --conf, such as spark.jars.packages.
+    """
+    from sash.cli.check import validate_job
+
+    raise typer.Exit(validate_job(job, _settings(conf), as_json=as_json))
 
 
 @app.command("prepare")
@@ -158,13 +183,12 @@ def _settings(conf: list[str]) -> dict[str, str]:
     return {name.strip(): value for name, _, value in pairs}
 
 
-def _text(query: str) -> str:
-    """The contents of the file of that name, or the argument itself if there is no such file."""
+def _file(query: str) -> Path | None:
+    """The file of that name; None if there is none, and the argument is a query itself."""
     try:
-        path = Path(query)
-        return path.read_text(encoding="utf-8") if path.is_file() else query
+        return Path(query) if Path(query).is_file() else None
     except OSError:
-        return query
+        return None
 
 
 def run() -> None:

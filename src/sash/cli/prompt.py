@@ -45,8 +45,17 @@ class NameCompleter(Completer):
 
 
 def is_finished(text: str) -> bool:
-    """Whether Enter submits the text: a whole statement, a backslash command, or an empty line."""
-    return not text.strip() or text.lstrip().startswith("\\") or is_complete(text)
+    """Whether Enter submits the text: a whole statement, a command of the shell, or an empty line."""
+    return not text.strip() or text.lstrip().startswith("\\") or is_exit(text) or is_complete(text)
+
+
+def is_exit(text: str) -> bool:
+    """Whether the text leaves the shell.
+
+    >>> is_exit("EXIT"), is_exit("quit;"), is_exit("exits")
+    (True, True, False)
+    """
+    return text.strip().rstrip("; ").lower() in ("exit", "quit", "\\quit", "\\q")
 
 
 def prompt_session(names: Callable[[], list[str]], **terminal: Any) -> PromptSession[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from sash.cli.answer import cell, watch
-from sash.cli.prompt import prompt_session
+from sash.cli.answer import TimeLimit, cell, watch
+from sash.cli.prompt import is_exit, prompt_session
 from sash.cli.session import starting_engine, stopped_by
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.catalog import RelationEntry, StreamEntry
@@ -55,7 +55,7 @@ HELP = r"""Statements end with a semicolon and may span several lines.
   DESCRIBE name                                DROP STREAM|RELATION|QUERY|WINDOW name
   SET strategy|join|tau|trigger|isolation|spark.x = value
 
-  \help  show this text     \quit  leave the shell (or press Ctrl-D)"""
+  \help  show this text     exit, quit  leave the shell (or press Ctrl-D)"""
 
 _SLOW = {CreateQuery: "Starting", Keep: "Starting", SnapshotStatement: "Running", Explain: "Planning"}
 """Statements that may take a while, and the status to show meanwhile."""
@@ -137,15 +137,15 @@ class Shell:
                     self.console.print(reply.note, style="dim", markup=False, highlight=False)
 
     def _watch(self, reply: QueryReply) -> None:
-        """Show the answer until Ctrl-C, for the given number of seconds, or until the input ends."""
+        """Show the answer until Ctrl-C, for the given number of seconds from its first row on, or until the input ends."""
+        limit = TimeLimit(self.seconds)
         with stopped_by(signal.SIGINT) as stop:
-            timer = threading.Timer(self.seconds, stop.set) if self.seconds else None
-            if timer is not None:
-                timer.daemon = True
-                timer.start()
-            watch(reply.query, self.console, stop, self.session.settings.trigger, form=self.form)
-            if timer is not None:
-                timer.cancel()
+            watch(reply.query, self.console, stop, self.session.settings.trigger, form=self.form, limit=limit)
+        if limit.in_vain:
+            self.show_error(
+                f"there was no answer within {limit.patience:.0f} seconds, so the query was stopped: check that rows arrive, "
+                "and that they are in the window"
+            )
 
 
 def run_shell(command: str | None, *, form: str, seconds: float | None, **spark: Any) -> int:
@@ -157,7 +157,16 @@ def run_shell(command: str | None, *, form: str, seconds: float | None, **spark:
         if interactive:
             run_prompt(shell)
             return 0
-        return 0 if shell.run(sys.stdin.read() if command is None else command) else 1
+        return 0 if shell.run(until_exit(sys.stdin.read() if command is None else command)) else 1
+
+
+def until_exit(text: str) -> str:
+    """The statements of a text before `exit` or `quit`.
+
+    >>> until_exit("SHOW STREAMS; exit")
+    'SHOW STREAMS;'
+    """
+    return re.split(r"(?im)(?:^|(?<=;))\s*(?:exit|quit)\s*(?:;|\Z)", text, maxsplit=1)[0]
 
 
 def run_prompt(shell: Shell) -> None:
@@ -165,12 +174,12 @@ def run_prompt(shell: Shell) -> None:
     from sash.spark.errors import to_sash_error
 
     prompt = prompt_session(shell.names)
-    shell.console.print(r"Sash: continuous SQL. Type \help for help, \quit to leave.", highlight=False)
+    shell.console.print(r"Sash: continuous SQL. Type \help for help, exit to leave.", highlight=False)
     for text in _typed(prompt):
+        if is_exit(text):
+            return
         if text.startswith("\\"):
             match text.rstrip(";").strip():
-                case "\\quit" | "\\q":
-                    return
                 case "\\help" | "\\h" | "\\?":
                     shell.console.print(HELP, markup=False, highlight=False)
                 case other:

@@ -13,8 +13,11 @@ from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
 
-SparkTyper = Callable[[str, str], pa.DataType | None]
-"""(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it."""
+SparkTyper = Callable[[str, str], pa.DataType | str | None]
+"""(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it.
+
+A type that no column can have is given by its name in Spark.
+"""
 
 Key = str | Sequence[str] | None
 """A relation's key as the user gives it: one column name, several, or none."""

@@ -94,6 +94,7 @@ class Cursor:
         self._source = source
         self._tokens = tokenize(source)
         self._at = 0
+        self._places: dict[str, Position] = {}
 
     @property
     def _next(self) -> Token:
@@ -120,6 +121,7 @@ class Cursor:
             name = self._dotted("the name of an option")
             if name.lower() in {known.lower() for known in found}:
                 raise self._source.error(SqlSyntaxError, f"option {name} is given twice", token.start)
+            self._places[f"option {name.lower()}"] = self._position(token)
             self._mark("=")
             found[name] = self._value()
             if not self._mark(","):
@@ -130,6 +132,7 @@ class Cursor:
     def _assignment(self) -> tuple[str, Value]:
         name = self._dotted("the name of a setting")
         self._need("=")
+        self._note("value")
         return name, self._value()
 
     def _dotted(self, what: str) -> str:
@@ -231,6 +234,10 @@ class Cursor:
     def _need(self, mark: str) -> None:
         if not self._mark(mark):
             raise self._expected(mark)
+
+    def _note(self, part: str) -> None:
+        """Note that this clause of the statement starts at the next token."""
+        self._places[part] = self._position(self._next)
 
     def _position(self, token: Token) -> Position:
         line, column = self._source.position(token.start)

@@ -2,44 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from sash.durations import microseconds
+from sash.errors import CatalogError, OptionError, TypeMismatchError
 from sash.plan.catalog import Catalog, update_columns
-from sash.plan.options import Trigger
-from sash.plan.types import Schema
+from sash.plan.options import Mode, Trigger
+from sash.plan.types import TIMESTAMP, Schema
 from sash.planning import Planned, plan_query
 from sash.script.backend import QueryOptions, check_relation, check_sink_options
-from sash.script.sources import relation_columns, stream_columns
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
+from sash.script.extensions import Extensions
+from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
+from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, about
+from sash.sql.spark_library import LibraryTyper
 from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.spark.handle import StreamingHandle
+    from sash.spark.sinks import OutputSpec, Sink
     from sash.window_store.snapshot import Snapshot
+
+_FILES = ("csv", "json", "parquet", "orc", "xml", "avro")
+"""Sinks of Spark's that write files, and so need a path."""
+
+
+class UncheckedError(CatalogError):
+    """A query cannot be planned without Spark, because only Spark knows a type or the columns of a relation."""
+
+
+@dataclass(frozen=True)
+class CheckedQuery:
+    """A query that was checked; `planned` is None if it cannot be planned without Spark.
+
+    `sink` and `output` are None for a sink of Spark's own.
+    """
+
+    statement: CreateQuery
+    planned: Planned | None
+    heartbeats: tuple[str, ...] = ()
+    sink: Sink | None = None
+    output: OutputSpec | None = None
 
 
 class DryRunBackend:
-    """Checks statements without executing them.
+    """Checks statements without executing them, and without Spark.
 
-    It starts Spark only for types that Spark alone knows: those of functions that Sash does not implement, and of
-    relations without declared columns.
+    Functions that Sash does not implement are checked by a list of Spark's. A query that reads a relation whose columns
+    only Spark knows is not planned: it is in `checked` without a plan, and `unchecked` says why. `conf` are the settings
+    with which Spark would be started, which may add functions and data sources.
     """
 
-    def __init__(self, start: Callable[[], SparkSession] | None = None) -> None:
-        self._catalog = Catalog(spark_type=self._spark_type)
-        self._start = start
-        self._spark: SparkSession | None = None
+    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
+        self._extensions = Extensions.of(conf or {})
+        self._typer = LibraryTyper(extended=self._extensions.functions)
+        self._catalog = Catalog(spark_type=self._typer)
+        self.declared: list[CreateStream | CreateRelation] = []
+        self.checked: list[CheckedQuery] = []
+        self.unchecked: dict[str, str] = {}
+        self._undeclared: dict[str, str] = {}
         self._with_heartbeat: set[str] = set()
         self._layouts: dict[str, StoreLayout] = {}
 
@@ -47,24 +75,15 @@ class DryRunBackend:
     def catalog(self) -> Catalog:
         return self._catalog
 
-    @property
-    def spark(self) -> SparkSession:
-        """The Spark session, started on first use."""
-        from sash.spark.session import embedded_session
-
-        if self._spark is None:
-            self._spark = (self._start or embedded_session)()
-        return self._spark
-
-    @property
-    def started(self) -> bool:
-        """Whether a check needed Spark."""
-        return self._spark is not None
-
     def add_stream(self, statement: CreateStream) -> None:
         declaration = statement.declaration
+        self.declared.append(statement)
+        with about("source"):
+            self._extensions.check_stream(declaration.source, tuple(STREAMS))
         columns = stream_columns(declaration)
-        microseconds(statement.slack, "slack")
+        check_options("stream", declaration)
+        with about("slack"):
+            microseconds(statement.slack, "slack")
         self._check_heartbeat(statement)
         self._catalog.add_stream(
             declaration.name, columns, statement.time, rate=statement.rate, distinct=statement.distinct
@@ -72,14 +91,25 @@ class DryRunBackend:
 
     def add_relation(self, statement: CreateRelation) -> None:
         check_relation(statement)
-        name = statement.declaration.name
+        declaration, name = statement.declaration, statement.declaration.name
+        self.declared.append(statement)
+        with about("source"):
+            check = self._extensions.check_stream if statement.changes else self._extensions.check_table
+            check(declaration.source, tuple(STREAMS if statement.changes else RELATIONS))
+        check_options("relation", declaration)
         if statement.refresh is not None:
-            microseconds(statement.refresh, "refresh")
+            with about("refresh"):
+                microseconds(statement.refresh, "refresh")
         self._check_heartbeat(statement)
+        columns = self._relation_columns(statement)
+        if columns is None:
+            self._catalog.add_relation(name, ())
+            self._undeclared[name.lower()] = name
+            return
         changes = statement.changes or statement.refresh is not None
         self._catalog.add_relation(
             name,
-            self._relation_columns(statement),
+            columns,
             key=statement.key,
             retroactive=statement.retroactive,
             changes=changes,
@@ -89,23 +119,32 @@ class DryRunBackend:
             distinct=statement.distinct,
         )
 
-    def _relation_columns(self, statement: CreateRelation) -> Schema:
+    def _relation_columns(self, statement: CreateRelation) -> Schema | None:
+        """The columns of a relation; None if only Spark knows them."""
         declaration = statement.declaration
         if statement.changes:
             return update_columns(declaration.name, stream_columns(declaration), statement.time, statement.key)[1]
-        columns = relation_columns(declaration)
-        if columns is None:
-            from sash.spark.sources import static_frame
-            from sash.spark.types import read_schema
-
-            columns, _ = read_schema(static_frame(self.spark, declaration))
-        return columns
+        return relation_columns(declaration)
 
     def drop(self, name: str) -> None:
+        self._undeclared.pop(name.lower(), None)
         self._catalog.drop(name)
 
     def plan(self, sql: str, options: QueryOptions) -> Planned:
-        return plan_query(sql, self._catalog, options=options.options)
+        for name in self._undeclared.values():
+            if re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE):
+                raise UncheckedError(
+                    f"only Spark knows the columns of relation {name}: declare them, as {name} (column TYPE, ...)"
+                )
+        self._typer.unsure = False
+        try:
+            return plan_query(sql, self._catalog, options=options.options)
+        except TypeMismatchError as problem:
+            if self._typer.unsure:
+                raise UncheckedError(
+                    f"only Spark knows the type of a function in the query: cast it ({problem})"
+                ) from problem
+            raise
 
     def query(self, sql: str, options: QueryOptions) -> Query:
         raise AssertionError("a dry run makes no query that could be started")
@@ -115,17 +154,40 @@ class DryRunBackend:
 
     def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
         from sash.spark.sinks import SINKS
+        from sash.spark.sinks.base import ADDED, refuse_added
 
-        planned = self.plan(statement.query.sql, options)
-        check_sink_options(statement)
-        key = planned.key(statement.key, needed=statement.key is not None)
-        mode = statement.mode
-        if statement.sink in SINKS:
-            mode = SINKS[statement.sink](statement.options).mode(mode, keyed=key is not None)
-        if mode == "upsert":
-            planned.key(statement.key, needed=True)
-        inputs = (*planned.streams, *planned.changing)
-        Trigger.parse(trigger).check_heartbeats([name for name in inputs if name.lower() in self._with_heartbeat])
+        given = check_sink_options(statement)
+        with about("sink"):
+            sink = SINKS[statement.sink](given) if statement.sink in SINKS else None
+        if sink is None:
+            with about("sink"):
+                self._extensions.check_sink(statement.sink, tuple(SINKS))
+                check_file_sink(statement)
+        with about("trigger"):
+            parsed = Trigger.parse(trigger)
+        try:
+            with about("query"):
+                planned = self.plan(statement.query.sql, options)
+        except UncheckedError as problem:
+            self.unchecked[statement.name] = str(problem)
+            self.checked.append(CheckedQuery(statement, None))
+            return None
+        with about("key"):
+            key = planned.key(statement.key, needed=statement.key is not None)
+        with about("mode"):
+            mode = (statement.mode or "changes") if sink is None else sink.mode(statement.mode, keyed=key is not None)
+            if mode == "upsert":
+                key = planned.key(statement.key, needed=True)
+        if statement.sink.lower() in _FILES:
+            refuse_added(statement.sink, [field.name for field in planned.schema], ADDED)
+        heartbeats = tuple(n for n in (*planned.streams, *planned.changing) if n.lower() in self._with_heartbeat)
+        with about("trigger"):
+            parsed.check_heartbeats(heartbeats)
+        output = None if sink is None else _output(planned, mode, key)
+        if sink is not None and output is not None:
+            with about("sink"):
+                sink.check(output)
+        self.checked.append(CheckedQuery(statement, planned, heartbeats, sink, output))
         return None
 
     def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
@@ -155,13 +217,18 @@ class DryRunBackend:
 
     def _check_heartbeat(self, statement: CreateStream | CreateRelation) -> None:
         if statement.heartbeat is not None:
-            microseconds(statement.heartbeat, "heartbeat")
+            with about("heartbeat"):
+                microseconds(statement.heartbeat, "heartbeat")
             self._with_heartbeat.add(statement.declaration.name.lower())
 
-    def _spark_type(self, name: str, sql: str) -> pa.DataType | None:
-        from sash.spark.sources import struct
-        from sash.spark.types import expression_type
 
-        entry = self._catalog.find(name)
-        assert entry is not None
-        return expression_type(self.spark.createDataFrame([], struct(entry.schema)), sql)
+def check_file_sink(statement: CreateQuery) -> None:
+    """Raise OptionError if a sink of files lacks its path."""
+    if statement.sink.lower() in _FILES and "path" not in map(str.lower, statement.options):
+        raise OptionError(f"{statement.sink} needs the option path: INTO {statement.sink} (path '...')")
+
+
+def _output(planned: Planned, mode: Mode, key: tuple[int, ...] | None) -> OutputSpec:
+    from sash.spark.sinks import OutputSpec
+
+    return OutputSpec(planned.schema, TIMESTAMP, mode, key, identity="")

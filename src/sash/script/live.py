@@ -134,4 +134,6 @@ class LiveBackend:
         return self.engine.snapshot(sql, isolation)
 
     def configure(self, name: str, value: str) -> None:
-        self.engine.spark.conf.set(name, value)
+        from sash.spark.session import set_option
+
+        set_option(self.engine.spark, name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from sash.errors import SqlSyntaxError
@@ -52,6 +53,7 @@ class _Reader(Cursor):
         """Read the next statement, up to its semicolon."""
         start = self._next
         position = self._position(start)
+        self._places = {}
         if start.is_word("SELECT", "WITH") or start.is_mark("("):
             statement: Statement = statements.Select(position, self._query())
         elif self._word("CREATE"):
@@ -81,7 +83,7 @@ class _Reader(Cursor):
             raise self._expected(f"a statement ({', '.join(STARTS)})", STARTS)
         if self._next.kind != "end" and not self._mark(";"):
             raise self._expected("; at the end of the statement")
-        return statement
+        return replace(statement, places=self._places)
 
     def _create(self, position: Position) -> Statement:
         match self._one_of(*_CREATED):
@@ -102,6 +104,7 @@ class _Reader(Cursor):
         found: dict[str, Any] = {}
         while clause := self._clause(seen, *words):
             seen.add(clause)
+            self._note(clause.lower())
             match clause:
                 case "BAD":
                     self._one_of("ROWS")
@@ -150,6 +153,7 @@ class _Reader(Cursor):
         query = self._query(ends=("INTO",))
         if not self._word("INTO"):
             raise self._expected("INTO and a sink, such as INTO console")
+        self._note("sink")
         sink = self._source_name("a sink, such as console or postgres")
         self._word("OPTIONS")
         options = self._options() if self._next.is_mark("(") else {}
@@ -180,6 +184,7 @@ class _Reader(Cursor):
         name = self._name(f"a name for the {what}")
         columns = self._typed_columns() if self._next.is_mark("(") else None
         self._one_of("USING")
+        self._note("source")
         source = self._source_name("a source, such as csv or rate")
         options = self._options() if self._word("OPTIONS") else {}
         return statements.Declaration(name, columns, source, options)
@@ -209,6 +214,7 @@ class _Reader(Cursor):
     def _query(self, ends: tuple[str, ...] = ()) -> statements.QueryText:
         """The text of a query, up to the semicolon or to one of the keywords."""
         start = self._next
+        self._note("query")
         if not (start.is_word(*_QUERIES) or start.is_mark("(")):
             raise self._expected("a query (SELECT ...)", ("SELECT", "WITH"))
         end = self._skip((";",), ends)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from sash.errors import CatalogError, OptionError
+from sash.plan.options import Trigger
 from sash.plan.types import type_name
 from sash.script import statements
 from sash.script.backend import Backend, QueryOptions
@@ -109,7 +110,8 @@ class Session:
             case statements.Drop():
                 return self._drop(statement)
             case statements.SetOption():
-                return self._set(statement)
+                with statements.about("value"):
+                    return self._set(statement)
 
     def _create_query(self, statement: statements.CreateQuery) -> MessageReply:
         name = statement.name
@@ -233,6 +235,7 @@ class Session:
             case "tau":
                 self.settings.options = replace(self.settings.options, tau=given)
             case "trigger":
+                Trigger.parse(given)
                 self.settings.trigger = given
             case "isolation":
                 level(str(value))

@@ -5,12 +5,14 @@ Any other name is that of a Spark data source; Sash knows nothing about it befor
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sash.errors import CatalogError, OptionError
 from sash.plan.types import Schema
 from sash.rows import parse_schema
-from sash.script.statements import Declaration, Value
+from sash.script.statements import Declaration, Value, about
+from sash.sql.source import did_you_mean
 
 _LINES = parse_schema("ts TIMESTAMP, value STRING")
 _SALES = parse_schema("ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE, quantity INT")
@@ -18,6 +20,25 @@ _ITEMS = parse_schema("item_id INT, name STRING, favourite INT")
 _KAFKA = parse_schema(
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
 )
+_GENERATOR = {"rate": 100, "items": 50, "stores": 10}
+"""The options of the generator source, which makes up sales, and their defaults."""
+_FILES = ("csv", "json", "parquet", "orc", "text")
+_SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
+_COUNTS = {"rate": ("rowsPerSecond", "numPartitions"), **dict.fromkeys(_FILES, ("maxFilesPerTrigger",))}
+"""Options of Spark's sources that are whole numbers from 1."""
+_FLAGS = {
+    "csv": (
+        "header",
+        "inferSchema",
+        "enforceSchema",
+        "multiLine",
+        "ignoreLeadingWhiteSpace",
+        "ignoreTrailingWhiteSpace",
+    ),
+    "json": ("multiLine", "primitivesAsString", "allowComments", "allowSingleQuotes"),
+}
+"""Options of Spark's sources that are true or false."""
+_LARGEST_PORT = 65535
 PARSED = ("json", "csv")
 """The formats from which declared columns can be parsed, in the lines of a socket or file or the values of a topic."""
 
@@ -95,3 +116,53 @@ def _columns(what: str, declaration: Declaration, kind: SourceType | None) -> Sc
             "or OPTIONS (format 'csv')"
         )
     return declaration.columns
+
+
+def check_options(what: str, declaration: Declaration) -> None:
+    """Raise OptionError if an option of a source that Sash knows has a value that Spark refuses.
+
+    Options that Sash does not know are left to Spark.
+    """
+    source, options = declaration.source, dict(declaration.options)
+    owner = f"{what} {declaration.name}"
+    if source == "generator":
+        generator_counts(what, options)
+    for name in _COUNTS.get(source, ()):
+        _check(owner, options, name, "a whole number from 1", lambda text: text.isdigit() and int(text) > 0)
+    for name in _FLAGS.get(source, ()):
+        _check(owner, options, name, "true or false", lambda text: text.lower() in ("true", "false"))
+    if source == "socket":
+        valid = f"a whole number from 1 to {_LARGEST_PORT}"
+        _check(owner, options, "port", valid, lambda text: text.isdigit() and 0 < int(text) <= _LARGEST_PORT)
+    if source == "kafka" and not {name.lower() for name in options} & {name.lower() for name in _SUBSCRIPTIONS}:
+        raise OptionError(
+            f"{owner}: kafka needs one of the options {', '.join(_SUBSCRIPTIONS)}: OPTIONS (subscribe 'topic')"
+        )
+
+
+def _check(owner: str, options: dict[str, Value], name: str, valid: str, holds: Callable[[str], bool]) -> None:
+    value = option(dict(options), name)
+    if value is not None and not holds(str(value)):
+        with about(f"option {name.lower()}"):
+            raise OptionError(f"{owner}: the option {name} must be {valid}, not {value!r}")
+
+
+def generator_counts(what: str, options: Mapping[str, Value]) -> dict[str, int]:
+    """The options of a stream or relation of the generator, with their defaults.
+
+    >>> generator_counts("stream", {"rate": 7})
+    {'rate': 7, 'items': 50, 'stores': 10}
+    """
+    defaults = _GENERATOR if what == "stream" else {"items": _GENERATOR["items"]}
+    given, found = dict(options), {}
+    for name, default in defaults.items():
+        value = str(option(given, name, default))
+        if not value.isdigit() or int(value) < 1:
+            with about(f"option {name}"):
+                raise CatalogError(f"the generator's option {name} must be a whole number from 1, not {value!r}")
+        found[name] = int(value)
+    for name in given:
+        with about(f"option {name.lower()}"):
+            hint = did_you_mean(name, defaults)
+            raise CatalogError(f"generator has no option {name}; its options are {', '.join(defaults)}{hint}")
+    return found

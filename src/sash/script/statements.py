@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sash.errors import SqlSyntaxError
+from sash.errors import SashError, SqlSyntaxError
 from sash.plan.options import BadRows, Mode
 from sash.plan.types import Schema
 
@@ -56,9 +56,24 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Positioned:
-    """The base of all statements, which have a position in the script."""
+    """The base of all statements, which have a position in the script; `places` are those of their clauses."""
 
     position: Position
+    places: Mapping[str, Position] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
+
+    def place(self, part: str | None) -> Position:
+        """The position of a clause, by which the whole statement is meant if it is unknown."""
+        return self.places.get(part or "", self.position)
+
+
+@contextmanager
+def about(part: str) -> Iterator[None]:
+    """Note in errors raised meanwhile that they are about this clause of a statement."""
+    try:
+        yield
+    except SashError as problem:
+        problem.part = problem.part or part
+        raise
 
 
 @dataclass(frozen=True)

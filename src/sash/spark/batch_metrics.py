@@ -7,7 +7,6 @@ number of operators; Spark plans every observed expression anew for each batch a
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from sash.runtime.counts import Counts
 from sash.spark.stream_counts import StreamCounts, add_up
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
+from sash.time import HOUR
 
 METRICS_COLUMN = "notes"
 """The name of the observed list, which listeners of Spark see."""
@@ -41,8 +41,8 @@ EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60
 
 _EDGES = np.array([round(edge * 1e6) for edge in EDGES], np.int64)
 _SAMPLE = 4096
-_LONGEST = 24 * 3600 * 1000
-"""Longer delays, of rows that come from an archive, count as this many milliseconds."""
+_ARCHIVED = 24 * HOUR
+"""Changes that are older than this are of rows from an archive. They have no delay: nobody waits for them."""
 
 
 def operator_names(plan: PhysicalPlan) -> list[str]:
@@ -58,17 +58,19 @@ class DelayHistogram:
         self.sum = 0
         self.longest = 0
 
-    def record(self, changes: ChangeBatch) -> None:
-        """Count changes that leave now, sampling every n-th of a large batch.
+    def record(self, changes: ChangeBatch, now: int) -> None:
+        """Count changes that leave at the instant `now`, sampling every n-th of a large batch.
 
-        Changes at time 0, such as the initial total of an empty window, are not caused by a row and have no delay.
+        Changes at time 0, such as the initial total of an empty window, are not caused by a row and have no delay, and
+        neither have those of rows from an archive.
         """
         step = 1 + len(changes) // _SAMPLE
         ts = changes.ts[::step]
-        late = time.time_ns() // 1_000 - ts[ts > 0]
+        late = now - ts[ts > 0]
+        late = late[late <= _ARCHIVED]
         self.buckets += step * np.bincount(np.searchsorted(_EDGES, late, side="left"), minlength=len(EDGES) + 1)
         if len(late):
-            millis = np.clip(late // 1000, 0, _LONGEST)
+            millis = np.maximum(late // 1000, 0)
             self.sum += step * int(millis.sum())
             self.longest = max(self.longest, int(millis.max()))
 
@@ -125,7 +127,8 @@ class BatchMetrics:
     """The metrics of a batch as far as one task knows them, or their total.
 
     `clock` is the clock of the output, `operators` has the counts of each operator. `delays` is a histogram of the time
-    from a change's instant until it left the last stage, by the wall clock, with sum and maximum in milliseconds.
+    from a change's instant until it left the last stage, by the wall clock, with sum and maximum in milliseconds. Changes
+    that are more than a day old come from an archive, and are not in it.
     `switches` counts how often edges changed the way in which they propagate time (piggybacking), and `current_choice` has the
     adaptive choice in use and its reason, by operator and shard. `streams` has the counts of each stream.
     """
@@ -152,7 +155,7 @@ class BatchMetrics:
 
     @property
     def delay_average(self) -> float | None:
-        """The average delay in seconds; None if there was no output."""
+        """The average delay in seconds; None if no change had one."""
         count = sum(self.delays)
         return round(self.delay_sum / 1000 / count, 6) if count else None
 

@@ -49,21 +49,31 @@ def check_fingerprint(spark: SparkSession, checkpoint: str, fingerprint: dict[st
     folder = Folder(spark, checkpoint)
     stored = folder.read(NAME)
     if stored is None:
-        if folder.exists("offsets"):
-            raise CheckpointError(
-                f"{checkpoint} is the checkpoint of a query that Sash did not start: choose another directory"
-            )
+        refuse_foreign(checkpoint, folder.exists("offsets"))
         identity = uuid.uuid4().hex
         folder.write(NAME, json.dumps({**fingerprint, "identity": identity}, indent=2))
         return identity
     known = json.loads(stored)
+    refuse_other(checkpoint, known, fingerprint)
+    return str(known["identity"])
+
+
+def refuse_foreign(checkpoint: str, started: bool) -> None:
+    """Raise CheckpointError if a checkpoint without a fingerprint has been used, as its offsets show."""
+    if started:
+        raise CheckpointError(
+            f"{checkpoint} is the checkpoint of a query that Sash did not start: choose another directory"
+        )
+
+
+def refuse_other(checkpoint: str, known: dict[str, Any], fingerprint: dict[str, Any]) -> None:
+    """Raise CheckpointError if a part of the fingerprint differs from the one that is known of the checkpoint."""
     for part, reason in _REASONS.items():
-        if known.get(part) != fingerprint.get(part):
+        if part in fingerprint and known.get(part) != fingerprint[part]:
             raise CheckpointError(
                 f"checkpoint {checkpoint} cannot be used: {reason} (then: {_one_line(known.get(part))}, now: "
-                f"{_one_line(fingerprint.get(part))}). {_ADVICE.get(part, 'Restore it, or start with a new checkpoint')}"
+                f"{_one_line(fingerprint[part])}). {_ADVICE.get(part, 'Restore it, or start with a new checkpoint')}"
             )
-    return str(known["identity"])
 
 
 def remove_drafts(checkpoint: str) -> None:

@@ -95,7 +95,7 @@ class Progress:
         self._last["delay_seconds"] = {
             "average": seen.delay_average,
             **{name: percentile(seen.delays, share) for name, share in _PERCENTILES.items()},
-            "max": seen.delay_longest / 1000,
+            "max": seen.delay_longest / 1000 if any(seen.delays) else None,
         }
         self._last["switches"] = seen.switches
         self._last["streams"] = seen.streams

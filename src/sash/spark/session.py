@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
+import pyspark
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sash.arguments import shown
@@ -36,6 +39,7 @@ _EVERY_QUERY = {
 }
 """The settings of every query, besides the number of shuffle partitions, which is that of shards."""
 
+_CODES = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: .*$")
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 _OPTIONS = "spark.driver.extraJavaOptions"
@@ -190,6 +194,20 @@ def apply_settings(spark: SparkSession, shards: int) -> None:
     """Apply a query's settings permanently."""
     for name, value in settings(shards).items():
         spark.conf.set(name, value)
+
+
+def has_jar(name: str) -> bool:
+    """Whether the installed Spark has a jar whose name starts so."""
+    return any(Path(pyspark.__file__).parent.glob(f"jars/{name}*.jar"))
+
+
+def set_option(spark: SparkSession, name: str, value: str) -> None:
+    """Change a setting of the session; raise OptionError if Spark refuses it."""
+    try:
+        spark.conf.set(name, value)
+    except PySparkException as problem:
+        text = str(problem).strip().splitlines()[0]
+        raise OptionError(f"SET {name}: {_CODES.sub('', text)}") from None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ the batch.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,7 @@ class StageProcessor:
                 for to, rows in zip(target.labels, shards, strict=True):
                     yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, number, part, clock))
             if last and len(changes):
-                delays.record(changes)
+                delays.record(changes, time.time_ns() // 1_000)
                 metrics.rows_out += len(changes)
                 yield changes
         if last:

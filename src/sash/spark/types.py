@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -9,6 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StringType, TimestampType
 
 from sash.plan.types import STRING, TIMESTAMP, Field, Schema, is_supported, type_name
+
+_LOGGER = "SQLQueryContextLogger"
+"""PySpark writes what Spark refuses to this log, on standard error."""
 
 
 def arrow_type(dtype: DataType) -> pa.DataType | None:
@@ -44,16 +49,14 @@ def _name(dtype: DataType) -> str:
         return dtype.simpleString()
 
 
-def expression_type(frame: DataFrame, sql: str) -> pa.DataType | None:
-    """The type of a Spark SQL expression over the frame, supported or not; None if Spark cannot resolve it."""
+def expression_type(frame: DataFrame, sql: str) -> pa.DataType | str | None:
+    """The type of a Spark SQL expression over the frame, by its name if no column can have it; None if Spark refuses it."""
+    log = logging.getLogger(_LOGGER)
+    before, log.disabled = log.disabled, True
     try:
         (field,) = frame.selectExpr(sql).schema.fields
     except (PySparkException, ValueError):
         return None
-    found = arrow_type(field.dataType)
-    if found is not None:
-        return found
-    try:
-        return to_arrow_type(field.dataType)
-    except (PySparkException, TypeError):
-        return None
+    finally:
+        log.disabled = before
+    return arrow_type(field.dataType) or field.dataType.simpleString()

@@ -43,19 +43,6 @@ AGGREGATES: dict[str, str] = {
 }
 """Aggregate functions as users write them -> canonical name."""
 
-UNSUPPORTED_AGGREGATES = (
-    frozenset(
-        {"any", "array_agg", "bit_and", "bit_or", "bit_xor", "bool_and"}
-        | {"bool_or", "collect_list", "collect_set", "corr", "count_min_sketch", "covar_pop", "covar_samp", "every"}
-        | {"grouping", "grouping_id", "histogram_numeric", "hll_sketch_agg", "kurtosis", "listagg", "max_by", "mode"}
-        | {"percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"}
-        | {"regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "schema_of_json_agg", "skewness", "some", "string_agg"}
-        | {"try_avg", "try_sum", "bitmap_construct_agg", "bitmap_or_agg"}
-    )
-    - AGGREGATES.keys()
-)
-"""Spark's aggregates that Sash does not support."""
-
 _DISTINCT = ("count", "sum", "avg")
 _INDIFFERENT = ("min", "max")
 _STATISTICS = ("median", "var_pop", "var_samp", "stddev_pop", "stddev_samp")

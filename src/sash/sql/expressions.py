@@ -12,7 +12,7 @@ from sqlglot import exp
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Case, Expression, Literal
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
-from sash.sql.aggregates import AGGREGATES, UNSUPPORTED_AGGREGATES, AggregateCollector, bind_aggregate
+from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
@@ -275,9 +275,6 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES:
             return self._aggregate(node, None)
-        if written in UNSUPPORTED_AGGREGATES:
-            known = ", ".join(AGGREGATES)
-            raise self._unsupported(f"the aggregate {written}; supported are {known}", node)
         if written in ("locate", "charindex") and len(arguments) == 2:
             return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
         name = canonical_name(written)

@@ -11,19 +11,12 @@ from sash.errors import UnknownNameError, UnsupportedSqlError
 from sash.plan.catalog import SparkTyper
 from sash.plan.expressions import Expression, SparkFunction, substitute
 from sash.plan.nodes import Filter, Node, Project, Relation, Rows, Stream
-from sash.plan.types import is_supported
 from sash.sql.aggregates import AGGREGATES
 from sash.sql.dialect import UNITS
-from sash.sql.functions import ALIASES, FUNCTIONS, OPERATORS
+from sash.sql.functions import canonical_name
 from sash.sql.render import quoted, to_spark_sql
-from sash.sql.source import SqlText, did_you_mean
-
-_VARYING = frozenset(
-    {"current_catalog", "current_database", "current_date", "current_time", "current_timestamp", "current_user"}
-    | {"curdate", "input_file_name", "localtimestamp", "monotonically_increasing_id", "now", "rand", "randn", "random"}
-    | {"randstr", "session_user", "shuffle", "spark_partition_id", "uniform", "user", "uuid"}
-)
-"""Functions that are not deterministic: the retraction of a row would differ from its arrival."""
+from sash.sql.source import SqlText
+from sash.sql.spark_library import calls, library, similar_function
 
 
 @dataclass(frozen=True)
@@ -37,18 +30,17 @@ class SparkFunctions:
     def bind(self, node: exp.Expr, column: Callable[[exp.Column], Expression]) -> Expression:
         """The whole node as an expression that Spark evaluates."""
         name = function_name(node)
-        if name in _VARYING:
-            raise self.source.error(
-                UnsupportedSqlError, f"{name} is not deterministic, so a continuous query cannot use it", node
-            )
+        for part in node.find_all(exp.Func):
+            self._check_kind(part)
         if self.typer is None:
-            raise self._unknown(node, name)
+            raise self._unknown(node)
         scan, inputs = self._scan()
-        if scan is None or any(function_name(part) in AGGREGATES for part in node.find_all(exp.Anonymous)):
+        if scan is None or any(function_name(part) in AGGREGATES for part in calls(node)):
+            hint = "" if library().knows(name) else similar_function(name)
             raise self.source.error(
                 UnsupportedSqlError,
                 f"{name} is not in Sash's library, so it only runs directly above a source: "
-                "move it into a subquery over the stream",
+                f"move it into a subquery over the stream{hint}",
                 node,
             )
         if isinstance(scan, Stream) and isinstance(scan.window, Rows):
@@ -63,8 +55,8 @@ class SparkFunctions:
         over_scan = tuple(argument if inputs is None else substitute(argument, inputs) for argument in arguments)
         dtype = self.typer(scan.name, sql.format(*(to_spark_sql(argument, columns) for argument in over_scan)))
         if dtype is None:
-            raise self._unknown(node, name)
-        if not is_supported(dtype):
+            raise self._unknown(node)
+        if isinstance(dtype, str):
             raise self.source.error(
                 UnsupportedSqlError,
                 f"{name} returns {dtype}, which is not a supported column type: extract a field of it",
@@ -83,9 +75,44 @@ class SparkFunctions:
             node = node.child
         return (node, inputs) if isinstance(node, Stream | Relation) else (None, None)
 
-    def _unknown(self, node: exp.Expr, name: str) -> Exception:
-        hint = did_you_mean(name, [known for known in (*FUNCTIONS, *ALIASES) if known not in OPERATORS])
-        return self.source.error(UnknownNameError, f"there is no function {name} of these arguments{hint}", node)
+    def _check_kind(self, call: exp.Func) -> None:
+        """Refuse functions that cannot be evaluated row by row, or not twice with the same result."""
+        name = function_name(call)
+        if name in AGGREGATES:
+            return
+        match library().kind(name):
+            case "varying":
+                problem = f"{name} is not deterministic, so a continuous query cannot use it"
+            case "aggregate":
+                problem = f"Sash does not run the aggregate {name}; supported are {', '.join(AGGREGATES)}"
+            case "window":
+                problem = (
+                    f"Sash does not run window functions such as {name}; for the first rows use ORDER BY and LIMIT"
+                )
+            case "generator":
+                problem = (
+                    f"{name} makes several rows of one: apply it in the DataFrame that the stream is registered with"
+                )
+            case _:
+                return
+        raise self.source.error(UnsupportedSqlError, problem, call)
+
+    def _unknown(self, node: exp.Expr) -> Exception:
+        """Why Spark refuses the node: the first call of a function that does not exist, or not with these arguments."""
+        for call in calls(node):
+            name, known = function_name(call), library().functions.get(function_name(call))
+            if name in AGGREGATES or canonical_name(name) is not None:
+                continue
+            if not library().knows(name):
+                return self.source.error(UnknownNameError, f"there is no function {name}{similar_function(name)}", call)
+            if known is not None and not known.takes(len(call.expressions)):
+                problem = f"{name} takes {known.wanted}, not {len(call.expressions)}"
+                return self.source.error(UnknownNameError, problem, call)
+        name = function_name(node)
+        if self.typer is None:
+            problem = f"{name} is not in Sash's library: only Spark evaluates it, and there is none here"
+            return self.source.error(UnsupportedSqlError, problem, node)
+        return self.source.error(UnknownNameError, f"there is no function {name} of these arguments", node)
 
 
 def function_name(node: exp.Expr) -> str:

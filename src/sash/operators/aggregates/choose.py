@@ -12,7 +12,7 @@ from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
 from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum, Variance
 from sash.operators.base import Expiry
-from sash.plan.expressions import APPROXIMATE, AggregateCall
+from sash.plan.expressions import AggregateCall
 from sash.plan.types import is_numeric, type_name
 from sash.state.memory import Memory
 
@@ -86,10 +86,6 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
         return f"by.{columns}"
     if function in ("first", "last"):
         return f"time.{columns}"
-    if function in APPROXIMATE:
-        raise UnsupportedSqlError(
-            f"{function.upper()} is available in snapshots of a kept window only: use engine.snapshot, or an exact aggregate here"
-        )
     if not is_numeric(dtype):
         raise UnsupportedSqlError(f"{function.upper()} needs numbers, not {type_name(dtype)}: cast its argument")
     if function in ("sum", "avg"):

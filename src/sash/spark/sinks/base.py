@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from sash.errors import OptionError
+from sash.errors import CatalogError, OptionError
 from sash.plan.options import MODES, Mode
 from sash.plan.types import Schema
 from sash.spark.sinks.retry import RETRY, RetryPolicy, retry_policy
@@ -17,6 +17,8 @@ from sash.sql.source import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 WriteBatch = Callable[["DataFrame", int], None]
 """Writes a batch of changes, given its number."""
@@ -46,6 +48,17 @@ class OutputSpec:
         return [self.schema[column].name for column in self.key or ()]
 
 
+ADDED = ("_op", "_ts")
+"""The columns of a change besides those of the row."""
+
+
+def refuse_added(sink: str, names: Iterable[str], added: Iterable[str]) -> None:
+    """Raise CatalogError if one of the query's columns has the name of a column that the sink adds."""
+    for name in names:
+        if name.lower() in added:
+            raise CatalogError(f"{sink} adds a column {name}: rename the query's column of that name with AS")
+
+
 class Sink(ABC):
     """A sink with checked options. Spark may repeat a batch under the same number: a sink must not count it twice.
 
@@ -55,8 +68,11 @@ class Sink(ABC):
     name: ClassVar[str]
     needed: ClassVar[tuple[str, ...]]
     optional: ClassVar[tuple[str, ...]] = ()
+    flags: ClassVar[tuple[str, ...]] = ()
     modes: ClassVar[tuple[Mode, ...]] = MODES
     policy: RetryPolicy
+    exclusive: ClassVar[bool] = False
+    """Whether only one query may write to a target."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         known = {name.lower(): name for name in (*self.needed, *self.optional, RETRY)}
@@ -66,6 +82,8 @@ class Sink(ABC):
                 raise OptionError(
                     f"{self.name} has no option {name}; it has {', '.join(known)}{did_you_mean(name, known)}"
                 )
+            if name.lower() in self.flags and str(value).lower() not in (*_TRUE, *_FALSE):
+                raise OptionError(f"the option {name} of {self.name} is true or false, not {value!r}")
             self.options[known.get(name.lower(), name)] = value
         for name in self.needed:
             if not self.options.get(name):
@@ -73,13 +91,18 @@ class Sink(ABC):
 
         self.policy = retry_policy(self.options.pop(RETRY, None))
 
+    @property
+    def target(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Where the sink writes to: its name, and the options that it needs."""
+        return self.name, tuple((name, str(self.options[name])) for name in self.needed)
+
     def accepts(self, option: str) -> bool:
         """Whether an option that is not listed is allowed."""
         return False
 
     def flag(self, name: str, default: bool) -> bool:
         """Return the value of a boolean option."""
-        return str(self.options.get(name, default)).lower() in ("true", "1", "yes")
+        return str(self.options.get(name, default)).lower() in _TRUE
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         """Return the output mode that was chosen; without one, `upsert` if the output has a key and the sink supports it."""
@@ -89,6 +112,13 @@ class Sink(ABC):
         if found is None:
             raise OptionError(f"{self.name} is written in mode {' or '.join(self.modes)}, not {chosen}")
         return found
+
+    def check(self, output: OutputSpec) -> None:
+        """Raise an error if the output can never be written with these options; connect to nothing."""
+        refuse_added(self.name, output.names, ADDED)
+
+    def connect(self, output: OutputSpec) -> None:  # noqa: B027  (most sinks have nothing to connect to)
+        """Raise an error if the system that is written to cannot be reached, or does not fit; change nothing in it."""
 
     @abstractmethod
     def open(self, output: OutputSpec) -> WriteBatch:

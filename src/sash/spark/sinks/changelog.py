@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
-from sash.spark.folders import Folder
-from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+from sash.spark.folders import Folder, local_path
+from sash.spark.sinks.base import ADDED, OutputSpec, Sink, WriteBatch, refuse_added
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,14 +25,26 @@ class ChangeLog(Sink):
 
     name = "changelog"
     needed = ("path",)
+    exclusive = True
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         return super().mode(chosen or "changes", keyed)
 
+    def check(self, output: OutputSpec) -> None:
+        refuse_added("the changelog", output.names, (*ADDED, _PARTITION))
+
+    @property
+    def _path(self) -> str:
+        return str(self.options["path"]).rstrip("/")
+
+    def connect(self, output: OutputSpec) -> None:
+        owner = local_path(f"{self._path}/{_OWNER}")
+        if owner is not None and owner.exists() and owner.read_text() != output.identity:
+            raise _taken(self._path)
+
     def open(self, output: OutputSpec) -> WriteBatch:
-        if any(name.lower() == _PARTITION for name in output.names):
-            raise CatalogError("the changelog adds a column batch: rename the query's column of that name with AS")
-        path = str(self.options["path"]).rstrip("/")
+        self.check(output)
+        path = self._path
 
         def write(batch: DataFrame, number: int) -> None:
             folder = Folder(batch.sparkSession, path)
@@ -40,9 +52,7 @@ class ChangeLog(Sink):
             if owner is None:
                 folder.write(_OWNER, output.identity)
             elif owner != output.identity:
-                raise CatalogError(
-                    f"{path} holds the changelog of another query or another checkpoint: choose another path, or remove it"
-                )
+                raise _taken(path)
             if batch.isEmpty():
                 return
             draft, final = f".{_PARTITION}-{number}", f"{_PARTITION}={number}"
@@ -50,3 +60,9 @@ class ChangeLog(Sink):
             folder.rename(draft, final)
 
         return write
+
+
+def _taken(path: str) -> CatalogError:
+    return CatalogError(
+        f"{path} holds the changelog of another query or another checkpoint: choose another path, or remove it"
+    )

@@ -9,7 +9,7 @@ is appended.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import pyarrow.csv as pacsv
 
 from sash.errors import CatalogError, OptionError, SinkError
 from sash.plan.options import Mode
-from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch, refuse_added
 from sash.spark.sinks.postgres_errors import to_sink_error
 from sash.spark.sinks.postgres_sql import Statements, quoted
 
@@ -40,12 +40,34 @@ class PostgresTable(Sink):
     name = "postgres"
     needed = ("url", "table")
     optional = ("create", "replace")
+    flags = ("create", "replace")
+    exclusive = True
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         return super().mode(chosen or ("upsert" if keyed else "net"), keyed)
 
+    def check(self, output: OutputSpec) -> None:
+        refuse_added("postgres", output.names, self._table(output).own_columns)
+        try:
+            from psycopg.conninfo import conninfo_to_dict
+            from psycopg.errors import Error
+        except ImportError:  # the job may run on another machine
+            return
+        try:
+            conninfo_to_dict(str(self.options["url"]))
+        except Error as problem:
+            raise OptionError(f"the option url of postgres: {str(problem).strip().splitlines()[0]}") from None
+
+    def connect(self, output: OutputSpec) -> None:
+        table = self._table(output)
+        with table.transaction() as connection:
+            table.check(connection, create=self.flag("create", True), replace=self.flag("replace", False))
+
+    def _table(self, output: OutputSpec) -> _Table:
+        return _Table(str(self.options["url"]), str(self.options["table"]), output)
+
     def open(self, output: OutputSpec) -> WriteBatch:
-        table = _Table(str(self.options["url"]), str(self.options["table"]), output)
+        table = self._table(output)
         with table.transaction() as connection:
             table.prepare(connection, create=self.flag("create", True), replace=self.flag("replace", False))
 
@@ -72,6 +94,11 @@ class _Table:
         self._batches = ".".join(quoted(part) for part in (*parts[:-1], "sash_batches")).replace("%", "%%")
         self._statements = Statements(self._table, output)
 
+    @property
+    def own_columns(self) -> Iterable[str]:
+        """The columns that the table has besides those of the query."""
+        return self._statements.own_columns
+
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
         """Connect, and commit when the block ends without an error."""
@@ -87,11 +114,23 @@ class _Table:
         except psycopg.Error as problem:
             raise to_sink_error(problem, self._shown) from problem
 
+    def check(self, connection: Connection[Any], *, create: bool, replace: bool) -> None:
+        """Check what `prepare` needs, without a change."""
+        if self._oid(connection) is None:
+            self._refuse_absent(create)
+            return
+        self._check_columns(connection)
+        kept = connection.execute("SELECT to_regclass(%s)", [self._batches.replace("%%", "%")]).fetchone()
+        self._check_owner(connection, None if kept in (None, (None,)) else self._recorded(connection), replace)
+
+    def _refuse_absent(self, create: bool) -> None:
+        if not create:
+            raise CatalogError(f"there is no table {self._shown}: create it, or remove the option `create false`")
+
     def prepare(self, connection: Connection[Any], *, create: bool, replace: bool) -> None:
         """Create the table if needed; check its columns, and that its rows are those that this query wrote before, if any."""
         if self._oid(connection) is None:
-            if not create:
-                raise CatalogError(f"there is no table {self._shown}: create it, or remove the option `create false`")
+            self._refuse_absent(create)
             supported = connection.info.server_version >= _NULLS_NOT_DISTINCT
             for statement in self._statements.create(nulls_not_distinct=supported):
                 connection.execute(statement)
@@ -100,29 +139,37 @@ class _Table:
             f"CREATE TABLE IF NOT EXISTS {self._batches.replace('%%', '%')} (target text PRIMARY KEY, identity text NOT NULL,"
             " table_oid bigint NOT NULL, batch bigint NOT NULL, written timestamptz NOT NULL DEFAULT now())"
         )
-        oid = self._oid(connection)
-        recorded = connection.execute(
-            f"SELECT identity, table_oid, batch FROM {self._batches} WHERE target = %s FOR UPDATE", [self._shown]
+        if self._check_owner(connection, self._recorded(connection, "FOR UPDATE"), replace):
+            return
+        connection.execute(f"DELETE FROM {self._table}")
+        connection.execute(
+            f"INSERT INTO {self._batches} (target, identity, table_oid, batch) VALUES (%s, %s, %s, -1) ON CONFLICT (target) "
+            "DO UPDATE SET identity = excluded.identity, table_oid = excluded.table_oid, batch = -1, written = now()",
+            [self._shown, self._identity, self._oid(connection)],
+        )
+
+    def _recorded(self, connection: Connection[Any], lock: str = "") -> Any:
+        """What is recorded of the table: the query that wrote it, its id, and the last batch; None if nothing is."""
+        return connection.execute(
+            f"SELECT identity, table_oid, batch FROM {self._batches} WHERE target = %s {lock}", [self._shown]
         ).fetchone()
+
+    def _check_owner(self, connection: Connection[Any], recorded: Any, replace: bool) -> bool:
+        """Whether this query wrote the table before; raise CatalogError if the table has rows of something else."""
         if recorded is not None and recorded[0] == self._identity:
-            if recorded[1] != oid:
+            if recorded[1] != self._oid(connection):
                 raise CatalogError(
                     f"table {self._shown} was dropped and created again after batch {recorded[2]} was written to it: start the "
                     "query with a new checkpoint"
                 )
-            return
+            return True
         if not replace and connection.execute(f"SELECT 1 FROM {self._table} LIMIT 1").fetchone() is not None:
             found = "rows that no query of Sash wrote" if recorded is None else "the answer of another checkpoint"
             raise CatalogError(
                 f"table {self._shown} has {found}: use the checkpoint that wrote it, choose another table, or set "
                 "`replace true` to delete its rows"
             )
-        connection.execute(f"DELETE FROM {self._table}")
-        connection.execute(
-            f"INSERT INTO {self._batches} (target, identity, table_oid, batch) VALUES (%s, %s, %s, -1) ON CONFLICT (target) "
-            "DO UPDATE SET identity = excluded.identity, table_oid = excluded.table_oid, batch = -1, written = now()",
-            [self._shown, self._identity, oid],
-        )
+        return False
 
     def apply(self, connection: Connection[Any], rows: pa.Table, number: int) -> None:
         """Apply a batch to the table, unless it has been applied before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -14,12 +14,9 @@ from pyspark.sql.types import StructField, StructType
 
 from sash.errors import CatalogError
 from sash.plan.types import Schema
-from sash.script.sources import RELATIONS, STREAMS, option, relation_columns, stream_columns
+from sash.script.sources import RELATIONS, STREAMS, generator_counts, option, relation_columns, stream_columns
 from sash.script.statements import Declaration, Value
 from sash.sql.source import did_you_mean
-
-_GENERATOR = {"rate": 100, "items": 50, "stores": 10}
-"""The options of the generator source, which makes up sales, and their defaults."""
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
@@ -92,8 +89,7 @@ def _ddl(schema: Schema) -> str:
 
 def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
     """A stream of sales. Every column is a function of the sale's number, so a batch can be recomputed."""
-    rate, items, stores = (_count(options, name, default) for name, default in _GENERATOR.items())
-    _refuse_unknown(options, _GENERATOR)
+    rate, items, stores = generator_counts("stream", options).values()
     rows = spark.readStream.format("rate").option("rowsPerSecond", rate).load()
 
     def uniform(salt: int) -> str:
@@ -110,24 +106,10 @@ def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
 
 def _items(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
     """The relation of items; every tenth is a favourite."""
-    items = _count(options, "items", _GENERATOR["items"])
-    _refuse_unknown(options, {"items"})
+    items = generator_counts("relation", options)["items"]
     return spark.range(items).selectExpr(
         "CAST(id AS INT) AS item_id", "concat('item ', id) AS name", "CAST(id % 10 = 0 AS INT) AS favourite"
     )
-
-
-def _count(options: dict[str, Value], name: str, default: int) -> int:
-    value = option(options, name, default)
-    if not str(value).isdigit() or int(str(value)) < 1:
-        raise CatalogError(f"the generator's option {name} must be a whole number from 1, not {value!r}")
-    return int(str(value))
-
-
-def _refuse_unknown(options: Mapping[str, Value], known: Collection[str]) -> None:
-    for name in options:
-        hint = did_you_mean(name, known)
-        raise CatalogError(f"generator has no option {name}; its options are {', '.join(known)}{hint}")
 
 
 @contextmanager
