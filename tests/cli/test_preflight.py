@@ -106,7 +106,7 @@ def test_a_server_that_does_not_answer(home: Path) -> None:
         port = free.getsockname()[1]
     into = f"postgres (url 'host=127.0.0.1 port={port} dbname=x', table 't')"
     (found,) = problems(home, text(home, into))
-    assert found.startswith("3:6 PostgreSQL, table t: connection failed")
+    assert found.startswith("3:6 PostgreSQL, table t: Connection refused")
 
 
 def test_a_table_that_does_not_fit_is_found_without_a_change() -> None:
