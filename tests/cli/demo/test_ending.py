@@ -47,5 +47,6 @@ def test_the_next_steps_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     lines = next_steps(str(tmp_path / "sash"))
     assert f"  source {tmp_path / 'activate'}" in lines
     pasted = "\n".join(line for line in lines if line.startswith("      "))
+    assert all(len(line) < 80 for line in lines if "source" not in line)
     assert len(read_script(pasted)) == 2
     assert not any("activate" in line for line in next_steps("elsewhere/sash"))

@@ -32,7 +32,7 @@ def test_waiting_is_reported_every_five_seconds() -> None:
     for later in range(11):
         show.update(replace(given, now=given.now + later * SECOND))
     assert [line for line in file.getvalue().splitlines() if "no answer yet" in line] == [
-        f"127 readings have arrived; there is no answer yet; driver 4711 starting {seconds} s"
+        f"127 readings have arrived; there is no answer yet; driver 4711 starting, {seconds} s"
         for seconds in (5, 10, 15)
     ]
 

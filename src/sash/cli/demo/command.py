@@ -34,14 +34,13 @@ def run_story(*, plain: bool, explain: bool = False, pace: Pace = _PACE) -> int:
         with _stopped_by_signals() as stop, _folder() as home:
             ending = _played(home, console, stop, pace, plain=plain)
             for line in verdict_lines(ending):
-                console.print(Text(line), soft_wrap=True)
+                console.print(Text(line), soft_wrap=plain)
             if ending.comparison.differences:
                 raise SashError("answers of the demo differ from their recomputation: please report this")
     except Interrupted:
         console.print("Stopped.")
         return INTERRUPTED
-    for line in next_steps(sys.argv[0]):
-        console.print(Text(line), soft_wrap=True)
+    console.print(Text("\n".join(next_steps(sys.argv[0]))), soft_wrap=True)
     return OK
 
 

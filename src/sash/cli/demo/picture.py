@@ -168,7 +168,8 @@ def _driver(moment: Moment, grid: _Grid) -> Text:
         if driver.killed is not None and 0 <= grid.column(driver.killed) < grid.count:
             marks[grid.column(driver.killed)] = "✗"
     last = moment.drivers[-1]
-    return _line("driver", "".join(marks), driver_state(last, moment.now), _ALERT if last.killed else "")
+    note = f"running, {last.pid}" if last.answering else driver_state(last, moment.now)
+    return _line("driver", "".join(marks), note, _ALERT if last.killed else "")
 
 
 def driver_state(driver: Uptime, now: int) -> str:
@@ -176,8 +177,8 @@ def driver_state(driver: Uptime, now: int) -> str:
     if driver.killed is not None:
         return f"killed {(now - driver.killed) / SECOND:.0f} s ago"
     if driver.answered is None:
-        return f"{driver.pid} starting {(now - driver.started) / SECOND:.0f} s"
-    return f"{driver.pid} running"
+        return f"starting, {(now - driver.started) / SECOND:.0f} s"
+    return "running"
 
 
 def _block(

@@ -81,7 +81,8 @@ class LineShow(Show):
         batch = -1 if moment.answers is None else moment.answers.batch
         if moment.now >= self._printed + (_LINE_PERIOD if batch > self._batch else _WAITING_PERIOD):
             self._batch, self._printed = batch, moment.now
-            self.result("; ".join([*summary(moment), f"driver {driver_state(moment.drivers[-1], moment.now)}"]))
+            driver = moment.drivers[-1]
+            self.result("; ".join([*summary(moment), f"driver {driver.pid} {driver_state(driver, moment.now)}"]))
 
     def result(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
