@@ -29,10 +29,13 @@ def demo(
         typer.Option(help="Instead of the story, run one query over the sales of some stores."),
     ] = None,
     strategy: Annotated[
-        str, typer.Option(help=f"With --query: how operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}.")
-    ] = "auto",
-    seconds: Annotated[int, typer.Option(min=15, help="With --query: how long to run.")] = 45,
-    rate: Annotated[int, typer.Option(min=1, max=20_000, help="With --query: sales per second.")] = 200,
+        str | None,
+        typer.Option(help=f"With --query: how operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}."),
+    ] = None,
+    seconds: Annotated[int | None, typer.Option(min=15, help="With --query: how long to run; else 45.")] = None,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=20_000, help="With --query: sales per second; else 200.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Also print the query and its plan.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a moving picture.")] = False,
 ) -> None:
@@ -44,10 +47,13 @@ def demo(
     if query is None:
         from sash.cli.demo.command import run_story
 
+        for option, value in (("--strategy", strategy), ("--seconds", seconds), ("--rate", rate)):
+            if value is not None:
+                raise typer.BadParameter("it belongs to a query: add --query q1, for example", param_hint=option)
         raise typer.Exit(run_story(plain=plain, explain=explain))
     from sash.cli.demo.query_view import run_query
 
-    run_query(query, check_strategy(strategy), seconds, rate, plain=plain, explain=explain)
+    run_query(query, check_strategy(strategy or "auto"), seconds or 45, rate or 200, plain=plain, explain=explain)
 
 
 @app.command()

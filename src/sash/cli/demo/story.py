@@ -44,7 +44,7 @@ ACTS = (
         "time in between too.",
     ),
 )
-_FILE_PERIOD = SECOND // 4
+_FILE_PERIOD = SECOND // 2
 _PATIENCE = 300.0
 """Seconds without a batch after which the story gives up."""
 _PHASES = {
@@ -111,7 +111,7 @@ class Story:
         self._driver.kill()
 
     def _rows_enter_and_expire(self) -> None:
-        answers = self._until_answered()
+        self._until_answered()
         self._note = f"SELECT sensor, COUNT(*) {SLIDING_SQL}"
         self._for(self._pace.sliding)
         answers = self._until_answered()
@@ -141,15 +141,16 @@ class Story:
         at = now_in_microseconds()
         self._drivers[-1] = replace(self._drivers[-1], killed=at)
         self._feed.silent = {"oven"}
-        self._note = f"$ kill -KILL {' '.join(map(str, killed))}   the driver, its JVM and its workers are gone"
+        shown = " ".join(map(str, killed[:2]))
+        self._note = f"$ kill -KILL {shown} ...   gone: the driver, its JVM and its workers, {len(killed)} processes"
         self._for(self._pace.down)
         self._driver = self._start_driver()
         self._note = f"$ {COMMAND}"
         target = max(now_in_microseconds(), at + SILENCE + SECOND)
         self._until(lambda: self._answers is not None and self._answers.as_of >= target)
         alert = self._alerts.get("oven")
-        due = "" if alert is None else f"; the oven's alert is of {clock_time(alert)}, when no driver was there"
-        self._note = f"Every reading since the kill has been counted, once{due}"
+        due = "" if alert is None else f": the oven's alert is of {clock_time(alert)}, when no driver was answering"
+        self._note = f"The new driver has caught up{due}"
         self._for(self._pace.resumed)
 
     def _compare(self) -> Ending:
