@@ -135,7 +135,7 @@ def run_query(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: 
     """Run a demo query for so many seconds."""
     console, demo = Console(), DEMO_QUERIES[name]
     console.print(Text(demo.title, style="bold"))
-    console.print(Text(demo.sql, style="cyan"), soft_wrap=True)
+    console.print(Text(demo.sql), soft_wrap=True)
     with ExitStack() as stack:
         with console.status("Starting Spark"):
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sash-demo-")))

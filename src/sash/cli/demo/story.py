@@ -185,8 +185,8 @@ class Story:
         self._until(lambda: now_in_microseconds() >= end)
 
     def _until(self, condition: Callable[[], bool], *, feeding: bool = True) -> None:
-        """Show the story going on until the condition holds."""
-        while not condition():
+        """Show the story going on, one frame at least, until the condition holds."""
+        while True:
             now = now_in_microseconds()
             if feeding and now - self._written >= _FILE_PERIOD:
                 self._feed.write_until(now)
@@ -194,6 +194,8 @@ class Story:
             self._read_events(now)
             moment = Moment(self._act, self._note, now, self._feed.readings, tuple(self._drivers), self._answers)
             self._show.update(moment)
+            if condition():
+                return
             if self._stop.wait(self._pace.frame):
                 raise Interrupted
 
