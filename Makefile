@@ -30,7 +30,7 @@ $(TOOLS): $(STAMP)
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[test]'
 	@touch $@
 
-demo: setup  ## a continuous query over a stream of sales, for about a minute (ARGS="--plain": lines)
+demo: setup  ## a story of about a minute: sliding windows, an alert on absence, a driver that is killed (ARGS="--plain": lines)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash demo $(ARGS)
 
 test: setup $(TOOLS)  ## all tests, two at a time: first those without Spark, then those with (ARGS="tests/sql": just some)

@@ -68,6 +68,13 @@ def test_every_command_has_help(command: list[str]) -> None:
     assert "Usage" in result.output
 
 
+@pytest.mark.parametrize("option", ["--strategy=direct", "--seconds=20", "--rate=50"])
+def test_options_of_the_demo_queries_need_a_query(option: str) -> None:
+    result = CliRunner().invoke(app, ["demo", option])
+    assert result.exit_code == 2
+    assert "add --query q1" in result.output
+
+
 def test_the_command_starts_without_pyspark() -> None:
     program = "import sys, sash.cli.main; sys.exit('pyspark' in sys.modules)"
     assert python("-c", program).returncode == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from sash.cli.demo_queries import DEMO_QUERIES, RELATIONS
+from sash.cli.demo.queries import DEMO_QUERIES, RELATIONS
 from sash.cli.prepare import compile_loops
 from sash.testing import replay
 from tests.cli.command import python

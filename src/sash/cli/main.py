@@ -40,18 +40,36 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 
 @app.command()
 def demo(
-    query: Annotated[Literal["q1", "q2", "q3", "q4", "q5"], typer.Option(help="The query of paper 1 to run.")] = "q4",
+    query: Annotated[
+        Literal["q1", "q2", "q3", "q4", "q5"] | None,
+        typer.Option(help="Instead of the story, run one query over the sales of some stores."),
+    ] = None,
     strategy: Annotated[
-        str, typer.Option(help=f"How operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}.")
-    ] = "auto",
-    seconds: Annotated[int, typer.Option(min=15, help="How long to run.")] = 45,
-    rate: Annotated[int, typer.Option(min=1, max=20_000, help="Sales per second.")] = 200,
-    plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a live table.")] = False,
+        str | None,
+        typer.Option(help=f"With --query: how operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}."),
+    ] = None,
+    seconds: Annotated[int | None, typer.Option(min=15, help="With --query: how long to run; else 45.")] = None,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=20_000, help="With --query: sales per second; else 200.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Also print the query and its plan.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a moving picture.")] = False,
 ) -> None:
-    """Run a continuous query over a stream of generated sales and show its changing answer."""
-    from sash.cli.demo import run_demo
+    """Play a story of about a minute: rows that enter and expire, an alert on absence, and a driver that is killed.
 
-    run_demo(query, check_strategy(strategy), seconds, rate, plain=plain or not sys.stdout.isatty())
+    The story runs a job on Spark in a process of its own, and compares all answers with a recomputation.
+    """
+    plain = plain or not sys.stdout.isatty()
+    if query is None:
+        from sash.cli.demo.command import run_story
+
+        for option, value in (("--strategy", strategy), ("--seconds", seconds), ("--rate", rate)):
+            if value is not None:
+                raise typer.BadParameter("it belongs to a query: add --query q1, for example", param_hint=option)
+        raise typer.Exit(run_story(plain=plain, explain=explain))
+    from sash.cli.demo.query_view import run_query
+
+    run_query(query, check_strategy(strategy or "auto"), seconds or 45, rate or 200, plain=plain, explain=explain)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sash.cli.demo import plot, sampled
+from sash.cli.demo.chart import columns, sampled
 
 
 def test_a_value_holds_until_the_next() -> None:
@@ -10,6 +10,6 @@ def test_a_value_holds_until_the_next() -> None:
 
 
 def test_the_highest_value_fills_the_height() -> None:
-    assert plot([(0, 1.0), (2, 4.0)], 0, 4, width=4, height=2) == [" ███", "▄███"]
-    assert plot([], 0, 1, width=3, height=1) == ["   "]
-    assert plot([(0, 8.0), (1, 1.0)], 0, 2, width=4, height=1) == ["█▁▁▁"]
+    assert columns([1, 4, 4, 4], 4, 2) == [" ███", "▄███"]
+    assert columns([0, 0, 0], 0, 1) == ["   "]
+    assert columns([8, 1, 1, 1], 8, 1) == ["█▁▁▁"]

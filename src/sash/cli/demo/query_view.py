@@ -1,4 +1,4 @@
-"""`sash demo`: a continuous query over generated sales, with a pause during which rows only expire."""
+"""`sash demo --query`: one continuous query over generated sales, with a pause during which rows only expire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,17 @@ from rich.text import Text
 
 from sash.answer import Row
 from sash.cli.answer import AnswerBoard, answer_table
-from sash.cli.demo_queries import DEMO_QUERIES, ITEMS, RELATIONS, DemoQuery
-from sash.cli.sales import SCHEMA, SalesGenerator
+from sash.cli.demo.chart import columns, sampled
+from sash.cli.demo.queries import DEMO_QUERIES, ITEMS, RELATIONS, DemoQuery
+from sash.cli.demo.sales import SCHEMA, SalesGenerator
 from sash.cli.session import quiet_engine
 from sash.plan.options import Strategy
 from sash.plan.types import Schema
 from sash.testing import replay
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from sash.engine import Engine
     from sash.query import Query
     from sash.running import RunningQuery
@@ -33,20 +36,38 @@ _PAUSE = (0.4, 0.75)
 """Start and end of the pause, as parts of the run: longer than the window, so that the window empties."""
 _REFRESH = 0.25
 _HEIGHT, _WIDTH = 6, 72
-_EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ROWS = 8
 """Rows of the answer that are shown: no query has many more."""
 
 
 class DemoBoard(AnswerBoard):
-    """The answer, and the plotted value over time."""
+    """The answer, the plotted value over time, and the counts of rows, all as of the same batch.
+
+    The changes of a batch wait until its progress is there.
+    """
 
     def __init__(self, demo: DemoQuery, schema: Schema) -> None:
         super().__init__(schema)
         self._demo = demo
         self._columns = [column.name for column in schema]
+        self._pending: dict[int, list[tuple[str, Any, Row]]] = {}
         self.value = 0.0
         self.steps: list[tuple[float, float]] = []
+        self.expired = 0
+        self.progress: dict[str, Any] = {}
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Keep the changes of a batch until its progress is there; a function sink."""
+        changes = [(row[0], row[1], tuple(row[2:])) for row in batch.collect()]
+        with self.lock:
+            self._pending[number] = changes
+
+    def advance(self, progress: dict[str, Any]) -> None:
+        """Apply the changes of a batch, and count its rows."""
+        with self.lock:
+            self.apply(self._pending.pop(progress["batch"], []))
+            self.progress = progress
+            self.expired += progress.get("expired", 0)
 
     def apply(self, changes: list[tuple[str, Any, Row]]) -> None:
         super().apply(changes)
@@ -68,8 +89,6 @@ class DemoRun:
     generators: Sequence[SalesGenerator]
     running: RunningQuery
     seconds: float
-    expired: int = 0
-    progress: dict[str, Any] = field(default_factory=dict)
     _begun: float | None = None
 
     def step(self) -> bool:
@@ -85,10 +104,9 @@ class DemoRun:
         return self.running.active and self.left > 0
 
     def count(self) -> None:
-        """Add the progress of the batches that have ended since the last call."""
+        """Take in the batches that have ended since the last call."""
         for progress in self.running.drain_progress():
-            self.progress = progress
-            self.expired += progress.get("expired", 0)
+            self.board.advance(progress)
 
     @property
     def left(self) -> float:
@@ -105,19 +123,20 @@ class DemoRun:
     @property
     def numbers(self) -> str:
         """Counts of rows and changes so far, and the output delay of the last batch."""
-        delay = (self.progress.get("delay_seconds") or {}).get("average")
+        board, progress = self.board, self.board.progress
+        delay = (progress.get("delay_seconds") or {}).get("average")
         late = "" if delay is None else f"   output delay {delay:.2f} s"
         return (
-            f"sales {self.progress.get('total_rows_in', 0):,}   rows in the window {self.progress.get('state_rows', 0):,}   "
-            f"expired {self.expired:,}   changes {self.board.changes:,}   batches {self.board.batches}{late}"
+            f"sales {progress.get('total_rows_in', 0):,}   rows in the window {progress.get('state_rows', 0):,}   "
+            f"expired {board.expired:,}   changes {board.changes:,}   batches {board.batches}{late}"
         )
 
 
-def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: bool) -> None:
+def run_query(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: bool, explain: bool) -> None:
     """Run a demo query for so many seconds."""
     console, demo = Console(), DEMO_QUERIES[name]
     console.print(Text(demo.title, style="bold"))
-    console.print(Text(demo.sql, style="cyan"), soft_wrap=True)
+    console.print(Text(demo.sql), soft_wrap=True)
     with ExitStack() as stack:
         with console.status("Starting Spark"):
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sash-demo-")))
@@ -130,8 +149,8 @@ def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: b
                 for stream, factor in demo.streams
             ]
             query = _query(engine, demo, strategy, home)
-        physical = next(part for part in query.explain().split("\n\n") if part.startswith("Physical plan"))
-        console.print(Text(physical.rstrip(), style="dim"), soft_wrap=True)
+        if explain:
+            console.print(Text(query.explain()), soft_wrap=True)
         board = DemoBoard(demo, query.schema)
         running = query.start(board)
         stack.callback(running.stop)
@@ -142,7 +161,7 @@ def run_demo(name: str, strategy: Strategy, seconds: int, rate: int, *, plain: b
         run.count()
         late = running.progress()["total_late"]
     console.print(
-        f"{run.progress.get('total_rows_in', 0):,} sales arrived and {run.expired:,} rows expired; the answer changed "
+        f"{board.progress.get('total_rows_in', 0):,} sales arrived and {board.expired:,} rows expired; the answer changed "
         f"{board.changes:,} times in {board.batches} batches; {late:,} rows were too late.",
         soft_wrap=True,
     )
@@ -195,7 +214,8 @@ def _plot(run: DemoRun) -> list[Text]:
     board = run.board
     start, now = (board.steps[0][0], board.steps[-1][0]) if board.steps else (0.0, 0.0)
     width = max(1, min(_WIDTH, round(_WIDTH * (now - start) / run.seconds)))
-    lines = plot(board.steps, start, max(now, start + 1e-6), width=width, height=_HEIGHT)
+    values = sampled(board.steps, start, max(now, start + 1e-6), width)
+    lines = columns(values, max(values), _HEIGHT)
     what = f"{run.demo.plotted or 'rows'} of the answer, over {now - start:.0f} s"
     label = f"{what}; now {board.value:,.2f}".replace(".00", "")
     return [Text(label, style="bold"), *(Text(f"▕{line}", style="green") for line in lines)]
@@ -216,33 +236,3 @@ def _show_lines(console: Console, run: DemoRun) -> None:
 
 def _word(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else "NULL" if value is None else str(value)
-
-
-def plot(steps: Sequence[tuple[float, float]], start: float, end: float, *, width: int, height: int) -> list[str]:
-    """The lines of a plot, from top to bottom. `steps` are (time, value) in order of time; a value holds until the next.
-
-    A column shows the value at its end; the highest value fills the height.
-
-    >>> plot([(0, 1.0), (2, 4.0)], 0, 4, width=4, height=2)
-    [' ███', '▄███']
-    """
-    values = sampled(steps, start, end, width)
-    most = max([*values, 0.0])
-    filled = [0 if most <= 0 else max(0, round(8 * height * value / most)) for value in values]
-    return ["".join(_EIGHTHS[min(8, max(0, fill - 8 * row))] for fill in filled) for row in reversed(range(height))]
-
-
-def sampled(steps: Sequence[tuple[float, float]], start: float, end: float, count: int) -> list[float]:
-    """The values at the ends of `count` equal parts of the time from start to end.
-
-    >>> sampled([(1, 5.0), (3, 7.0)], 0, 4, 4)
-    [5.0, 5.0, 7.0, 7.0]
-    """
-    values, current, position = [], 0.0, 0
-    for part in range(1, count + 1):
-        until = start + (end - start) * part / count
-        while position < len(steps) and steps[position][0] <= until:
-            current = steps[position][1]
-            position += 1
-        values.append(current)
-    return values

@@ -1,4 +1,4 @@
-"""The queries of the demonstration: paper 1's workload (Table 1) over the last ten seconds of sales."""
+"""The queries of `sash demo --query`: paper 1's workload (Table 1) over the last ten seconds of sales."""
 
 from __future__ import annotations
 

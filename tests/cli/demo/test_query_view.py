@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sash.cli.demo import DemoBoard
-from sash.cli.demo_queries import DEMO_QUERIES, RELATIONS
-from sash.cli.sales import SCHEMA as SALES
-from sash.cli.sales import SalesGenerator
+from sash.cli.demo.queries import DEMO_QUERIES, RELATIONS
+from sash.cli.demo.query_view import DemoBoard
+from sash.cli.demo.sales import SCHEMA as SALES
+from sash.cli.demo.sales import SalesGenerator
 from sash.plan.types import BIGINT, DOUBLE, STRING, Field
 from sash.testing import replay
 from tests.cli.command import sash
@@ -26,6 +27,28 @@ def test_board_applies_changes_and_records_the_plotted_value() -> None:
     assert board.answer() == [("eggs", 1, 3.0)]
     assert [value for _, value in board.steps] == [2.0, 14.0, 12.0, 3.0]
     assert (board.changes, board.batches, board.as_of) == (7, 3, AT[5])
+
+
+class Batch:
+    """A batch of changes, as the sink of a query gets it."""
+
+    def __init__(self, *changes: tuple[Any, ...]) -> None:
+        self._changes = changes
+
+    def collect(self) -> tuple[tuple[Any, ...], ...]:
+        return self._changes
+
+
+def test_changes_and_counts_on_the_board_are_of_the_same_batch() -> None:
+    board = DemoBoard(DEMO_QUERIES["q4"], SCHEMA)
+    board(Batch(("+", AT[1], "eggs", 1, 2.0)), 0)
+    board(Batch(("-", AT[2], "eggs", 1, 2.0), ("+", AT[2], "eggs", 2, 5.0)), 1)
+    assert (board.answer(), board.value, board.progress) == ([], 0.0, {})
+    board.advance({"batch": 0, "expired": 3, "total_rows_in": 10})
+    assert (board.answer(), board.value, board.expired) == ([("eggs", 1, 2.0)], 2.0, 3)
+    board.advance({"batch": 1, "expired": 4, "total_rows_in": 12})
+    assert (board.answer(), board.value, board.expired) == ([("eggs", 2, 5.0)], 5.0, 7)
+    assert (board.progress["total_rows_in"], board.batches) == (12, 2)
 
 
 @pytest.mark.parametrize("name", DEMO_QUERIES)
@@ -60,11 +83,11 @@ def test_sales_are_in_order_of_time(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_demo_ends_by_itself_and_pauses_half_way() -> None:
-    done = sash("demo", "--plain", "--seconds", "18", "--rate", "50")
+def test_the_view_of_a_query_ends_by_itself_and_pauses_half_way() -> None:
+    done = sash("demo", "--query", "q4", "--plain", "--seconds", "18", "--rate", "50")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert any("-> " in line and "Aggregate" in line for line in lines), "the plan with its update patterns"
+    assert not any("Physical plan" in line for line in lines)
     assert any("rows only expire" in line for line in lines)
     assert any("output delay" in line for line in lines)
     assert "sales arrived" in lines[-1]
