@@ -19,7 +19,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError
-from sash.sql.source import SqlText, did_you_mean
+from sash.sql.source import SqlText, did_you_mean, too_deep
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
@@ -90,6 +90,19 @@ class SashParser(SparkParser):
                 )
             alias.meta["window"] = self._read_bracketed_window()
         return alias
+
+    def _parse_unary(self) -> exp.Expr | None:
+        """Signs and NOTs, in a loop: a call for each would exhaust the stack where there are many."""
+        first = self._curr.token_type
+        if first not in (TokenType.DASH, TokenType.NOT):
+            return super()._parse_unary()
+        count = 0
+        while self._match(first):
+            count += 1
+        inner = self._parse_unary() if first == TokenType.DASH else self._parse_equality()
+        for _ in range(count):
+            inner = self.expression(exp.Neg(this=inner) if first == TokenType.DASH else exp.Not(this=inner))
+        return inner
 
     def _at_window(self) -> bool:
         return self._curr.token_type == TokenType.L_BRACKET
@@ -209,7 +222,7 @@ def parse_statement(source: SqlText) -> Statement:
     except TokenError as error:
         raise source.error(SqlSyntaxError, f"cannot parse the query: {error}") from None
     except RecursionError:
-        raise source.error(SqlSyntaxError, "the query is nested too deeply") from None
+        raise too_deep(source) from None
     if len(trees) != 1:
         raise source.error(UnsupportedSqlError, f"expected one query, but the text has {len(trees)}", trees[1])
     return Statement(trees[0], parser.trailing_window)

@@ -97,21 +97,23 @@ class Interval:
 
 def constant_interval(source: SqlText, node: exp.Expr) -> Interval | None:
     """The interval that a node denotes; None if the node is not an interval."""
-    match node:
-        case exp.Paren():
-            return constant_interval(source, node.this)
-        case exp.Neg():
-            inner = constant_interval(source, node.this)
-            return None if inner is None else inner.negated()
-        case exp.Add() | exp.Sub():
-            left, right = constant_interval(source, node.this), constant_interval(source, node.expression)
-            if left is None or right is None:
+    total, sign = Interval(), 1
+    while True:
+        match node:
+            case exp.Paren():
+                node = node.this
+            case exp.Neg():
+                node, sign = node.this, -sign
+            case exp.Add() | exp.Sub():
+                right = constant_interval(source, node.expression)
+                if right is None:
+                    return None
+                total = total.plus(right, sign if isinstance(node, exp.Add) else -sign)
+                node = node.this
+            case exp.Interval():
+                return total.plus(_interval(source, node), sign)
+            case _:
                 return None
-            return left.plus(right, 1 if isinstance(node, exp.Add) else -1)
-        case exp.Interval():
-            return _interval(source, node)
-        case _:
-            return None
 
 
 def _interval(source: SqlText, node: exp.Interval) -> Interval:

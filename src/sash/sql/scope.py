@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -47,7 +48,14 @@ class Scope:
 
     def find(self, name: str, qualifier: str | None) -> list[Entry]:
         """The entries that the name may refer to."""
-        return [entry for entry in self.entries if entry.answers_to(name, qualifier)]
+        return [entry for entry in self._by_name.get(name.lower(), ()) if entry.answers_to(name, qualifier)]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.name.lower(), []).append(entry)
+        return found
 
     def resolve(self, source: SqlText, node: exp.Column) -> Expression:
         """The column that the node names; unknown and ambiguous names are errors."""

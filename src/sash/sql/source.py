@@ -65,6 +65,15 @@ class SqlText:
             raise self.error(UnsupportedSqlError, f"Sash does not run {construct}", inner or node)
 
 
+def too_deep(source: SqlText) -> SqlSyntaxError:
+    """The error for a query whose parts are nested too deeply."""
+    return source.error(
+        UnsupportedSqlError,
+        "the query is nested too deeply: write long chains of operators without parentheses, and fewer subqueries or queries of "
+        "WITH inside each other",
+    )
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """'; did you mean x?', or nothing."""
     close = get_close_matches(name.lower(), {candidate.lower(): None for candidate in known}, n=1, cutoff=0.6)
