@@ -8,26 +8,30 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from sash.errors import TypeMismatchError, UnknownNameError, UnsupportedSqlError
+from sash.errors import TypeMismatchError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
 from sash.plan.compound import balanced
 from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Distinct, Except, Intersect, Node, SortKey, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
-from sash.sql.dialect import parse_statement
+from sash.sql.dialect import parse_statement, quiet
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
 from sash.sql.ordering import limited, project, sort_items
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
-from sash.sql.source import SqlText, too_deep
+from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
 
 
 def parse(text: str, catalog: Catalog) -> Node:
     """The bound logical plan of a query."""
-    source = SqlText(text)
+    with quiet():
+        return _parse(SqlText(text), catalog)
+
+
+def _parse(source: SqlText, catalog: Catalog) -> Node:
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
@@ -231,7 +235,8 @@ class Binder:
     def _sort_expression(self, node: exp.Expr, binder: ExpressionBinder, outputs: list[Expression]) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:
             text = str(node.this)
-            if not text.isdigit() or not 1 <= int(text) <= len(outputs):
-                raise self.source.error(UnknownNameError, f"there is no output column {text}", node)
-            return outputs[int(text) - 1]
+            position = whole_number(text, len(outputs))
+            if not position:
+                raise self.source.error(UnknownNameError, f"there is no output column {excerpt(text)}", node)
+            return outputs[position - 1]
         return binder.bind(node)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sash.errors import UnknownNameError, UnsupportedSqlError
+from sash.errors import UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
 from sash.plan.compound import rewrite
 from sash.plan.describe import describe
@@ -19,7 +19,7 @@ from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.ordering import SortItem, limited, project, sort_items
 from sash.sql.scope import Scope
-from sash.sql.source import SqlText
+from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
 
 MOST_COLUMNS = 20_000
@@ -145,11 +145,12 @@ class _Select:
 
     def _ordinal(self, node: exp.Literal, items: list[Item]) -> Item:
         text = str(node.this)
-        if not text.isdigit() or not 1 <= int(text) <= len(items):
+        position = whole_number(text, len(items))
+        if not position:
             raise self.source.error(
-                UnknownNameError, f"there is no output column {text}: the query has {len(items)}", node
+                UnknownNameError, f"there is no output column {excerpt(text)}: the query has {len(items)}", node
             )
-        return items[int(text) - 1]
+        return items[position - 1]
 
     def _has_aggregate(self, expression: Expression) -> bool:
         return any(index >= self.collector.width for index in columns_of(expression))

@@ -155,6 +155,8 @@ def _call(call: Call, arguments: list[Datum]) -> Datum:
         result = cast_datum(function.run(arguments, call.dtype), call.dtype)
     except pa.ArrowInvalid as error:
         raise _explain(call, str(error)) from None
+    except (pa.ArrowCapacityError, MemoryError):
+        raise EvaluationError(f"{call.function}: the result is too large; make shorter text") from None
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         types = ", ".join(type_name(argument.type) for argument in arguments)
         raise EvaluationError(f"{call.function} does not take ({types}); cast its arguments ({error})") from None
@@ -166,6 +168,8 @@ def _explain(call: Call, reason: str) -> EvaluationError:
         return EvaluationError(
             f"{call.function}: division by zero; make the divisor NULLIF(divisor, 0) to get NULL instead"
         )
+    if pa.types.is_temporal(call.dtype):
+        return EvaluationError(f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason})")
     return EvaluationError(
         f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason}); cast the arguments to a wider type "
         "such as DECIMAL or DOUBLE"
