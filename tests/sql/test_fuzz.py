@@ -124,6 +124,7 @@ def mutated(draw: st.DrawFn) -> str:
 @settings(max_examples=400)
 @given(mutated())
 @example("SELECT - '' FROM s [ROWS 1]")
+@example("WITH q AS (SELECT k + 1 AS w FROM s [RANGE 5 SECONDS]) SELECT FROM q")
 @example("SELECT x -> '$.a[' AS r FROM s [ROWS 1]")
 def test_only_errors_of_sash_come_out(sql: str) -> None:
     message = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sash.errors import UnknownNameError, UnsupportedSqlError, excerpt
+from sash.errors import SqlSyntaxError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
 from sash.plan.compound import rewrite
 from sash.plan.describe import describe
@@ -109,6 +109,8 @@ class _Select:
             inner, name = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, spark_name(node))
             items.append(Item(name, binder.bind(inner), node))
             aliases.setdefault(name.lower(), items[-1].expression)
+        if not items:
+            raise self.source.error(SqlSyntaxError, "SELECT needs at least one output column", self.node)
         if len(items) > MOST_COLUMNS:
             raise self.source.error(
                 UnsupportedSqlError, f"a query may have {MOST_COLUMNS:,} output columns, not {len(items):,}", self.node
