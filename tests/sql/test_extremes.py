@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sash.errors import SashError
+from sash.errors import SashError, UnknownNameError
 from sash.testing import replay
 
 LONG = "9" * 5_000
@@ -129,3 +129,36 @@ def test_a_list_of_columns_is_cut() -> None:
     with pytest.raises(SashError, match=r"column_29 and 1,970 more") as raised:
         run(f"SELECT zzz FROM (SELECT {many} {FROM})")
     assert len(str(raised.value)) < 600
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (0, 900), (900, 0), (900, 900)])
+def test_a_long_line_is_shown_around_the_place(before: int, after: int) -> None:
+    columns = [*(f"k AS b{i}" for i in range(before)), "zzz", *(f"k AS a{i}" for i in range(after))]
+    sql = f"SELECT {', '.join(columns)} {FROM}"
+    with pytest.raises(UnknownNameError) as raised:
+        run(sql)
+    _, line, mark = raised.value.marked(sql).splitlines()
+    assert len(line) < 200
+    assert line[mark.index("^") :].startswith("zzz")
+
+
+@pytest.mark.parametrize(
+    "select",
+    ["var_pop(d)", "stddev_samp(d)", "avg(d)", "sum(d * d)", "max(TRY_CAST(d AS TIMESTAMP))", "sum(round(d, 400))"],
+)
+def test_numpy_does_not_warn_of_extreme_doubles(select: str) -> None:
+    values = [1e308, -1e308, float("inf"), float("-inf"), float("nan"), 0.0, 1e-320]
+    rows = [{"ts": ts, "d": value} for ts, value in enumerate(values)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for size in (1, 2, 7):
+            result = replay(
+                f"SELECT {select} AS r FROM s [ROWS {size}]", {"s": rows}, schemas={"s": "ts BIGINT, d DOUBLE"}
+            )
+            assert len(result.at(len(rows))) == 1
+
+
+def test_a_spread_beyond_doubles_is_infinite() -> None:
+    rows = [{"ts": 1, "d": 1e308}, {"ts": 2, "d": -1e308}]
+    result = replay("SELECT var_pop(d) AS r FROM s [ROWS 2]", {"s": rows}, schemas={"s": "ts BIGINT, d DOUBLE"})
+    assert result.at(2) == [{"r": float("inf")}]

@@ -145,7 +145,8 @@ def from_validity(values: Array, like: Array) -> Array:
 
 
 def _float_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
-    micros = arrays.numbers(values).astype(np.float64) * SECOND
+    with np.errstate(over="ignore"):
+        micros = arrays.numbers(values).astype(np.float64) * SECOND
     micros = np.where(np.isfinite(micros), micros, np.nan)
     return _truncate(micros, kernel("is_null", values), dtype)
 
