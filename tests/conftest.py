@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session, started by the first test that asks for it."""
+"""What all tests share: how random tests run, and one Spark session, started by the first test that asks for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A busy machine must not fail a test: no deadlines and no health checks, some of which measure time. Examples are the
+# same in every run.
+settings.register_profile(
+    "sash", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("sash")
 
 
 @pytest.fixture(scope="session")

@@ -100,10 +100,10 @@ def server() -> Iterator[str]:
 def _wait_for(url: str, running: subprocess.Popen[bytes], log: Path) -> None:
     import psycopg
 
-    for _ in range(200):
+    for _ in range(6_000):
         assert running.poll() is None, log.read_text()
         try:
-            psycopg.connect(url, connect_timeout=1).close()
+            psycopg.connect(url, connect_timeout=60).close()
         except psycopg.OperationalError:
             try:
                 running.wait(0.1)

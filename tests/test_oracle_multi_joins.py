@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.errors import StrategyError
@@ -82,7 +82,7 @@ CONDITIONS = st.lists(
 )
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60)
 @given(
     streams=st.fixed_dictionaries(dict.fromkeys("srqp", ROWS)),
     windows=st.tuples(*[st.integers(1, 6)] * 4),

@@ -6,7 +6,7 @@ from functools import partial
 from importlib import import_module
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from sash.operators import expiration_choice
@@ -17,14 +17,7 @@ from tests.oracle.case import Case
 from tests.oracle.check import assert_oracle
 from tests.oracle.random_cases import negated_cases
 
-quick = settings(
-    max_examples=150,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.generate),
-)
+quick = settings(max_examples=150, phases=(Phase.explicit, Phase.generate))
 
 RIGHT = tuple(name for name in STRATEGIES if name not in ("auto", "clock-triggered"))
 BATCHES = st.sampled_from((None, 1, 2, 3, 5))

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.case import Case
 from tests.oracle.check import assert_oracle, until_of
 from tests.oracle.random_cases import cases
 
-quick = settings(
-    max_examples=150, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
+quick = settings(max_examples=150)
 brief = settings(quick, max_examples=40)
 
 SHARDS = st.sampled_from((1, 2, 3, 5))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sash.errors import BadRowError, CatalogError, StrategyError, UnsupportedSqlError
@@ -18,9 +18,7 @@ from tests.oracle.check import assert_oracle, run
 from tests.oracle.duck import met
 from tests.oracle.random_cases import changing_cases, nonretroactive_cases
 
-quick = settings(
-    max_examples=120, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
+quick = settings(max_examples=120)
 
 SHARDS = st.sampled_from((1, 2, 3, 5))
 RIGHT = tuple(name for name in STRATEGIES if name not in ("update-pattern-aware", "clock-triggered"))

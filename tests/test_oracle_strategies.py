@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from sash.plan.options import STRATEGIES
@@ -12,14 +12,7 @@ from tests.oracle.cases import CASES
 from tests.oracle.check import Result, assert_oracle
 from tests.oracle.random_cases import cases
 
-quick = settings(
-    max_examples=120,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.generate),
-)
+quick = settings(max_examples=120, phases=(Phase.explicit, Phase.generate))
 
 RIGHT = tuple(name for name in STRATEGIES if name not in ("auto", "update-pattern-aware", "clock-triggered"))
 ON_TIME = tuple(name for name in RIGHT if name not in ("input-triggered", "piggyback"))

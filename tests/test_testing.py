@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -218,3 +220,22 @@ def test_relations_have_statistics_too() -> None:
     assert result.statistics["t"].distinct == {"k": 2}
     with pytest.raises(StatisticsError, match="no column 'k'"):
         replay("SELECT v FROM t [RANGE 1 SECOND]", {"t": [{"ts": 0, "v": 1}]}, statistics=result.statistics)
+
+
+def test_equal_rows_of_different_shards_may_cancel_out_at_one_instant() -> None:
+    """As docs/semantics.md has it: netting across shards would need an exchange of the whole answer."""
+    sql = "SELECT n FROM (SELECT k, count(*) AS n FROM s [RANGE 10 MILLISECONDS] GROUP BY k)"
+    draw = random.Random(1)
+    rows = [{"ts": ts, "k": k} for ts in range(60) for k in range(8) if draw.random() < 0.5]
+    results = {shards: replay(sql, {"s": rows}, shards=shards) for shards in (1, 4)}
+    both = {}
+    for shards, result in results.items():
+        seen: dict[tuple[float, int], set[str]] = {}
+        for change in result.changes:
+            seen.setdefault((change.ts, change.row["n"]), set()).add(change.op)
+        both[shards] = sum(len(signs) == 2 for signs in seen.values())
+    assert both[1] == 0
+    assert both[4] > 0
+    for instant in range(80):
+        one, many = (Counter(row["n"] for row in result.at(instant)) for result in results.values())
+        assert one == many

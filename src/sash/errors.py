@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
+_LONGEST_LINE = 160
+_LONGEST_MESSAGE = 1_500
+_LONG_WORD = re.compile(r"\S{101,}")
+
+
+def excerpt(text: str, place: int = 0, most: int = 60) -> str:
+    """The text in one piece if it is short, otherwise what is around a place of it, with an ellipsis for the rest.
+
+    >>> excerpt("0123456789", 5, 4)
+    '…3456…'
+    """
+    start = _start(text, place, most)
+    return ("…" if start else "") + text[start : start + most] + ("…" if start + most < len(text) else "")
+
+
+def _start(text: str, place: int, most: int) -> int:
+    return max(0, min(place - most // 2, len(text) - most))
+
 
 class SashError(Exception):
     """Base class of all errors of Sash.
@@ -23,6 +43,7 @@ class SqlSyntaxError(SashError):
     """The text is not valid in Sash's SQL dialect."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        message = excerpt(_LONG_WORD.sub(lambda word: excerpt(word[0]), message), most=_LONGEST_MESSAGE)
         super().__init__(message)
         self.message = message
         self.line = line
@@ -44,10 +65,13 @@ class SqlSyntaxError(SashError):
         if self.line is None or self.column is None:
             return self.message
         lines = text.splitlines() or [""]
-        shown = lines[min(self.line, len(lines)) - 1]
+        whole = lines[min(self.line, len(lines)) - 1]
+        shown = excerpt(whole, self.column - 1, _LONGEST_LINE)
+        hidden = _start(whole, self.column - 1, _LONGEST_LINE)
+        before = self.column - 1 - hidden + (hidden > 0)
         margin = f"  {self.line} | "
-        tabs = "".join("\t" if character == "\t" else " " for character in shown[: self.column - 1])
-        mark = tabs + " " * (self.column - 1 - len(tabs)) + "^"
+        tabs = "".join("\t" if character == "\t" else " " for character in shown[:before])
+        mark = tabs + " " * (before - len(tabs)) + "^"
         return f"{self.message}\n{margin}{shown}\n{' ' * (len(margin) - 2)}| {mark}"
 
 

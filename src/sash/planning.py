@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sash.arguments import check_columns, shown
-from sash.errors import CatalogError
+from sash.errors import CatalogError, UnsupportedSqlError
 from sash.optimizer.optimizer import Optimized, optimize
 from sash.physical.explain import explain
 from sash.physical.nodes import PhysicalPlan
@@ -129,9 +129,12 @@ def plan_query(
     `disable` names rules of the optimizer to leave out.
     """
     written = parse(sql, catalog)
-    refuse_snapshot_aggregates(written)
-    refuse_unbounded(written)
-    optimization = optimize(written, disable=disable)
-    refuse_misused_relations(optimization.plan)
-    physical = plan_physical(optimization.plan, shards, options)
+    try:
+        refuse_snapshot_aggregates(written)
+        refuse_unbounded(written)
+        optimization = optimize(written, disable=disable)
+        refuse_misused_relations(optimization.plan)
+        physical = plan_physical(optimization.plan, shards, options)
+    except RecursionError:
+        raise UnsupportedSqlError("the query is nested too deeply: use fewer subqueries inside each other") from None
     return Planned(sql, written, optimization, physical, options)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.arguments import check_text, shown
-from sash.errors import BadRowError, CatalogError
+from sash.errors import BadRowError, CatalogError, EvaluationError
 from sash.plan import types
 from sash.plan.types import Field, Schema, type_name
 
@@ -156,5 +156,11 @@ def refuse_duplicates(name: str, table: pa.Table, key: Sequence[int]) -> None:
 def to_dicts(schema: Schema, columns: Sequence[pa.Array]) -> list[dict[str, Any]]:
     """Arrow columns as a list of dicts."""
     names = [field.name for field in schema]
-    lists = [column.to_pylist() for column in columns]
+    try:
+        lists = [column.to_pylist() for column in columns]
+    except (OverflowError, ValueError) as error:
+        raise EvaluationError(
+            f"the answer has a date or time that Python cannot hold ({error}): keep it within the years 1 to 9999, or select it "
+            "as text"
+        ) from None
     return [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]

@@ -12,7 +12,7 @@ QUICK = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """Java compiles once and quickly: none of these processes lives long enough for more."""
 
 
-def python(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, timeout: float = 1_200) -> subprocess.CompletedProcess[str]:
     """Run Python with the package and the benchmarks on its path."""
     environment = {**os.environ, **QUICK, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     return subprocess.run(

@@ -92,7 +92,7 @@ def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres
     assert there["master"] == "local[1]"
     events(killed, "batch", 1)
     killed.kill()
-    assert killed.wait(60) == -signal.SIGKILL
+    assert killed.wait(600) == -signal.SIGKILL
 
     write(tmp_path / "sales", rows, 3, 6)
     stopped = started("run", str(file), "--json", "--shards", "2", "--conf", "spark.app.name=my-own")
@@ -104,7 +104,7 @@ def test_a_job_that_is_killed_and_started_again_has_the_right_answer_in_postgres
         "stopping after the current batch",
         "stopped",
     ]
-    assert stopped.wait(120) == 0
+    assert stopped.wait(600) == 0
 
     last = rows[-1]["ts"] - 1
     wanted = replay(QUERY, {"sales": rows}, unit="us", until=last).at(last)

@@ -263,7 +263,7 @@ ENDS = tuple(call(function, column) for function in ("first", "last") for column
     "calls", [COUNTS, SUMS, DISTINCT_SUMS, SPREADS, EXTREMES, PLACES],
     ids=["counts", "sums", "distinct_sums", "spreads", "extremes", "places"],
 )  # fmt: skip
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(events=lives, cuts=cutting, keys=keying)
 @example(events=[], cuts=[], keys=())
 @example(events=[], cuts=[0, 5], keys=(K,))
@@ -273,14 +273,14 @@ def test_oracle_every_instant(
     check(events, cuts, keys, calls)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(events=lives, cuts=cutting, keys=keying)
 def test_oracle_min_by_and_max_by(events: list[tuple[int, int, Row]], cuts: list[int], keys: tuple[int, ...]) -> None:
     check(events, cuts, keys, BY, timed=False)
     check(events, cuts, keys, BY, ("fifo", "calendar"))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(events=lives, cuts=cutting, keys=keying)
 def test_oracle_first_and_last(events: list[tuple[int, int, Row]], cuts: list[int], keys: tuple[int, ...]) -> None:
     check(events, cuts, keys, ENDS, ("fifo", "calendar"))

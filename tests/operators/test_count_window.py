@@ -52,7 +52,7 @@ def _plain(value: object) -> tuple[bool, object]:
 TIES = arrivals([(1, (1, "b")), (0, (0, "a")), (0, (None, "c")), (1, (5, "a")), (0, (2, "z")), (3, (1, "b"))])
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @example(entries=TIES, window=Rows(2), calls=[2, 200])
 @example(entries=TIES, window=Rows(1, (2,)), calls=[1, 2, 200])
 @given(entries=STREAMS, window=WINDOWS, calls=clocks())
@@ -65,7 +65,7 @@ def test_oracle_count_window(entries: list[Life], window: Rows, calls: list[int]
         assert at(output, instant) == window_at(entries, window, instant), f"at {instant}"
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(entries=STREAMS, window=WINDOWS, split=st.integers(0, 40))
 def test_what_is_kept_of_the_past_makes_the_same_window(entries: list[Life], window: Rows, split: int) -> None:
     before, after = entries[:split], entries[split:]

@@ -23,7 +23,7 @@ def make_spoken(memory: Memory, edges: tuple[Edge, ...]) -> Distinct:
     return Distinct(memory, (edges[0],), retracting=True)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_oracle_distinct(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["fifo", "calendar"]))
@@ -32,7 +32,7 @@ def test_oracle_distinct(data: st.DataObject) -> None:
     check(output, inputs, lambda live: Counter(set(live)))
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_oracle_spoken_distinct(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["fifo", "calendar"]))

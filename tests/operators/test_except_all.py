@@ -29,7 +29,7 @@ def changes(left: list[Life], right: list[Life], *, calendar: bool = True) -> li
 
 
 @pytest.mark.parametrize("reach", [0, 1, 64])
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_oracle_of_what_is_handed_over(reach: int, data: st.DataObject) -> None:
     """With any sequence of methods, and with rows beyond the reach of their position."""
@@ -45,7 +45,7 @@ def test_oracle_of_what_is_handed_over(reach: int, data: st.DataObject) -> None:
     assert not any((*change[:3], -change[3]) in made for change in made), "added and retracted at one instant"
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_the_copies_that_expire_first_are_in_the_answer(data: st.DataObject) -> None:
     """Erratum 8, by calendar: so a `-` row comes only with a row on the right, and no end on the left takes one back."""

@@ -177,7 +177,7 @@ def test_oracle_while_it_changes_with_every_batch(case: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("anti", [False, True], ids=["semi", "anti"])
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_oracle_of_what_is_handed_over(anti: bool, data: st.DataObject) -> None:
     """With any sequence of methods."""

@@ -15,7 +15,7 @@ def make(memory: Memory, edges: tuple[Edge, ...]) -> Expire:
     return Expire(memory, (edges[0],))
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_oracle_expire(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["fifo", "calendar"]))

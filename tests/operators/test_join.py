@@ -45,7 +45,7 @@ def answer(left: Bag, right: Bag, keys: tuple[tuple[int, int], ...]) -> Bag:
 
 
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_oracle_join(keys: tuple[tuple[int, int], ...], data: st.DataObject) -> None:
     kinds = data.draw(st.tuples(st.sampled_from(JOINED), st.sampled_from(JOINED)))
@@ -58,7 +58,7 @@ def test_oracle_join(keys: tuple[tuple[int, int], ...], data: st.DataObject) -> 
     check(output, inputs, lambda left, right: answer(left, right, keys))
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_oracle_spoken_join(data: st.DataObject) -> None:
     """Stamped inputs and retractions: the results of a row are found by a second probe."""
@@ -72,7 +72,7 @@ def test_oracle_spoken_join(data: st.DataObject) -> None:
     check(output, inputs, lambda left, right: answer(left, right, ((0, 0),)))
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(data=st.data(), purge=st.integers(1, 40))
 def test_oracle_lazily_purged_join(data: st.DataObject, purge: int) -> None:
     """Expired rows that are still in the state have no matches."""
@@ -101,7 +101,7 @@ def test_rows_that_ended_are_purged_at_intervals() -> None:
     assert lazy.state_rows == 0
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_oracle_pruned_columns(data: st.DataObject) -> None:
     kinds = data.draw(st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)))

@@ -34,7 +34,7 @@ def _pairs(rows: list[int | None], table: list[int | None], kind: JoinKind) -> l
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "semi", "anti"])
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(rows=st.lists(st.none() | ANY, max_size=12), table=KEYS)
 @example(rows=[1, 2, None, 2, 9], table=[2, 1, 2, None])
 @example(rows=[1, 2, 3], table=[3, 1, 2])

@@ -93,7 +93,7 @@ def orders(graph: Graph, order: tuple[int, ...], first: bool | None, turns: tupl
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data(), inputs=st.sampled_from([2, 3, 3, 4, 5]))
 def test_oracle_multi_join(form: str, data: st.DataObject, inputs: int) -> None:
     options = FORMS[form]

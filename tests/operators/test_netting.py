@@ -32,7 +32,7 @@ def effect(changes: ChangeBatch, instants: bool) -> Counter[object]:
     return Counter({key: count for key, count in result.items() if count})
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(CHANGES)
 def test_oracle_net(changes: list[tuple[int, int, int | None, str | None]]) -> None:
     before, after = batch(changes), net(batch(changes))
@@ -42,7 +42,7 @@ def test_oracle_net(changes: list[tuple[int, int, int | None, str | None]]) -> N
     assert order == sorted(order)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(CHANGES)
 def test_oracle_net_all(changes: list[tuple[int, int, int | None, str | None]]) -> None:
     before, after = batch(changes), net_all(batch(changes))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.operators.nrr_join import NrrJoin
@@ -32,7 +32,7 @@ def results(kind: JoinKind, left: list[Life], relation: list[Life]) -> list[Life
     return found
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60)
 @given(data=st.data(), kind=st.sampled_from(KINDS), calls=clocks())
 @pytest.mark.parametrize("left_kind", ["fifo", "calendar", "explicit"])
 def test_rows_meet_the_version_before_their_instant(

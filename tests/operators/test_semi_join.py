@@ -30,7 +30,7 @@ def answer(left: Bag, right: Bag, keys: tuple[tuple[int, int], ...], anti: bool)
 
 @pytest.mark.parametrize("anti", [False, True], ids=["semi", "anti"])
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_oracle_semi_join(keys: tuple[tuple[int, int], ...], anti: bool, data: st.DataObject) -> None:
     kinds = data.draw(st.tuples(st.sampled_from(JOINED), st.sampled_from(KINDS)))

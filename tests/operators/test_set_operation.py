@@ -29,7 +29,7 @@ def answer(mode: str, left: Bag, right: Bag) -> Bag:
 
 
 @pytest.mark.parametrize("mode", [mode for mode in COPIES if mode != "distinct"])
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_oracle_two_inputs(mode: str, data: st.DataObject) -> None:
     kinds = data.draw(st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)))
@@ -41,7 +41,7 @@ def test_oracle_two_inputs(mode: str, data: st.DataObject) -> None:
     check(output, inputs, lambda left, right: answer(mode, left, right))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_oracle_distinct(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(KINDS))

@@ -39,7 +39,7 @@ def _plain(value: object) -> object:
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_oracle_top_k(order: tuple[SortKey, ...], data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(KINDS))

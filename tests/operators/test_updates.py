@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.operators.updates import Updates
@@ -68,7 +68,7 @@ def fold(updates: list[Update], keyed: bool) -> Counter[Row]:
     return Counter(row for place in rows.values() for row in place)
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80)
 @given(
     steps=st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from((1, 1, -1)), st.sampled_from((0, 1, 2)), st.sampled_from("abc")),

@@ -33,6 +33,7 @@ from tests.spark.files import Rows, batches_of, file_engine, made_up_rows, write
 
 pytestmark = pytest.mark.spark
 
+PATIENCE = 600.0  # seconds until a test that hangs fails
 SQL = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 15 MILLISECONDS] GROUP BY k"
 
 
@@ -156,12 +157,12 @@ def test_queries_are_refused_cancelled_and_fail_alone(spark: SparkSession, tmp_p
 
     def gate(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
         entered.release()
-        assert allowed.wait(30)
+        assert allowed.wait(PATIENCE)
         return scan_locally(root, parts, core)
 
     plain, engine.windows.scans["local"] = engine.windows.scans["local"], lambda _: gate
     cancelled, slow = (engine.submit(SQL, access="WS") for _ in range(2))
-    assert entered.acquire(timeout=30)
+    assert entered.acquire(timeout=PATIENCE)
     with pytest.raises(OverloadedError, match="2 queries are running or waiting, and no more than 2 may"):
         engine.snapshot(SQL)
     cancelled.cancel()

@@ -29,7 +29,7 @@ MAKERS: dict[str, Callable[[Memory], Buffer]] = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(steps=STEPS)
 def test_oracle_expiry(name: str, steps: list[tuple[int, list[int]]]) -> None:
     memory = HeapMemory()
@@ -72,7 +72,7 @@ def test_a_calendar_drains_what_lies_many_turns_back() -> None:
     assert buffer.drain(2_000_000)[1].tolist() == [10_000, 10_001, 1_000_000]
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=30), max_size=8))
 def test_oracle_hash_buffer(steps: list[list[tuple[bool, int]]]) -> None:
     memory = HeapMemory()

@@ -21,7 +21,7 @@ STEPS = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(STEPS, st.integers(1, 50))
 def test_oracle_interner(steps: list[tuple[str, list[int]]], spread: int) -> None:
     memory = HeapMemory()

@@ -125,7 +125,7 @@ def test_a_log_of_rows_pushed_out_by_later_ones_stays_small() -> None:
     assert len(waiting) == 1000, "rows that wait for the clock push nothing out yet"
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=5), st.integers(0, 5)), max_size=60))
 def test_every_live_row_is_in_the_log(batches: list[tuple[list[int], int]]) -> None:
     store, number, clock = Store(), numbers(), 0

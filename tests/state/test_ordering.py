@@ -43,7 +43,7 @@ def compare(a: Any, b: Any, descending: bool, nulls_first: bool) -> int:
     return -order if descending else order
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_oracle_bytes_compare_as_rows(data: st.DataObject) -> None:
     dtypes = data.draw(st.lists(st.sampled_from(list(COLUMNS)), min_size=1, max_size=3))
@@ -62,7 +62,7 @@ def test_oracle_bytes_compare_as_rows(data: st.DataObject) -> None:
             assert (one > two) - (one < two) == expected
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([None, 1, 2]), st.text("aé", max_size=2)), max_size=60)
 )

@@ -47,7 +47,7 @@ def test_values_of_every_type_come_back(dtype: pa.DataType, values: list[Any]) -
     assert again.take(np.array([2000]))[0].to_pylist() == column.slice(0, 1).to_pylist()
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

@@ -149,7 +149,7 @@ def _rewritten(node: Node, rules: Collection[tuple[str, Rule]]) -> tuple[Node, l
         before = plan
         for name, rule in rules:
             changed = rule(plan)
-            if unnamed(changed) != unnamed(plan):
+            if changed is not plan and unnamed(changed) != unnamed(plan):
                 steps.append(AppliedRule(name, plan_cost(plan), plan_cost(changed)))
                 plan = changed
         if plan is before:

@@ -87,7 +87,6 @@ class PlanCosts:
     def __init__(self, *, hashed: bool = True) -> None:
         self.estimates = Estimates()
         self._hashed = hashed
-        self._patterns: dict[int, tuple[nodes.Node, Pattern]] = {}
 
     def total(self, plan: nodes.Node) -> float:
         """The cost of all operators of a plan."""
@@ -154,19 +153,14 @@ class PlanCosts:
         """Steps per second to insert and remove the rows of these inputs."""
         steps = 0.0
         for node in inputs:
-            known = self._pattern(node)
+            known = pattern(node)
             each = _RING if known <= Pattern.WKS else _CALENDAR if known <= Pattern.WK else _TABLE
             steps += each * self.estimates(node).rate
         return steps
 
     def _ends_are_known(self, node: nodes.Node) -> bool:
         """Whether rows carry their expiration times; otherwise they end by retractions."""
-        return self._pattern(node) <= Pattern.WK
-
-    def _pattern(self, node: nodes.Node) -> Pattern:
-        if id(node) not in self._patterns:
-            self._patterns[id(node)] = node, pattern(node)
-        return self._patterns[id(node)][1]
+        return pattern(node) <= Pattern.WK
 
     def _of_join(self, node: nodes.Join, flows: Sequence[float]) -> float:
         left, right = self.estimates(node.left), self.estimates(node.right)

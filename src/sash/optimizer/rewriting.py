@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts, rewrite
-from sash.plan.nodes import Aggregate, Filter, Join, Node, Project, with_children
+from sash.plan.compound import rewrite
+from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts
+from sash.plan.nodes import Aggregate, Filter, Join, Node, Project, once_per_node, with_children
 from sash.plan.types import Schema
 
 
@@ -70,9 +71,14 @@ def condition_columns(node: Join) -> tuple[frozenset[int], frozenset[int]]:
 
 def unnamed_expression(expression: Expression) -> Expression:
     """The expression without the names of its columns, which do not affect its value."""
-    return rewrite(expression, lambda part: replace(part, name="") if isinstance(part, Column) else None)
+    return rewrite(expression, _without_name)
 
 
+def _without_name(part: Expression) -> Expression | None:
+    return Column(part.index, "", part.dtype) if isinstance(part, Column) and part.name else None
+
+
+@once_per_node
 def unnamed(node: Node) -> Node:
     """The plan without column names and with normalized conjunctions: equal for plans that do the same."""
 

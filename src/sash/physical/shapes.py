@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sash.physical.nodes import OutputExpiry
+from sash.plan.compound import walk as walk_expression
 from sash.plan.expressions import Column, Expression, SparkFunction
-from sash.plan.expressions import walk as walk_expression
 from sash.plan.nodes import (
     Distinct,
     Filter,

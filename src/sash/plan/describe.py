@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
+from sash.plan.compound import fold
 from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import type_name
 
@@ -36,6 +37,9 @@ INFIX = {
 COMPARISONS = {name: sign for name, (binding, sign) in INFIX.items() if binding == 4}
 """The symbols of comparisons."""
 
+_ASSOCIATIVE = frozenset({"and", "or"})
+"""Operators whose long chains are balanced trees, which are written without parentheses."""
+
 _NOT = 3
 _TEST = 4
 _SIGN = 10
@@ -49,7 +53,7 @@ def describe(expression: Expression) -> str:
     >>> describe(Call("gt", (Column(0, "price", pa.int32()), Literal(4, pa.int32())), pa.bool_()))
     'price > 4'
     """
-    return _text(expression, 0)
+    return fold(expression, _text)[1]
 
 
 def describe_aggregate(aggregate: AggregateCall) -> str:
@@ -62,48 +66,56 @@ def describe_aggregate(aggregate: AggregateCall) -> str:
     return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{', '.join(arguments)})"
 
 
-def _text(expression: Expression, outer: int) -> str:
+_Text = tuple[int, str]
+"""The precedence of the outermost operator, and the text."""
+
+
+def _text(expression: Expression, parts: list[_Text]) -> _Text:
     match expression:
         case Column():
-            return expression.name or f"#{expression.index}"
+            return _TIGHT, expression.name or f"#{expression.index}"
         case Literal():
-            return _constant(expression.value)
+            return _TIGHT, _constant(expression.value)
         case Cast():
             word = "try_cast" if expression.lenient else "cast"
-            return f"{word}({_text(expression.argument, 0)} AS {type_name(expression.dtype)})"
+            return _TIGHT, f"{word}({parts[0][1]} AS {type_name(expression.dtype)})"
         case Case():
-            branches = "".join(f" WHEN {_text(when, 0)} THEN {_text(then, 0)}" for when, then in expression.branches)
-            default = "" if expression.otherwise is None else f" ELSE {_text(expression.otherwise, 0)}"
-            return f"CASE{branches}{default} END"
+            texts = [text for _, text in parts]
+            default = "" if expression.otherwise is None else f" ELSE {texts.pop()}"
+            branches = "".join(f" WHEN {when} THEN {then}" for when, then in zip(texts[::2], texts[1::2], strict=True))
+            return _TIGHT, f"CASE{branches}{default} END"
         case SparkFunction():
-            return expression.sql.format(*(_text(argument, _TIGHT) for argument in expression.arguments))
+            return _TIGHT, expression.sql.format(*(_within(part, _TIGHT) for part in parts))
         case Call():
-            level, text = _call(expression)
-            return f"({text})" if level < outer else text
+            return _call(expression.function, parts)
 
 
-def _call(call: Call) -> tuple[int, str]:
-    """The precedence of the outermost operator, and the text."""
-    name, arguments = call.function, call.arguments
+def _within(part: _Text, outer: int) -> str:
+    """The text as an operand of an operator, in parentheses if that binds more tightly."""
+    level, text = part
+    return f"({text})" if level < outer else text
+
+
+def _call(name: str, arguments: list[_Text]) -> _Text:
     if name in INFIX and len(arguments) == 2:
         level, sign = INFIX[name]
         left, right = arguments
-        return level, f"{_text(left, level)} {sign} {_text(right, level + 1)}"
-    first = arguments[0] if arguments else None
-    if first is not None:
+        return level, f"{_within(left, level)} {sign} {_within(right, level if name in _ASSOCIATIVE else level + 1)}"
+    if arguments:
+        first = arguments[0]
         match name:
             case "not":
-                return _NOT, f"NOT {_text(first, _NOT)}"
+                return _NOT, f"NOT {_within(first, _NOT)}"
             case "negate":
-                return _SIGN, f"-{_text(first, _TIGHT)}"
+                return _SIGN, f"-{_within(first, _TIGHT)}"
             case "is_null":
-                return _TEST, f"{_text(first, _TEST + 1)} IS NULL"
+                return _TEST, f"{_within(first, _TEST + 1)} IS NULL"
             case "is_not_null":
-                return _TEST, f"{_text(first, _TEST + 1)} IS NOT NULL"
+                return _TEST, f"{_within(first, _TEST + 1)} IS NOT NULL"
             case "in":
-                choices = ", ".join(_text(choice, 0) for choice in arguments[1:])
-                return _TEST, f"{_text(first, _TEST + 1)} IN ({choices})"
-    return _TIGHT, f"{name}({', '.join(_text(argument, 0) for argument in arguments)})"
+                choices = ", ".join(text for _, text in arguments[1:])
+                return _TEST, f"{_within(first, _TEST + 1)} IN ({choices})"
+    return _TIGHT, f"{name}({', '.join(text for _, text in arguments)})"
 
 
 def _constant(value: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, walk
+from sash.plan.compound import walk
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import DATE, DOUBLE, NULL, STRING, TIMESTAMP, is_integer
 
 _SAFE = frozenset(

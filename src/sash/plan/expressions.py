@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
+
+from sash.plan.compound import LAZY_LEVELS, Compound, balanced, rewrite, walk
 
 
 @dataclass(frozen=True)
@@ -32,35 +33,97 @@ class Literal:
         return pa.scalar(self.value, self.dtype)
 
 
-@dataclass(frozen=True)
-class Call:
+_LAZY = frozenset({"and", "or", "coalesce"})
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Compound):
     """A function or operator of Sash's own library, under its canonical lower-case name (see sql/functions.py)."""
 
     function: str
     arguments: tuple[Expression, ...]
     dtype: pa.DataType
 
+    @property
+    def laziness(self) -> int:
+        """The levels that the call counts for."""
+        return LAZY_LEVELS if self.function in _LAZY else 1
 
-@dataclass(frozen=True)
-class Cast:
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The arguments."""
+        return self.arguments
+
+    @property
+    def own(self) -> tuple[Any, ...]:
+        """The function and the type."""
+        return self.function, self.dtype
+
+    @classmethod
+    def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
+        """The call of the function with these arguments."""
+        return cls(own[0], children, own[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Cast(Compound):
     """CAST, or if `lenient` TRY_CAST, which returns NULL where CAST fails."""
 
     argument: Expression
     dtype: pa.DataType
     lenient: bool = False
 
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The argument."""
+        return (self.argument,)
 
-@dataclass(frozen=True)
-class Case:
+    @property
+    def own(self) -> tuple[Any, ...]:
+        """The type, and what happens if the cast fails."""
+        return self.dtype, self.lenient
+
+    @classmethod
+    def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
+        """The cast of this argument."""
+        return cls(children[0], *own)
+
+
+@dataclass(frozen=True, eq=False)
+class Case(Compound):
     """CASE WHEN condition THEN value ... ELSE otherwise END."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None
     dtype: pa.DataType
 
+    @property
+    def laziness(self) -> int:
+        """The levels that the expression counts for."""
+        return LAZY_LEVELS
 
-@dataclass(frozen=True)
-class SparkFunction:
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """Conditions and values in turn, and the value of ELSE."""
+        inner = tuple(part for branch in self.branches for part in branch)
+        return inner if self.otherwise is None else (*inner, self.otherwise)
+
+    @property
+    def own(self) -> tuple[Any, ...]:
+        """The number of branches, whether there is an ELSE, and the type."""
+        return len(self.branches), self.otherwise is not None, self.dtype
+
+    @classmethod
+    def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
+        """The CASE with these conditions and values."""
+        count, has_otherwise, dtype = own
+        inner = children[: 2 * count]
+        branches = tuple(zip(inner[::2], inner[1::2], strict=True))
+        return cls(branches, children[-1] if has_otherwise else None, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkFunction(Compound):
     """An expression that only Spark can evaluate, so it must stay directly above a source.
 
     `sql` is Spark SQL in which `{0}`, `{1}` ... stand for the argument expressions.
@@ -69,6 +132,21 @@ class SparkFunction:
     sql: str
     arguments: tuple[Expression, ...]
     dtype: pa.DataType
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The arguments."""
+        return self.arguments
+
+    @property
+    def own(self) -> tuple[Any, ...]:
+        """The text and the type."""
+        return self.sql, self.dtype
+
+    @classmethod
+    def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
+        """The same text over these arguments."""
+        return cls(own[0], children, own[1])
 
 
 Expression = Column | Literal | Call | Cast | Case | SparkFunction
@@ -99,50 +177,9 @@ ORDERED = frozenset({"min_by", "max_by", "first", "last"})
 """Aggregates that break ties by the rows' times and then by all input columns, in order."""
 
 
-def children(expression: Expression) -> tuple[Expression, ...]:
-    """The direct subexpressions."""
-    match expression:
-        case Column() | Literal():
-            return ()
-        case Call() | SparkFunction():
-            return expression.arguments
-        case Cast():
-            return (expression.argument,)
-        case Case():
-            inner = tuple(part for branch in expression.branches for part in branch)
-            return inner if expression.otherwise is None else (*inner, expression.otherwise)
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything below it, top down."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
-
-
 def columns_of(expression: Expression) -> frozenset[int]:
     """The positions of all input columns that the expression reads."""
     return frozenset(node.index for node in walk(expression) if isinstance(node, Column))
-
-
-def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with `change` applied top down; where it returns None, the children are rewritten."""
-    changed = change(expression)
-    if changed is not None:
-        return changed
-    match expression:
-        case Column() | Literal():
-            return expression
-        case Call() | SparkFunction():
-            return replace(expression, arguments=tuple(rewrite(argument, change) for argument in expression.arguments))
-        case Cast():
-            return replace(expression, argument=rewrite(expression.argument, change))
-        case Case():
-            return replace(
-                expression,
-                branches=tuple((rewrite(when, change), rewrite(then, change)) for when, then in expression.branches),
-                otherwise=None if expression.otherwise is None else rewrite(expression.otherwise, change),
-            )
 
 
 def remap(expression: Expression, positions: dict[int, int]) -> Expression:
@@ -166,9 +203,4 @@ def conjuncts(predicate: Expression) -> list[Expression]:
 
 def conjunction(parts: list[Expression]) -> Expression | None:
     """The conjunction of the parts; None if there are none."""
-    if not parts:
-        return None
-    result = parts[0]
-    for part in parts[1:]:
-        result = Call("and", (result, part), pa.bool_())
-    return result
+    return balanced(parts, lambda left, right: Call("and", (left, right), pa.bool_())) if parts else None

@@ -12,6 +12,7 @@ Key = frozenset[int]
 Keys = frozenset[Key]
 
 
+@nodes.once_per_node
 def keys(node: nodes.Node) -> Keys:
     """The smallest known keys, with NULLs equal. An empty key means at most one row; no key means possible duplicates.
 

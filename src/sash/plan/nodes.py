@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
 from typing import Literal as OneOf
+from typing import TypeVar
 
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
@@ -50,7 +52,7 @@ class _Unary:
 
     child: Node
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return self.child.schema
 
@@ -66,7 +68,7 @@ class _Binary:
     left: Node
     right: Node
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return self.left.schema
 
@@ -122,7 +124,7 @@ class Project(_Unary):
     names: tuple[str, ...]
     expressions: tuple[Expression, ...]
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return tuple(Field(name, e.dtype) for name, e in zip(self.names, self.expressions, strict=True))
 
@@ -139,7 +141,7 @@ class Join(_Binary):
     keys: tuple[tuple[int, int], ...] = ()
     condition: Expression | None = None
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         if self.kind in ("semi", "anti"):
             return self.left.schema
@@ -154,7 +156,7 @@ class Aggregate(_Unary):
     names: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         keys = tuple(self.child.schema[key] for key in self.keys)
         return keys + tuple(Field(name, a.dtype) for name, a in zip(self.names, self.aggregates, strict=True))
@@ -220,9 +222,28 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything below it, top down, left to right."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        yield found
+        pending.extend(reversed(found.children))
+
+
+Fact = TypeVar("Fact")
+
+
+def once_per_node(function: Callable[[Node], Fact]) -> Callable[[Node], Fact]:
+    """A function of a node and what is below it, computed once for each node, which never changes."""
+    name = f"known {function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def known(node: Node) -> Fact:
+        if name not in node.__dict__:
+            node.__dict__[name] = function(node)
+        found: Fact = node.__dict__[name]
+        return found
+
+    return known
 
 
 _SIDES: dict[JoinKind, JoinKind] = {"left": "right", "right": "left"}

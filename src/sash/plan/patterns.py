@@ -32,6 +32,7 @@ class Pattern(enum.Enum):
         return self.value[0] < other.value[0]
 
 
+@nodes.once_per_node
 def pattern(node: nodes.Node) -> Pattern:
     """The update pattern of a node's output. A node over relations that never change is MONO.
 
@@ -100,6 +101,7 @@ def _of_union(node: nodes.Union) -> Pattern:
     return max(left, right, Pattern.WK)
 
 
+@nodes.once_per_node
 def is_static(node: nodes.Node) -> bool:
     """Whether the node reads only relations that never change."""
     match node:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from sash.plan.compound import children, walk
 from sash.plan.expression_safety import may_fail
-from sash.plan.expressions import Call, Case, Column, Expression, Literal, SparkFunction, children, conjunction, walk
+from sash.plan.expressions import Call, Case, Column, Expression, Literal, SparkFunction, conjunction
 from sash.plan.selectivity import selectivity
 
 _TEXT = 8.0

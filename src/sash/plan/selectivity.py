@@ -6,8 +6,10 @@ LIKE and any other predicate pass a third of the rows; IS NULL passes one row in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 
+from sash.plan.compound import fold
 from sash.plan.expressions import Call, Column, Expression, Literal, columns_of, conjuncts
 from sash.plan.frequencies import Distribution, Shares
 
@@ -24,25 +26,26 @@ def selectivity(predicate: Expression | None, distinct: Sequence[float], frequen
     >>> selectivity(Call("eq", (Column(0, "k", pa.int64()), Literal(3, pa.int64())), pa.bool_()), [50])
     0.02
     """
+    if predicate is None:
+        return 1.0
+    return fold(predicate, lambda part, shares: _selectivity(part, shares, distinct, frequent))
+
+
+def _selectivity(
+    predicate: Expression, shares: Sequence[float], distinct: Sequence[float], frequent: Sequence[Shares]
+) -> float:
+    """The selectivity of a predicate whose subexpressions have these."""
     match predicate:
-        case None:
-            return 1.0
         case Literal(value=value):
             return 1.0 if value is True else 0.0
-        case Call("and", parts):
-            share = 1.0
-            for part in parts:
-                share *= selectivity(part, distinct, frequent)
-            return share
-        case Call("or", parts):
-            failing = 1.0
-            for part in parts:
-                failing *= 1 - selectivity(part, distinct, frequent)
-            return 1 - failing
-        case Call("not", (part,)):
-            return 1 - selectivity(part, distinct, frequent)
+        case Call("and"):
+            return math.prod(shares)
+        case Call("or"):
+            return 1 - math.prod(1 - share for share in shares)
+        case Call("not"):
+            return 1 - shares[0]
         case Call("ne", arguments):
-            return 1 - selectivity(Call("eq", arguments, predicate.dtype), distinct, frequent)
+            return 1 - _selectivity(Call("eq", arguments, predicate.dtype), shares, distinct, frequent)
         case Call(
             "eq" | "eq_null_safe",
             (Column() as column, Literal() as literal) | (Literal() as literal, Column() as column),
@@ -51,8 +54,8 @@ def selectivity(predicate: Expression | None, distinct: Sequence[float], frequen
         case Call("eq" | "eq_null_safe", (one, other)):
             return 1 / max(_values(one, distinct), _values(other, distinct))
         case Call("in", (Column() as column, *listed)) if all(isinstance(one, Literal) for one in listed):
-            shares = (_share(column, one, distinct, frequent) for one in listed if isinstance(one, Literal))
-            return min(1.0, sum(shares))
+            each = (_share(column, one, distinct, frequent) for one in listed if isinstance(one, Literal))
+            return min(1.0, sum(each))
         case Call("in", (tested, *listed)):
             return min(1.0, len(listed) / _values(tested, distinct))
         case Call("is_null", _):

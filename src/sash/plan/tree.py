@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.plan import nodes
+from sash.plan.compound import rewrite
 from sash.plan.describe import describe, describe_aggregate
-from sash.plan.expressions import AggregateCall, Column, Expression, rewrite
+from sash.plan.expressions import AggregateCall, Column, Expression
 from sash.plan.types import Schema
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 

@@ -67,13 +67,14 @@ class AggregateCollector:
     width: int
     found: list[BoundAggregate] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    _positions: dict[BoundAggregate, int] = field(default_factory=dict)
 
     def add(self, aggregate: BoundAggregate, name: str) -> Column:
         """The column of the aggregate; equal aggregates share one."""
-        if aggregate not in self.found:
+        position = self._positions.setdefault(aggregate, len(self.found))
+        if position == len(self.found):
             self.found.append(aggregate)
             self.names.append(name)
-        position = self.found.index(aggregate)
         return Column(self.width + position, self.names[position], aggregate.dtype)
 
 

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
 from sqlglot import exp
 
 from sash.arguments import check_text
-from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, UnsupportedSqlError
+from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
+from sash.plan.compound import balanced
 from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Distinct, Except, Intersect, Node, SortKey, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
-from sash.sql.dialect import parse_statement
+from sash.sql.dialect import parse_statement, quiet
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
 from sash.sql.ordering import limited, project, sort_items
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
-from sash.sql.source import SqlText
+from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
 
 
 def parse(text: str, catalog: Catalog) -> Node:
     """The bound logical plan of a query."""
-    source = SqlText(check_text("a query", text, SqlSyntaxError))
+    with quiet():
+        return _parse(SqlText(check_text("a query", text, SqlSyntaxError)), catalog)
+
+
+def _parse(source: SqlText, catalog: Catalog) -> Node:
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
         plan = Binder(source, catalog, window).query(statement.query)
+        _refuse_enormous(source, plan)
     except RecursionError:
-        raise source.error(UnsupportedSqlError, "the query is nested too deeply") from None
+        raise too_deep(source) from None
     seen: set[str] = set()
     for position, column in enumerate(plan.schema):
         if column.name.lower() in seen:
@@ -44,6 +51,67 @@ def parse(text: str, catalog: Catalog) -> Node:
             )
         seen.add(column.name.lower())
     return plan
+
+
+MOST_OPERATORS = 20_000
+MOST_OPERATORS_DEEP = 100
+
+
+def _refuse_enormous(source: SqlText, plan: Node) -> None:
+    """Reject a plan that is too deep to be planned or run, or too large; a query of WITH counts wherever it is used."""
+    measured: dict[int, tuple[int, int]] = {}
+    for node in _inputs_first(plan):
+        below = [measured[id(child)] for child in node.children]
+        levels = 1 + max((levels for levels, _ in below), default=0)
+        count = 1 + sum(count for _, count in below)
+        measured[id(node)] = levels, count
+        if levels > MOST_OPERATORS_DEEP:
+            raise too_deep(source)
+        if count > MOST_OPERATORS:
+            raise source.error(
+                UnsupportedSqlError,
+                f"the query has more than {MOST_OPERATORS:,} operators, if every use of a query of WITH is counted: split it",
+            )
+
+
+def _inputs_first(plan: Node) -> Iterator[Node]:
+    """The nodes of a plan, each once and after everything below it."""
+    seen: set[int] = set()
+    pending = [(plan, False)]
+    while pending:
+        node, inputs_are_done = pending.pop()
+        if inputs_are_done:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending.append((node, True))
+            pending.extend((child, False) for child in node.children)
+
+
+_MODIFIERS = frozenset({"with_", "order", "limit", "offset"})
+
+
+def _given(node: exp.Expr) -> set[str]:
+    return {name for name, value in node.args.items() if value}
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """The queries of a UNION ALL, or if `distinct` of a UNION; or a single query."""
+
+    terms: list[Node]
+    distinct: bool
+
+    def plan(self) -> Node:
+        union = balanced(self.terms, Union)
+        return Distinct(union) if self.distinct else union
+
+
+def _cast(node: Node, dtypes: list[pa.DataType]) -> Node:
+    """The node with its columns cast to these types."""
+    columns = [Column(i, f.name, f.dtype) for i, f in enumerate(node.schema)]
+    cast: list[Expression] = [coerce(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)]
+    return project(node, [f.name for f in node.schema], cast)
 
 
 @dataclass(frozen=True)
@@ -96,23 +164,37 @@ class Binder:
         return binder
 
     def _set_operation(self, node: exp.SetOperation) -> Node:
-        self.source.refuse_all_but(node, "this", "expression", "distinct", "with_", "order", "limit", "offset")
-        left, right = self._aligned(node, self.query(node.this), self.query(node.expression))
+        """A chain of set operators, which the parser nests to the left, from its first query on."""
+        chain: list[exp.SetOperation] = []
+        first: exp.Expr = node
+        while isinstance(first, exp.SetOperation) and (first is node or not _MODIFIERS & _given(first)):
+            self.source.refuse_all_but(first, "this", "expression", "distinct", *_MODIFIERS)
+            chain.append(first)
+            first = first.this
+        union = _Terms([self.query(first)], distinct=False)
+        for operator in reversed(chain):
+            union = self._operation(operator, union, self.query(operator.expression))
+        return self._ordered(node, union.plan())
+
+    def _operation(self, node: exp.SetOperation, left: _Terms, right: Node) -> _Terms:
+        """The left side combined with one more query; further terms of a UNION join those before them."""
+        dtypes = self._common_types(node, left.terms[0], right)
         keep_all = node.args.get("distinct") is False
-        plan: Node
+        if [field.dtype for field in left.terms[0].schema] != dtypes or (left.distinct and keep_all):
+            left = _Terms([_cast(left.plan(), dtypes)], distinct=False)
+        right = _cast(right, dtypes)
         match node:
             case exp.Union():
-                plan = Union(left, right) if keep_all else Distinct(Union(left, right))
+                return _Terms([*left.terms, right], distinct=not keep_all)
             case exp.Except():
-                plan = Except(left, right, keep_all)
+                return _Terms([Except(left.plan(), right, keep_all)], distinct=False)
             case exp.Intersect():
-                plan = Intersect(left, right, keep_all)
+                return _Terms([Intersect(left.plan(), right, keep_all)], distinct=False)
             case _:
                 raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()}", node)
-        return self._ordered(node, plan)
 
-    def _aligned(self, node: exp.Expr, left: Node, right: Node) -> tuple[Node, Node]:
-        """Both sides with the same types."""
+    def _common_types(self, node: exp.Expr, left: Node, right: Node) -> list[pa.DataType]:
+        """The types that the columns of both sides can have."""
         operator = node.key.upper()
         if len(left.schema) != len(right.schema):
             raise self.source.error(
@@ -131,12 +213,7 @@ class Binder:
                     node,
                 )
             dtypes.append(dtype)
-        aligned = []
-        for side in (left, right):
-            columns = [Column(i, f.name, f.dtype) for i, f in enumerate(side.schema)]
-            cast: list[Expression] = [coerce(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)]
-            aligned.append(project(side, [f.name for f in side.schema], cast))
-        return aligned[0], aligned[1]
+        return dtypes
 
     def _ordered(self, node: exp.Expr, plan: Node) -> Node:
         """ORDER BY and LIMIT over the output columns of a set operator or of parentheses."""
@@ -159,7 +236,8 @@ class Binder:
     def _sort_expression(self, node: exp.Expr, binder: ExpressionBinder, outputs: list[Expression]) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:
             text = str(node.this)
-            if not text.isdigit() or not 1 <= int(text) <= len(outputs):
-                raise self.source.error(UnknownNameError, f"there is no output column {text}", node)
-            return outputs[int(text) - 1]
+            position = whole_number(text, len(outputs))
+            if not position:
+                raise self.source.error(UnknownNameError, f"there is no output column {excerpt(text)}", node)
+            return outputs[position - 1]
         return binder.bind(node)

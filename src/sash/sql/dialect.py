@@ -6,10 +6,14 @@ without its own window. Function names are not translated, so that they keep the
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -18,8 +22,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError
-from sash.sql.source import SqlText, did_you_mean
+from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError, excerpt
+from sash.sql.source import SqlText, did_you_mean, too_deep, whole_number
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
@@ -35,6 +39,30 @@ UNITS = {
 
 LONGEST = 2**62
 """The longest window in microseconds, so that ts + length fits in an int64."""
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """The finite number that the text denotes; None if it denotes none."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def scaled(number: Decimal, factor: int) -> int | None:
+    """The number times the factor, cut to twice `LONGEST` if it is larger; None if it has a fraction."""
+    if number == 0:
+        return 0
+    if number.adjusted() > len(str(LONGEST)):
+        return 2 * LONGEST if number > 0 else -2 * LONGEST
+    sign, figures, _ = number.as_tuple()
+    digits = "".join(map(str, figures)).strip("0")
+    exponent = number.adjusted() + 1 - len(digits)
+    if exponent < -len(str(factor)) or len(digits) > 60:
+        return None
+    value = Fraction(int(digits) * factor) * Fraction(10) ** exponent
+    return int(value) * (-1 if sign else 1) if value.denominator == 1 else None
 
 
 @dataclass(frozen=True)
@@ -91,6 +119,19 @@ class SashParser(SparkParser):
             alias.meta["window"] = self._read_bracketed_window()
         return alias
 
+    def _parse_unary(self) -> exp.Expr | None:
+        """Signs and NOTs, in a loop: a call for each would exhaust the stack where there are many."""
+        first = self._curr.token_type
+        if first not in (TokenType.DASH, TokenType.NOT):
+            return super()._parse_unary()
+        count = 0
+        while self._match(first):
+            count += 1
+        inner = self._parse_unary() if first == TokenType.DASH else self._parse_equality()
+        for _ in range(count):
+            inner = self.expression(exp.Neg(this=inner) if first == TokenType.DASH else exp.Not(this=inner))
+        return inner
+
     def _at_window(self) -> bool:
         return self._curr.token_type == TokenType.L_BRACKET
 
@@ -145,20 +186,19 @@ class SashParser(SparkParser):
         token = self._curr
         if not (self._match(TokenType.NUMBER) or self._match(TokenType.STRING)):
             raise self._expected("a number and a unit, such as 1 HOUR")
-        try:
-            number = Decimal(token.text) * (-1 if negative else 1)
-        except InvalidOperation:
-            raise self._source.error(SqlSyntaxError, f"{token.text!r} is not a number", token.start) from None
+        number = decimal_of(token.text)
+        if number is None:
+            raise self._source.error(SqlSyntaxError, f"'{excerpt(token.text)}' is not a number", token.start)
         unit = self._curr.text.upper()
         scale = UNITS.get(unit) or UNITS.get(unit.removesuffix("S"))
         if scale is None:
             hint = did_you_mean(unit, UNITS)
             raise self._expected(f"a unit of time ({', '.join(UNITS).lower()}){hint}")
         self._advance()
-        length = number * scale
-        if not length.is_finite() or length <= 0:
+        if negative or number <= 0:
             raise self._source.error(WindowError, f"the length of a {what} must be greater than 0", start.start)
-        if length != length.to_integral_value():
+        length = scaled(number, scale)
+        if length is None:
             raise self._source.error(WindowError, f"a {what} must be a whole number of microseconds", start.start)
         if length > LONGEST:
             raise self._source.error(WindowError, f"a {what} of this length does not fit in 64 bits", start.start)
@@ -170,13 +210,16 @@ class SashParser(SparkParser):
         if token.token_type != TokenType.NUMBER or not token.text.isdigit():
             raise self._expected("a whole number of rows")
         self._advance()
-        if negative or int(token.text) == 0:
+        count = whole_number(token.text, LONGEST)
+        if count is None:
+            raise self._source.error(WindowError, "a ROWS window of this size does not fit in 64 bits", token.start)
+        if negative or count == 0:
             raise self._source.error(WindowError, "a ROWS window must hold at least one row", token.start)
-        return int(token.text)
+        return count
 
     def _expected(self, what: str) -> SqlSyntaxError:
         token = self._curr or self._prev
-        found = f"found {token.text}" if self._curr else "the text ends"
+        found = f"found {excerpt(token.text)}" if self._curr else "the text ends"
         return self._source.error(SqlSyntaxError, f"expected {what}; {found}", token.start)
 
 
@@ -184,6 +227,20 @@ class Sash(Spark):
     """Spark's dialect, extended with windows."""
 
     Parser = SashParser
+
+
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+logging.getLogger("sqlglot").addFilter(lambda _: not _quiet.get())
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the parser's warnings from the log: what is wrong with a query is in Sash's errors."""
+    before = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(before)
 
 
 @dataclass(frozen=True)
@@ -209,7 +266,7 @@ def parse_statement(source: SqlText) -> Statement:
     except TokenError as error:
         raise source.error(SqlSyntaxError, f"cannot parse the query: {error}") from None
     except RecursionError:
-        raise source.error(SqlSyntaxError, "the query is nested too deeply") from None
+        raise too_deep(source) from None
     if len(trees) != 1:
         raise source.error(UnsupportedSqlError, f"expected one query, but the text has {len(trees)}", trees[1])
     return Statement(trees[0], parser.trailing_window)

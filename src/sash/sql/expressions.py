@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
+from sash.plan.compound import balanced
 from sash.plan.expressions import Case, Expression, Literal
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
@@ -39,15 +39,24 @@ class ExpressionBinder:
     aggregates: AggregateCollector | None = None
     first: Mapping[str, Expression] = field(default_factory=dict)
     aliases: Mapping[str, Expression] = field(default_factory=dict)
+    bound: Mapping[int, Expression] = field(default_factory=dict)
+    """Expressions that are bound already, by the identity of their nodes."""
 
     def bind(self, node: exp.Expr) -> Expression:
-        """The bound expression; type errors include their position."""
+        """The bound expression; type errors include their position.
+
+        A chain such as `a + b + c + ...` is as deep as it is long. Parts of it are bound beforehand, the innermost first, so
+        that no call of this method descends far.
+        """
+        binder = self
+        for part in reversed(_steps(node, self.bound)):
+            binder = replace(self, bound={id(part): binder.bind(part)})
         try:
-            return self._bind(node)
-        except TypeMismatchError as error:
+            return binder._bind(node)
+        except (TypeMismatchError, UnsupportedSqlError) as error:
             if error.line is not None:
                 raise
-            raise self.source.error(TypeMismatchError, str(error), node) from None
+            raise self.source.error(type(error), str(error), node) from None
 
     def predicate(self, node: exp.Expr) -> Expression:
         """The bound expression, which must be BOOLEAN."""
@@ -59,6 +68,8 @@ class ExpressionBinder:
         return coerce(bound, BOOLEAN)
 
     def _bind(self, node: exp.Expr) -> Expression:
+        if id(node) in self.bound:
+            return self.bound[id(node)]
         if isinstance(node, exp.Connector):
             return self._connector(node)
         if type(node) in INFIX:
@@ -119,7 +130,7 @@ class ExpressionBinder:
         operands.append(inner)
         name = "and" if isinstance(node, exp.And) else "or"
         bound = [self.bind(operand) for operand in reversed(operands)]
-        return reduce(lambda left, right: call(name, [left, right]), bound)
+        return balanced(bound, lambda left, right: call(name, [left, right]))
 
     def _binary(self, node: exp.Expr) -> Expression:
         self.source.refuse_all_but(node, "this", "expression", "typed", "safe", "coalesce")
@@ -327,6 +338,19 @@ class ExpressionBinder:
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))
+
+
+_STEP = 20
+
+
+def _steps(node: exp.Expr, bound: Collection[int]) -> list[exp.Expr]:
+    """Every twentieth node on the way down a chain of operators to one that is bound, outermost first."""
+    chain = []
+    inner = node
+    while id(inner) not in bound and (type(inner) in INFIX or isinstance(inner, exp.Unary | exp.Cast)):
+        chain.append(inner)
+        inner = inner.this
+    return [] if isinstance(inner, exp.Interval) else chain[_STEP::_STEP]
 
 
 def _case_of(branches: list[tuple[Expression, Expression]], otherwise: Expression | None) -> Expression:

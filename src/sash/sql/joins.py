@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sash.plan.expressions import Call, Column, Expression, Literal, SparkFunction, columns_of, conjunction, remap, walk
+from sash.plan.compound import walk
+from sash.plan.expressions import Call, Column, Expression, Literal, SparkFunction, columns_of, conjunction, remap
 from sash.plan.nodes import Join, JoinKind, Node, Project
 from sash.sql.scope import shift
 

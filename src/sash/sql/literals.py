@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
 
 import pyarrow as pa
 from sqlglot import exp
 
-from sash.errors import SqlSyntaxError, TypeMismatchError, UnsupportedSqlError
+from sash.errors import SqlSyntaxError, TypeMismatchError, UnsupportedSqlError, excerpt
 from sash.plan.expressions import Call, Expression, Literal
 from sash.plan.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.sql.coercion import MAX_PRECISION, coerce
-from sash.sql.dialect import UNITS
+from sash.sql.dialect import UNITS, decimal_of, scaled
 from sash.sql.source import SqlText
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _DAYS = {"DAY": 1, "WEEK": 7}
+_MOST_MONTHS = 2**31 - 1
+_MOST_DAYS = 106_751_991
+_MOST_MICROSECONDS = 2**63 - 1
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
@@ -29,13 +32,15 @@ def number_literal(source: SqlText, node: exp.Expr, text: str) -> Literal:
     >>> number_literal(SqlText("1.50"), exp.Literal.number("1.50"), "1.50").dtype
     Decimal128Type(decimal128(3, 2))
     """
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise source.error(SqlSyntaxError, f"{text} is not a number", node) from None
-    if "e" in text.lower():
-        return Literal(float(text), DOUBLE)
-    if "." not in text:
+    value = decimal_of(text)
+    if "e" in text.lower() and re.fullmatch(r"-?[0-9.]+[eE][+-]?[0-9]+", text):
+        number = float(text)
+        if math.isinf(number):
+            raise source.error(TypeMismatchError, f"{excerpt(text)} does not fit DOUBLE", node)
+        return Literal(number, DOUBLE)
+    if value is None:
+        raise source.error(SqlSyntaxError, f"{excerpt(text)} is not a number", node)
+    if "." not in text and len(text) <= MAX_PRECISION:
         integer = int(text)
         if -(2**31) <= integer < 2**31:
             return Literal(integer, INT)
@@ -45,7 +50,7 @@ def number_literal(source: SqlText, node: exp.Expr, text: str) -> Literal:
     scale = -int(exponent)
     precision = max(len(digits), scale)
     if precision > MAX_PRECISION:
-        raise source.error(TypeMismatchError, f"{text} has more than {MAX_PRECISION} digits", node)
+        raise source.error(TypeMismatchError, f"{excerpt(text)} has more than {MAX_PRECISION} digits", node)
     return Literal(value, pa.decimal128(precision, scale))
 
 
@@ -58,7 +63,7 @@ def moment_literal(text: str, dtype: pa.DataType) -> Literal | None:
         return None
     text = text.strip()
     wanted = "2026-01-31" if dtype == DATE else "2026-01-31 12:30:00"
-    refusal = TypeMismatchError(f"{text!r} is no {type_name(dtype)}: write it as {wanted}")
+    refusal = TypeMismatchError(f"{excerpt(text)!r} is no {type_name(dtype)}: write it as {wanted}")
     if not (_DATE if dtype == DATE else _MOMENT).fullmatch(text):
         if re.match(r"[+-]?\d{4}", text):
             return None
@@ -71,7 +76,10 @@ def moment_literal(text: str, dtype: pa.DataType) -> Literal | None:
         raise refusal from None
     if dtype == TIMESTAMP_NTZ:
         return Literal(moment.replace(tzinfo=None), dtype)
-    return Literal(moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC), dtype)
+    try:
+        return Literal(moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC), dtype)
+    except OverflowError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -97,21 +105,23 @@ class Interval:
 
 def constant_interval(source: SqlText, node: exp.Expr) -> Interval | None:
     """The interval that a node denotes; None if the node is not an interval."""
-    match node:
-        case exp.Paren():
-            return constant_interval(source, node.this)
-        case exp.Neg():
-            inner = constant_interval(source, node.this)
-            return None if inner is None else inner.negated()
-        case exp.Add() | exp.Sub():
-            left, right = constant_interval(source, node.this), constant_interval(source, node.expression)
-            if left is None or right is None:
+    total, sign = Interval(), 1
+    while True:
+        match node:
+            case exp.Paren():
+                node = node.this
+            case exp.Neg():
+                node, sign = node.this, -sign
+            case exp.Add() | exp.Sub():
+                right = constant_interval(source, node.expression)
+                if right is None:
+                    return None
+                total = total.plus(right, sign if isinstance(node, exp.Add) else -sign)
+                node = node.this
+            case exp.Interval():
+                return total.plus(_interval(source, node), sign)
+            case _:
                 return None
-            return left.plus(right, 1 if isinstance(node, exp.Add) else -1)
-        case exp.Interval():
-            return _interval(source, node)
-        case _:
-            return None
 
 
 def _interval(source: SqlText, node: exp.Interval) -> Interval:
@@ -122,16 +132,15 @@ def _interval(source: SqlText, node: exp.Interval) -> Interval:
         text = amount.name if isinstance(amount, exp.Literal) else ""
     word = unit.name.upper() if isinstance(unit, exp.Var) else ""
     singular = word if word in UNITS or word in _MONTHS else word.removesuffix("S")
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = Decimal("NaN")
+    number = decimal_of(text)
     scale = _MONTHS.get(singular) or _DAYS.get(singular) or UNITS.get(singular)
-    if not number.is_finite() or scale is None or (number * scale) % 1:
+    total = None if number is None or scale is None else scaled(number, scale)
+    if total is None:
         raise source.error(
             UnsupportedSqlError, "an interval is a constant whole number and a unit, such as INTERVAL 5 MINUTES", node
         )
-    total = int(number * scale)
+    if abs(total) > (_MOST_MONTHS if singular in _MONTHS else _MOST_DAYS if singular in _DAYS else _MOST_MICROSECONDS):
+        raise source.error(TypeMismatchError, "the interval is longer than Spark's longest", node)
     if singular in _MONTHS:
         return Interval(months=total)
     return Interval(days=total) if singular in _DAYS else Interval(microseconds=total)
@@ -141,15 +150,19 @@ def add_interval(moment: Expression, interval: Interval) -> Expression:
     """A DATE or TIMESTAMP moved by an interval, as Spark does it: days keep a DATE a DATE, shorter parts do not."""
     if not pa.types.is_temporal(moment.dtype):
         raise TypeMismatchError(f"an interval is added to a DATE or TIMESTAMP, not to {type_name(moment.dtype)}")
+    if abs(interval.months) > _MOST_MONTHS:
+        raise TypeMismatchError("the interval is longer than Spark's longest")
     if interval.months:
         if interval.days or interval.microseconds:
             raise TypeMismatchError("an interval may have years and months, or shorter units, but not both")
         return _add_months(moment, interval.months)
     if moment.dtype == DATE:
-        if not interval.microseconds:
+        if not interval.microseconds and abs(interval.days) <= _MOST_DAYS:
             return Call("date_add", (moment, Literal(interval.days, INT)), DATE)
         moment = coerce(moment, TIMESTAMP)
     total = interval.days * UNITS["DAY"] + interval.microseconds
+    if abs(total) > _MOST_MICROSECONDS or abs(interval.days) > _MOST_DAYS:
+        raise TypeMismatchError("the interval is longer than Spark's longest")
     return Call("timestamp_add_micros", (moment, Literal(total, BIGINT)), moment.dtype)
 
 

@@ -22,7 +22,10 @@ def spark_name(node: exp.Expr) -> str:
 
 
 def _plain(node: exp.Expr) -> exp.Expr:
-    """The node in Spark's format: no qualifiers or quotes, * as 1, operators in parentheses, functions in lower case."""
+    """The node in Spark's format: no qualifiers or quotes, * as 1, operators in parentheses, functions in lower case.
+
+    What is inside the node has this format already, as plain words, so that even a deep node is written without recursion.
+    """
     match node:
         case exp.Column() if not isinstance(node.this, exp.Star):
             return exp.column(exp.to_identifier(node.name))
@@ -37,7 +40,11 @@ def _plain(node: exp.Expr) -> exp.Expr:
         case exp.Paren():
             inner: exp.Expr = node.this
             return inner
+        case exp.Neg() if isinstance(node.this, exp.Var) and not node.this.name:
+            return exp.Var(this="-")
         case exp.Binary() if not isinstance(node, exp.Dot):
-            return exp.Paren(this=node.copy())
+            return exp.Var(this=f"({node.sql(dialect='spark')})")
+        case exp.Unary() | exp.Cast():
+            return exp.Var(this=node.sql(dialect="spark"))
         case _:
             return node

@@ -10,7 +10,10 @@ from sqlglot import exp
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
-from sash.sql.source import SqlText
+from sash.sql.source import SqlText, whole_number
+
+MOST_ROWS = 2**31 - 1
+"""The largest LIMIT and OFFSET, as in Spark."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,10 @@ def limited(source: SqlText, query: exp.Expr, node: Node, order: tuple[SortKey, 
 
 
 def _count(source: SqlText, node: exp.Expr, clause: str) -> int:
-    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
-        return int(str(node.this))
-    raise source.error(UnsupportedSqlError, f"{clause} takes a whole number", node)
+    number = whole_number(str(node.this), MOST_ROWS) if isinstance(node, exp.Literal) and not node.is_string else None
+    if number is None:
+        raise source.error(UnsupportedSqlError, f"{clause} takes a whole number of at most {MOST_ROWS:,}", node)
+    return number
 
 
 def project(node: Node, names: list[str], expressions: list[Expression]) -> Node:

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
+from sash.plan.compound import fold
 from sash.plan.describe import INFIX
 from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
@@ -24,25 +25,26 @@ def to_spark_sql(expression: Expression, columns: Sequence[str]) -> str:
     >>> to_spark_sql(Call("add", (Column(0, "a", INT), Literal(1, INT)), INT), ["s.a"])
     '(s.a + 1)'
     """
+    return fold(expression, lambda part, texts: _render(part, texts, columns))
+
+
+def _render(expression: Expression, texts: list[str], columns: Sequence[str]) -> str:
+    """The text of an expression whose subexpressions have these texts."""
     match expression:
         case Column():
             return columns[expression.index]
         case Literal():
             return literal(expression)
         case Cast():
-            word = "TRY_CAST" if expression.lenient else "CAST"
-            return f"{word}({to_spark_sql(expression.argument, columns)} AS {type_name(expression.dtype)})"
+            return f"{'TRY_CAST' if expression.lenient else 'CAST'}({texts[0]} AS {type_name(expression.dtype)})"
         case Case():
-            branches = "".join(
-                f" WHEN {to_spark_sql(when, columns)} THEN {to_spark_sql(then, columns)}"
-                for when, then in expression.branches
-            )
-            default = "" if expression.otherwise is None else f" ELSE {to_spark_sql(expression.otherwise, columns)}"
+            default = "" if expression.otherwise is None else f" ELSE {texts.pop()}"
+            branches = "".join(f" WHEN {when} THEN {then}" for when, then in zip(texts[::2], texts[1::2], strict=True))
             return f"(CASE{branches}{default} END)"
         case SparkFunction():
-            return expression.sql.format(*(to_spark_sql(argument, columns) for argument in expression.arguments))
+            return expression.sql.format(*texts)
         case Call():
-            return _call(expression, [to_spark_sql(argument, columns) for argument in expression.arguments])
+            return _call(expression, texts)
 
 
 def quoted(name: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from sash.errors import UnknownNameError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node
-from sash.sql.source import SqlText, did_you_mean
+from sash.sql.source import SqlText, did_you_mean, listed
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,14 @@ class Scope:
 
     def find(self, name: str, qualifier: str | None) -> list[Entry]:
         """The entries that the name may refer to."""
-        return [entry for entry in self.entries if entry.answers_to(name, qualifier)]
+        return [entry for entry in self._by_name.get(name.lower(), ()) if entry.answers_to(name, qualifier)]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.name.lower(), []).append(entry)
+        return found
 
     def resolve(self, source: SqlText, node: exp.Column) -> Expression:
         """The column that the node names; unknown and ambiguous names are errors."""
@@ -81,7 +89,7 @@ class Scope:
             hint = did_you_mean(qualifier, qualifiers)
             raise source.error(UnknownNameError, f"there is no {qualifier} in this FROM clause{hint}", node)
         within = [entry.name for entry in self.entries if qualifier is None or entry.answers_to(entry.name, qualifier)]
-        hint = did_you_mean(name, within) or f"; there are {', '.join(dict.fromkeys(within))}"
+        hint = did_you_mean(name, within) or f"; there are {listed(within)}"
         written = f"{qualifier}.{name}" if qualifier else name
         raise source.error(UnknownNameError, f"there is no column {written}{hint}", node)
 
@@ -91,8 +99,13 @@ class Scope:
             raise source.error(UnsupportedSqlError, f"a column is written name or table.name, not {node.sql()}", node)
         found = self.find(node.name, node.table or None)
         if len({entry.expression for entry in found}) > 1:
-            owners = ", ".join(f"{entry.qualifier}.{entry.name}" for entry in found if entry.qualifier)
-            raise source.error(UnknownNameError, f"the column {node.name} is ambiguous: {owners}", node)
+            owners = {f"{entry.qualifier}.{entry.name}": None for entry in found if entry.qualifier}
+            raise source.error(
+                UnknownNameError,
+                f"the column {node.name} is ambiguous: "
+                + (listed(owners) if len(owners) > 1 else "give the columns of this name different names with AS"),
+                node,
+            )
         return found[0].expression if found else None
 
     def star(self, source: SqlText, qualifier: str | None, node: exp.Expr) -> list[Entry]:

@@ -6,19 +6,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sash.errors import UnknownNameError, UnsupportedSqlError
+from sash.errors import SqlSyntaxError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
+from sash.plan.compound import rewrite
 from sash.plan.describe import describe
-from sash.plan.expressions import (
-    ORDERED,
-    AggregateCall,
-    Column,
-    Expression,
-    columns_of,
-    conjunction,
-    conjuncts,
-    rewrite,
-)
+from sash.plan.expressions import ORDERED, AggregateCall, Column, Expression, columns_of, conjunction, conjuncts
 from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, SortKey
 from sash.sql.aggregates import AggregateCollector
 from sash.sql.expressions import ExpressionBinder
@@ -27,9 +19,10 @@ from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.ordering import SortItem, limited, project, sort_items
 from sash.sql.scope import Scope
-from sash.sql.source import SqlText
+from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
 
+MOST_COLUMNS = 20_000
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
@@ -92,14 +85,17 @@ class _Select:
         node = self.below
         if self.node.args.get("group") is not None or self.collector.found or having is not None:
             node = self._aggregate(keys)
-            items = [replace(item, expression=self._above(item.expression, keys, item.node)) for item in items]
-            order = [replace(key, expression=self._above(key.expression, keys, key.node)) for key in order]
+            positions = {key: position for position, key in enumerate(keys)}
+            items = [replace(item, expression=self._above(item.expression, positions, item.node)) for item in items]
+            order = [replace(key, expression=self._above(key.expression, positions, key.node)) for key in order]
             if predicate is not None and having is not None:
-                node = Filter(node, self._above(predicate, keys, having))
+                node = Filter(node, self._above(predicate, positions, having))
         return self._output(node, items, order)
 
     def _items(self) -> list[Item]:
         items: list[Item] = []
+        aliases: dict[str, Expression] = {}
+        binder = replace(self.grouped, aliases=aliases)
         for node in self.node.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 star = node if isinstance(node, exp.Star) else node.this
@@ -107,10 +103,18 @@ class _Select:
                 qualifier = node.table if isinstance(node, exp.Column) else None
                 entries = self.scope.star(self.source, qualifier, node)
                 items.extend(Item(entry.name, entry.expression, node) for entry in entries)
+                for entry in entries:
+                    aliases.setdefault(entry.name.lower(), entry.expression)
                 continue
             inner, name = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, spark_name(node))
-            aliases = {item.name.lower(): item.expression for item in reversed(items)}
-            items.append(Item(name, replace(self.grouped, aliases=aliases).bind(inner), node))
+            items.append(Item(name, binder.bind(inner), node))
+            aliases.setdefault(name.lower(), items[-1].expression)
+        if not items:
+            raise self.source.error(SqlSyntaxError, "SELECT needs at least one output column", self.node)
+        if len(items) > MOST_COLUMNS:
+            raise self.source.error(
+                UnsupportedSqlError, f"a query may have {MOST_COLUMNS:,} output columns, not {len(items):,}", self.node
+            )
         return items
 
     def _keys(self, items: list[Item], aliases: dict[str, Expression]) -> list[Expression]:
@@ -143,11 +147,12 @@ class _Select:
 
     def _ordinal(self, node: exp.Literal, items: list[Item]) -> Item:
         text = str(node.this)
-        if not text.isdigit() or not 1 <= int(text) <= len(items):
+        position = whole_number(text, len(items))
+        if not position:
             raise self.source.error(
-                UnknownNameError, f"there is no output column {text}: the query has {len(items)}", node
+                UnknownNameError, f"there is no output column {excerpt(text)}: the query has {len(items)}", node
             )
-        return items[int(text) - 1]
+        return items[position - 1]
 
     def _has_aggregate(self, expression: Expression) -> bool:
         return any(index >= self.collector.width for index in columns_of(expression))
@@ -187,12 +192,12 @@ class _Select:
         positions = tuple(column.index for key in keys if isinstance(column := columns[key], Column))
         return Aggregate(child, positions, tuple(self.collector.names), tuple(calls))
 
-    def _above(self, expression: Expression, keys: list[Expression], node: exp.Expr) -> Expression:
+    def _above(self, expression: Expression, positions: dict[Expression, int], node: exp.Expr) -> Expression:
         """The expression over the output of the aggregate."""
 
         def change(part: Expression) -> Expression | None:
-            if part in keys:
-                return Column(keys.index(part), describe(part), part.dtype)
+            if part in positions:
+                return Column(positions[part], describe(part), part.dtype)
             if isinstance(part, Column):
                 if part.index < self.collector.width:
                     raise self.source.error(
@@ -200,7 +205,7 @@ class _Select:
                         f"the column {part.name} is neither in GROUP BY nor inside an aggregate",
                         node,
                     )
-                return Column(len(keys) + part.index - self.collector.width, part.name, part.dtype)
+                return Column(len(positions) + part.index - self.collector.width, part.name, part.dtype)
             return None
 
         return rewrite(expression, change)

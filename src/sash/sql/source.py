@@ -65,6 +65,30 @@ class SqlText:
             raise self.error(UnsupportedSqlError, f"Sash does not run {construct}", inner or node)
 
 
+def too_deep(source: SqlText) -> SqlSyntaxError:
+    """The error for a query whose parts are nested too deeply."""
+    return source.error(
+        UnsupportedSqlError,
+        "the query is nested too deeply: write long chains of operators without parentheses, and fewer subqueries or queries of "
+        "WITH inside each other",
+    )
+
+
+def whole_number(text: str, most: int) -> int | None:
+    """The number that the digits denote; None if these are not digits, or if the number is larger than `most`."""
+    if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
+        return None
+    number = int(text.lstrip("0") or "0")
+    return number if number <= most else None
+
+
+def listed(names: Iterable[str], most: int = 30) -> str:
+    """The different names, separated by commas; the first ones if there are many."""
+    different = list(dict.fromkeys(names))
+    rest = f" and {len(different) - most:,} more" if len(different) > most else ""
+    return ", ".join(different[:most]) + rest
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """'; did you mean x?', or nothing."""
     close = get_close_matches(name.lower(), {candidate.lower(): None for candidate in known}, n=1, cutoff=0.6)

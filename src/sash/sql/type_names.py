@@ -6,10 +6,10 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from sash.errors import TypeMismatchError, UnsupportedSqlError
+from sash.errors import TypeMismatchError, UnsupportedSqlError, excerpt
 from sash.plan import types
 from sash.sql.coercion import MAX_PRECISION
-from sash.sql.source import SqlText
+from sash.sql.source import SqlText, whole_number
 
 _TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: types.BOOLEAN,
@@ -42,12 +42,14 @@ def type_of(source: SqlText, node: exp.Expr) -> pa.DataType:
 
 def _decimal(source: SqlText, node: exp.DataType) -> pa.DataType:
     """DECIMAL(p, s); DECIMAL(p) is DECIMAL(p, 0) and DECIMAL is DECIMAL(10, 0)."""
-    sizes = [int(parameter.name) for parameter in node.expressions] or [10]
+    sizes = [whole_number(parameter.name, MAX_PRECISION) for parameter in node.expressions] or [10]
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
-    if not 0 < precision <= MAX_PRECISION or scale > precision:
+    if not precision or scale is None or scale > precision or len(sizes) > 2:
+        written = ",".join(excerpt(parameter.sql(dialect="spark")) for parameter in node.expressions)
         raise source.error(
             TypeMismatchError,
-            f"DECIMAL({precision},{scale}) is not valid: a DECIMAL has up to {MAX_PRECISION} digits",
+            f"DECIMAL({written}) is not valid: write DECIMAL(p, s) with p from 1 to {MAX_PRECISION} digits, s of them after the "
+            "point",
             node,
         )
     return pa.decimal128(precision, scale)

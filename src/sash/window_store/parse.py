@@ -16,7 +16,8 @@ import pyarrow as pa
 from sash.errors import StoreError, UnknownNameError, UnsupportedSqlError
 from sash.operators.scalar.evaluate import supports
 from sash.plan.catalog import Catalog, StreamEntry
-from sash.plan.expressions import Column, Expression, rewrite, substitute
+from sash.plan.compound import rewrite
+from sash.plan.expressions import Column, Expression, substitute
 from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, Stream, TopK, walk
 from sash.plan.types import Schema
 from sash.sql import parse

@@ -54,7 +54,7 @@ class Vectors:
         return sorted(self.pool[start : start + length].tolist())
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, SLOTS - 1), st.integers(0, KEYS - 1)), max_size=300))
 def test_a_vector_has_the_slots_of_its_key(steps: list[tuple[int, int]]) -> None:
     vectors = Vectors()

@@ -67,7 +67,7 @@ def test_a_socket_is_read(spark: SparkSession) -> None:
         def serve() -> None:
             connection, _ = server.accept()
             connection.sendall(b"1,a\n2,b\n")
-            closed.wait(60)
+            closed.wait(600)
             connection.close()
 
         closed = threading.Event()
@@ -77,7 +77,7 @@ def test_a_socket_is_read(spark: SparkSession) -> None:
         frame = stream_frame(spark, given(f"CREATE STREAM s (ts BIGINT, k STRING) USING socket OPTIONS ({options})"))
         query = frame.writeStream.format("memory").queryName("socket_rows").start()
         try:
-            for _ in range(600):
+            for _ in range(6_000):
                 query.processAllAvailable()
                 if spark.table("socket_rows").count() == 2:
                     break

@@ -14,7 +14,7 @@ from sash.window_store.scheduling.reader import Read, Request
 from sash.window_store.scheduling.runner import Runner
 from sash.window_store.scheduling.scheduler import Scheduler
 
-PATIENCE = 30.0  # seconds until a test that hangs fails
+PATIENCE = 600.0  # seconds until a test that hangs fails
 
 
 class Gate:

@@ -179,7 +179,8 @@ class Variance(Accumulator):
             sample = call.function.endswith("_samp")
             n = np.maximum(counts, 2 if sample else 1).astype(np.float64)
             share = mantissas / n / (n - 1 if sample else n)
-            values = np.ldexp(share, np.clip(exponents - 2 * BIAS, -(2**20), 2**20).astype(np.int32))
+            with np.errstate(over="ignore"):
+                values = np.ldexp(share, np.clip(exponents - 2 * BIAS, -(2**20), 2**20).astype(np.int32))
             if call.function.startswith("stddev"):
                 values = np.sqrt(values)
             results.append(fixed_versions(values.view(np.int64), counts < (2 if sample else 1), call.dtype))

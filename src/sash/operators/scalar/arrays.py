@@ -10,9 +10,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash.errors import EvaluationError
+
 Array: TypeAlias = "pa.Array[Any]"
 Datum: TypeAlias = "pa.Array[Any] | pa.Scalar[Any]"
 Numbers: TypeAlias = npt.NDArray[Any]
+
+LONGEST_TEXT = 2**28
+"""The longest text that a function makes, in bytes."""
+MOST_TEXT = 2**31 - 1
+"""The most text in one column of a batch, in bytes: Arrow's limit."""
+_CALENDAR = ("-32767-01-01", "32767-12-31")
 
 
 def kernel(name: str, *arguments: Datum, options: pc.FunctionOptions | None = None) -> Array:
@@ -92,6 +100,28 @@ def from_numbers(result: Numbers, dtype: pa.DataType, unknown: Sequence[Datum] |
     physical = pa.int32() if pa.types.is_date32(dtype) else pa.int64() if pa.types.is_timestamp(dtype) else dtype
     built: Array = pa.array(result, type=physical, mask=mask.to_numpy(zero_copy_only=False), from_pandas=False)
     return built if physical == dtype else built.view(dtype)
+
+
+def refuse_long_text(function: str, sizes: Numbers) -> None:
+    """Raise EvaluationError if texts of these sizes, in bytes, are too long for a value or together for a column."""
+    longest = int(sizes.max(initial=0))
+    if longest > LONGEST_TEXT:
+        raise EvaluationError(f"{function}: the result has more than {LONGEST_TEXT:,} bytes; make shorter text")
+    if int(sizes.sum()) > MOST_TEXT:
+        raise EvaluationError(
+            f"{function}: the results of one batch have more than {MOST_TEXT:,} bytes; make shorter text"
+        )
+
+
+def within_calendar(values: Array) -> Array:
+    """The dates or timestamps; EvaluationError outside of the years of Arrow's calendar."""
+    unit = "D" if pa.types.is_date32(values.type) else "us"
+    first, last = (int(np.datetime64(day, "D").astype(f"M8[{unit}]").astype(np.int64)) for day in _CALENDAR)
+    found: Any = pc.call_function("min_max", [values.view(pa.int32() if unit == "D" else pa.int64())])
+    least, most = (found[name].as_py() for name in ("min", "max"))
+    if least is not None and not first <= least <= most <= last:
+        raise EvaluationError("a date is not within the years -32767 to 32767, which Sash's functions of dates are for")
+    return values
 
 
 def limits(dtype: pa.DataType) -> tuple[int, int]:

@@ -6,12 +6,12 @@ Every conversion below returns NULL where it fails; `cast` then raises, or leave
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from sash.errors import EvaluationError
+from sash.errors import EvaluationError, excerpt
 from sash.operators.scalar import arrays, decimals, formatting, parsing
 from sash.operators.scalar.arrays import Array, Datum, Numbers, kernel
 from sash.operators.scalar.mathematics import scaled_half_up
@@ -38,10 +38,17 @@ def cast(values: Array, dtype: pa.DataType, lenient: bool = False) -> Array:
     if not lenient and result.null_count > values.null_count:
         failed = values.filter(kernel("and", kernel("is_valid", values), kernel("is_null", result)))[0]
         raise EvaluationError(
-            f"CAST({failed.as_py()!r} AS {type_name(dtype)}) fails: the {type_name(source)} is malformed or out of range; "
+            f"CAST({_shown(failed)} AS {type_name(dtype)}) fails: the {type_name(source)} is malformed or out of range; "
             "use TRY_CAST to get NULL instead"
         )
     return result
+
+
+def _shown(value: pa.Scalar[Any]) -> str:
+    try:
+        return excerpt(repr(value.as_py()))
+    except (OverflowError, ValueError):
+        return f"a {type_name(value.type)} outside the years 1 to 9999"
 
 
 def cast_datum(datum: Datum, dtype: pa.DataType) -> Datum:
@@ -138,7 +145,8 @@ def from_validity(values: Array, like: Array) -> Array:
 
 
 def _float_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
-    micros = arrays.numbers(values).astype(np.float64) * SECOND
+    with np.errstate(over="ignore"):
+        micros = arrays.numbers(values).astype(np.float64) * SECOND
     micros = np.where(np.isfinite(micros), micros, np.nan)
     return _truncate(micros, kernel("is_null", values), dtype)
 

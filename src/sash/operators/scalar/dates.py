@@ -29,13 +29,13 @@ _MICROS = {
 def field(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """A field of a date or timestamp, under Arrow's `name` for it."""
     values = _moments(arguments[0]) if name in ("hour", "minute", "second") else _days_or_moments(arguments[0])
-    return kernel(name, values).cast(dtype)
+    return kernel(name, arrays.within_calendar(values)).cast(dtype)
 
 
 def day_of_week(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """1 for Sunday to 7 for Saturday."""
     options = pc.DayOfWeekOptions(count_from_zero=False, week_start=7)
-    return kernel("day_of_week", _days_or_moments(arguments[0]), options=options).cast(dtype)
+    return kernel("day_of_week", arrays.within_calendar(_days_or_moments(arguments[0])), options=options).cast(dtype)
 
 
 def date_add(sign: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -66,6 +66,8 @@ def date_trunc(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
             start = _floor(micros, _MICROS[name])
         else:
             return arrays.nulls(len(values), dtype)
+        if (start > micros).any():
+            raise pa.ArrowInvalid("overflow")
         return arrays.from_numbers(start, dtype, [values])
 
     return arrays.for_each_parameter(run, _moments(arrays.broadcast_all([moment, unit])[0]), [unit], dtype)
@@ -80,7 +82,7 @@ def last_day(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The last day of the date's month."""
     days = _days(arguments[0])
     following = arrays.numbers(days).astype("M8[D]").astype("M8[M]") + np.timedelta64(1, "M")
-    return arrays.from_numbers(following.astype("M8[D]").astype(np.int32) - 1, dtype, [days])
+    return arrays.from_numbers(_as_days(following.astype("M8[D]").astype(np.int64) - 1), dtype, [days])
 
 
 def add_months(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -93,7 +95,8 @@ def add_months(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     target = months.astype(np.int64) + arrays.numbers(count).astype(np.int64)
     first = target.astype("M8[M]").astype("M8[D]").astype(np.int64)
     following = (target + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
-    return arrays.from_numbers((first + np.minimum(day, following - first - 1)).astype(np.int32), dtype, [days, count])
+    moved = _as_days(first + np.minimum(day, following - first - 1))
+    return arrays.from_numbers(moved, dtype, [days, count])
 
 
 def unix_timestamp(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -105,7 +108,7 @@ def unix_timestamp(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 def unix_time(micros: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """Whole units of a number of microseconds since 1970, rounded down."""
     moments = _moments(arguments[0])
-    return arrays.from_numbers(_floor(arrays.numbers(moments), micros) // micros, dtype, [moments])
+    return arrays.from_numbers(arrays.numbers(moments) // micros, dtype, [moments])
 
 
 def timestamp_from(micros: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -127,6 +130,13 @@ def add_micros(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The timestamp plus a number of microseconds."""
     moment, micros = arrays.broadcast_all(arguments)
     return kernel("add_checked", _moments(moment).view(pa.int64()), micros.cast(pa.int64())).view(dtype)
+
+
+def _as_days(numbers: Numbers) -> Numbers:
+    """Days since 1970 as those of a DATE; an overflow if they do not fit."""
+    if ((numbers < -(2**31)) | (numbers >= 2**31)).any():
+        raise pa.ArrowInvalid("overflow")
+    return numbers.astype(np.int32)
 
 
 def _floor(values: Numbers, unit: int) -> Numbers:

@@ -8,6 +8,7 @@ determine the result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,14 @@ from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast, kernel, nulls, scatter
 from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
 from sash.operators.scalar.functions import FUNCTIONS
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, walk
+from sash.plan.compound import Compound, walk
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import type_name
 from sash.state.columns import gather
 
 _LAZY = {"and", "or", "coalesce"}
+_SHALLOW = 50
+"""The levels of an expression that is evaluated by plain recursion."""
 _NEVER_FAIL_ON_FLOATS = {"add", "subtract", "multiply", "negate", "abs", "round"}
 
 
@@ -84,17 +88,15 @@ class _EvaluatedRows:
 
 def _evaluate(expression: Expression, rows: _EvaluatedRows) -> Datum:
     """An array, or a scalar if the value is the same in every row; there is at least one row."""
+    if _is_strict(expression) and expression.levels > _SHALLOW:
+        return _evaluate_deep(expression, rows)
     match expression:
         case Column(index=index):
             return rows.column(index)
         case Literal():
             return expression.scalar
         case Cast(argument=argument, dtype=dtype, lenient=lenient):
-            value = _evaluate(argument, rows)
-            if isinstance(value, pa.Array):
-                return cast(value, dtype, lenient)
-            constant: Datum = cast(broadcast(value, 1), dtype, lenient)[0]
-            return constant
+            return _cast(_evaluate(argument, rows), dtype, lenient)
         case Call(function="and" | "or"):
             return _connect(expression, rows)
         case Call(function="coalesce"):
@@ -105,6 +107,39 @@ def _evaluate(expression: Expression, rows: _EvaluatedRows) -> Datum:
             return _case(expression, rows)
         case SparkFunction(sql=sql):
             raise EvaluationError(f"only Spark can evaluate {sql}; use it directly above a source")
+
+
+def _is_strict(expression: Expression) -> TypeGuard[Call | Cast]:
+    """Whether the operands are evaluated on all rows."""
+    return isinstance(expression, Cast) or (isinstance(expression, Call) and expression.function not in _LAZY)
+
+
+def _evaluate_deep(expression: Expression, rows: _EvaluatedRows) -> Datum:
+    """Evaluates the deepest operand of a deep expression first, then that of the operator around it, and so on outwards."""
+    around: list[tuple[Call | Cast, int]] = []
+    while _is_strict(expression):
+        inner = expression.children
+        depths = [part.levels if isinstance(part, Compound) else 0 for part in inner]
+        if max(depths, default=0) == 0:
+            break
+        place = depths.index(max(depths))
+        around.append((expression, place))
+        expression = inner[place]
+    value = _evaluate(expression, rows)
+    for outer, place in reversed(around):
+        if isinstance(outer, Cast):
+            value = _cast(value, outer.dtype, outer.lenient)
+        else:
+            others = enumerate(outer.arguments)
+            value = _call(outer, [value if at == place else _evaluate(argument, rows) for at, argument in others])
+    return value
+
+
+def _cast(value: Datum, dtype: pa.DataType, lenient: bool) -> Datum:
+    if isinstance(value, pa.Array):
+        return cast(value, dtype, lenient)
+    constant: Datum = cast(broadcast(value, 1), dtype, lenient)[0]
+    return constant
 
 
 def _call(call: Call, arguments: list[Datum]) -> Datum:
@@ -120,6 +155,8 @@ def _call(call: Call, arguments: list[Datum]) -> Datum:
         result = cast_datum(function.run(arguments, call.dtype), call.dtype)
     except pa.ArrowInvalid as error:
         raise _explain(call, str(error)) from None
+    except (pa.ArrowCapacityError, MemoryError):
+        raise EvaluationError(f"{call.function}: the result is too large; make shorter text") from None
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         types = ", ".join(type_name(argument.type) for argument in arguments)
         raise EvaluationError(f"{call.function} does not take ({types}); cast its arguments ({error})") from None
@@ -131,6 +168,8 @@ def _explain(call: Call, reason: str) -> EvaluationError:
         return EvaluationError(
             f"{call.function}: division by zero; make the divisor NULLIF(divisor, 0) to get NULL instead"
         )
+    if pa.types.is_temporal(call.dtype):
+        return EvaluationError(f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason})")
     return EvaluationError(
         f"{call.function}: the result does not fit {type_name(call.dtype)} ({reason}); cast the arguments to a wider type "
         "such as DECIMAL or DOUBLE"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.operators.scalar.arrays import Array, holds_any, kernel, map_distinct
+from sash.operators.scalar.arrays import Array, holds_any, kernel, map_distinct, within_calendar
 from sash.operators.scalar.decimals import shape
 
 
@@ -70,12 +70,12 @@ def format_decimals(values: Array, dtype: pa.DataType) -> Array:
 
 def format_dates(values: Array, dtype: pa.DataType) -> Array:
     """yyyy-MM-dd, with a plus sign before years of five digits."""
-    return _sign_long_years(values.cast(dtype))
+    return _sign_long_years(within_calendar(values).cast(dtype))
 
 
 def format_timestamps(values: Array, dtype: pa.DataType) -> Array:
     """yyyy-MM-dd HH:mm:ss, then the fraction without its trailing zeros."""
-    printed = values.view(pa.timestamp("us")).cast(dtype)
+    printed = within_calendar(values.view(pa.timestamp("us"))).cast(dtype)
     for pattern, replacement in ((r"\.0+$", ""), (r"(\.[0-9]*[1-9])0+$", r"\1")):
         options = pc.ReplaceSubstringOptions(pattern, replacement)
         printed = kernel("replace_substring_regex", printed, options=options)

@@ -113,7 +113,10 @@ def _replace(text: Array, pattern: str, replacement: str) -> Array:
 
 
 def _without_exponent(text: str) -> str | None:
-    value = decimal.Decimal(text)
+    try:
+        value = decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        return None
     if value and value.adjusted() > 40:
         return None
     return format(value, "f") if value.adjusted() > -100 else "0"

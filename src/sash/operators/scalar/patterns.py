@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.errors import EvaluationError
+from sash.errors import EvaluationError, excerpt
 from sash.operators.scalar import arrays
 from sash.operators.scalar.arrays import Array, Datum, kernel
 
@@ -23,7 +23,7 @@ def like(ignore_case: bool) -> Callable[[Sequence[Datum], pa.DataType], Array]:
     def match(values: Array, pattern: str) -> Array:
         if _BAD_ESCAPE.match(pattern):
             raise EvaluationError(
-                f"LIKE '{pattern}': a backslash may stand only before %, _ or another backslash; double it"
+                f"LIKE '{excerpt(pattern)}': a backslash may stand only before %, _ or another backslash; double it"
             )
         return kernel("match_like", values, options=pc.MatchSubstringOptions(pattern, ignore_case=ignore_case))
 
@@ -37,8 +37,9 @@ def match_regex(values: Array, pattern: str) -> Array:
     except pa.ArrowInvalid:
         try:
             compiled = re.compile(pattern)
-        except re.error as error:
-            raise EvaluationError(f"RLIKE '{pattern}': not a regular expression ({error}); correct it") from None
+        except (re.error, RecursionError, OverflowError) as error:
+            shown = excerpt(pattern)
+            raise EvaluationError(f"RLIKE '{shown}': not a regular expression ({error}); correct it") from None
         return arrays.map_distinct(values, lambda text: compiled.search(text) is not None, pa.bool_())
 
 
@@ -63,7 +64,13 @@ def replace(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     replacement = arguments[2] if len(arguments) > 2 else pa.scalar("")
 
     def run(values: Array, old: str, new: str) -> Array:
-        return kernel("replace_substring", values, options=pc.ReplaceSubstringOptions(old, new)) if old else values
+        if not old:
+            return values
+        found = arrays.numbers(kernel("count_substring", values, options=pc.MatchSubstringOptions(old))).astype(
+            np.int64
+        )
+        arrays.refuse_long_text("replace", found * len(new.encode()))
+        return kernel("replace_substring", values, options=pc.ReplaceSubstringOptions(old, new))
 
     return arrays.for_each_parameter(run, arrays.broadcast_all(arguments)[0], [arguments[1], replacement], dtype)
 

@@ -101,6 +101,7 @@ def pad(side: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
             return cut
         missing = width - arrays.numbers(kernel("utf8_length", cut)).astype(np.int64)
         lengths, which = np.unique(missing, return_inverse=True)
+        arrays.refuse_long_text(f"{side[0]}pad", np.maximum(missing, 0) * max(map(len, map(str.encode, filling))))
         longest = filling * (int(lengths.max(initial=0)) // len(filling) + 1)
         paddings = pa.array([longest[:size] for size in lengths.tolist()], pa.string()).take(which.reshape(-1))
         parts = (paddings, cut) if side == "left" else (cut, paddings)
@@ -115,6 +116,8 @@ def repeat(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     times = kernel(
         "max_element_wise", count, pa.scalar(0, count.type), options=pc.ElementWiseAggregateOptions(skip_nulls=False)
     )
+    sizes = arrays.numbers(kernel("binary_length", values)).astype(np.int64) * arrays.numbers(times).astype(np.int64)
+    arrays.refuse_long_text("repeat", sizes)
     return kernel("binary_repeat", values, times.cast(pa.int64()))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from sash.optimizer.rewriting import bottom_up, filtered, named
+from sash.plan.compound import walk
 from sash.plan.expression_safety import may_fail
-from sash.plan.expressions import Column, Expression, Literal, conjuncts, substitute, walk
+from sash.plan.expressions import Column, Expression, Literal, conjuncts, substitute
 from sash.plan.nodes import Filter, Node, Project
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from sash.optimizer.rewriting import filtered, unnamed
-from sash.plan import expressions, nodes
+from sash.plan import compound, expressions, nodes
 from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.patterns import is_nonretroactive
 
@@ -77,7 +77,7 @@ def _divided(parts: Iterable[expressions.Expression], test: Test) -> tuple[Parts
 
 
 def _needs_spark(part: expressions.Expression) -> bool:
-    return any(isinstance(below, expressions.SparkFunction) for below in expressions.walk(part))
+    return any(isinstance(below, expressions.SparkFunction) for below in compound.walk(part))
 
 
 def _is_movable(part: expressions.Expression) -> bool:
