@@ -51,5 +51,5 @@ def test_oracle_with_any_number(case: str, partitions: int) -> None:
 
 
 def test_there_is_at_least_one() -> None:
-    with pytest.raises(StrategyError, match="at least one partition, not 0"):
+    with pytest.raises(StrategyError, match="partitions must be at least 1, not 0"):
         Options(partitions=0)

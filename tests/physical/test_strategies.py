@@ -107,9 +107,10 @@ def test_input_triggered_releases_the_same_changes_later() -> None:
 def by_batch(sql: str, strategy: str, streams: dict[str, list[dict[str, int]]]) -> list[Counter[object]]:
     """The changes that each micro-batch of a local run releases."""
     from sash.testing.inputs import micro_batches, stream_input
+    from sash.testing.times import TimeUnit
 
     planned = plan_query(sql, CATALOG, options=Options(strategy), shards=2)
-    feeds = {name: stream_input(name, given, SCHEMA, 1_000, 0) for name, given in streams.items()}
+    feeds = {name: stream_input(name, given, SCHEMA, TimeUnit("ms"), 0) for name, given in streams.items()}
     run = LocalRun(planned.physical, static_tables(planned.physical, {}), 2)
     found = []
     for micro in micro_batches(feeds, 3):

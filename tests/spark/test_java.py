@@ -21,7 +21,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **environment: str) -
     assert done.returncode == 1
     reason, trace = done.stderr.splitlines()
     (log,) = tmp_path.glob("sash-log-*/spark.log")
-    assert trace == f"sash: the full trace is in {log}"
+    assert trace == f"The full trace is in {log}"
     assert "JAVA_GATEWAY_EXITED" in log.read_text()
     return reason
 
@@ -40,13 +40,13 @@ def old_java(folder: Path) -> Path:
 
 def test_a_wrong_java_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     reason = start(monkeypatch, tmp_path, JAVA_HOME="/nowhere")
-    assert reason.startswith("sash: JAVA_HOME is /nowhere, but there is no program /nowhere/bin/java: install Java 17")
+    assert reason.startswith("error: JAVA_HOME is /nowhere, but there is no program /nowhere/bin/java: install Java 17")
 
 
 def test_a_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home = old_java(tmp_path)
     reason = start(monkeypatch, tmp_path, JAVA_HOME=str(home))
-    assert reason.startswith(f"sash: Spark needs Java 17 or newer, but {home}/bin/java is Java 11: install")
+    assert reason.startswith(f"error: Spark needs Java 17 or newer, but {home}/bin/java is Java 11: install")
 
 
 def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             (bin_ / program).symlink_to(found)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     reason = start(monkeypatch, tmp_path, PATH=str(bin_))
-    assert reason.startswith("sash: Spark needs Java, and there is none: install Java 17 or newer")
+    assert reason.startswith("error: Spark needs Java, and there is none: install Java 17 or newer")
 
 
 def test_another_version_of_spark_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def trial(**changed: Any) -> str:
     return ""
 
 
-@settings(max_examples=500, derandomize=True, deadline=None)
+@settings(max_examples=500)
 @given(st.sampled_from(NAMES), JUNK)
 def test_junk_is_an_error_of_sash_or_works(name: str, value: Any) -> None:
     assert len(trial(**{name: value})) < LONG
@@ -138,14 +138,14 @@ COLUMNS = ("ts", "k", "x", "é")
 SCHEMAS = (None, {"s": "ts TIMESTAMP, k INT, x DATE"}, {"s": "ts INT, k DECIMAL(5,2)"})
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(COLUMNS), JUNK, st.sampled_from(SCHEMAS))
 def test_junk_in_a_row_is_an_error_of_sash_or_works(column: str, value: Any, schemas: Any) -> None:
     rows = [{"ts": 200, "k": 1}, {"ts": 300, "k": 2, column: value}]
     assert len(trial(sql=COUNT, streams={"s": rows}, schemas=schemas)) < LONG
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.sampled_from(list("ts `,()DECIMAL0123456789INT\"'-")), max_size=40))
 def test_junk_in_a_schema_is_an_error_of_sash_or_works(text: str) -> None:
     assert len(trial(sql=COUNT, streams={"s": []}, schemas={"s": text})) < LONG

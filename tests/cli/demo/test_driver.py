@@ -14,9 +14,7 @@ from sash.script.dry_run import DryRunBackend
 def test_the_job_is_valid(tmp_path: Path) -> None:
     write_job(tmp_path)
     assert (tmp_path / JOB_FILE).read_text() == JOB
-    backend = DryRunBackend()
-    assert check(JOB, backend) == []
-    assert not backend.started
+    assert check(JOB, DryRunBackend()) == []
 
 
 def test_a_driver_that_ends_by_itself_is_an_error_with_its_reason(tmp_path: Path) -> None:
