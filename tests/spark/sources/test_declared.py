@@ -46,7 +46,9 @@ def test_a_header_that_differs_from_the_schema_is_refused(spark: SparkSession, t
     engine = Engine(spark)
     engine.stream("s", stream_frame(spark, given(sql)))
     running = engine.sql("SELECT item FROM s [NOW]").start("noop")
-    with pytest.raises(QueryFailedError, match="CSV header does not conform to the schema; Header: item, ts"):
+    with pytest.raises(
+        QueryFailedError, match=r"has the columns \(item, ts\), but the stream is declared with \(ts, item\)"
+    ):
         running.process_all()
     running.stop()
 
