@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from sash.errors import SashError
-from sash.plan.options import ENGINE_STRATEGIES, Options, check_strategy
+from sash.plan.options import Options, check_strategy
 
 app = typer.Typer(
     name="sash",
@@ -46,7 +46,7 @@ def demo(
     ] = None,
     strategy: Annotated[
         str | None,
-        typer.Option(help=f"With --query: how operators detect expired rows: {', '.join(ENGINE_STRATEGIES)}."),
+        typer.Option(help="With --query: how expired rows are detected (docs/strategies.md)."),
     ] = None,
     seconds: Annotated[int | None, typer.Option(min=15, help="With --query: how long to run; else 45.")] = None,
     rate: Annotated[
@@ -148,7 +148,8 @@ def run_file(
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     shards: Annotated[
-        int | None, typer.Option(min=1, help="Parallel shards of a query; by default one per core.")
+        int | None,
+        typer.Option(min=1, help="Parallel shards of a query; by default those of its checkpoint, or one per core."),
     ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port.")
@@ -157,7 +158,7 @@ def run_file(
 ) -> None:
     """Run a file of statements as a job, until its queries end or it is stopped (SIGTERM, Ctrl-C).
 
-    Without --checkpoint, the checkpoints are beside the file, in a folder of its name that ends in .checkpoint. When you
+    Without --checkpoint, the checkpoints of JOB.sql are in JOB.checkpoint, beside the file. When you
     run the job again, it resumes from them. Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the
     command line has errors, 3 a query failed.
     """
