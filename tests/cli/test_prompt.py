@@ -10,6 +10,7 @@ from prompt_toolkit.output import DummyOutput
 
 import sash.cli.prompt
 from sash.cli.prompt import NameCompleter, is_finished, prompt_session
+from tests.cli.command import python
 
 
 def completions(text: str, names: list[str]) -> list[str]:
@@ -49,3 +50,10 @@ def test_lines_are_read_until_the_semicolon_and_remembered(tmp_path: Path, monke
         assert prompt.prompt() == "SELECT a\nFROM s;"
         assert prompt.prompt() == "\\quit"
     assert "+FROM s;" in (tmp_path / "history").read_text()
+
+
+def test_the_prompt_does_not_wait_for_the_rest_of_sash() -> None:
+    script = "import sys, sash.cli.main, sash.spark.session, sash.cli.prompt\nprint(*sys.modules)"
+    loaded = python("-c", script).stdout.split()
+    assert "sash.cli.prompt" in loaded
+    assert not {"numba", "pandas", "pyarrow", "sqlglot", "sash.engine", "sash.cli.shell"}.intersection(loaded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -133,12 +133,22 @@ def sql(
 
     settings = _settings(conf)
     launch_java(master, settings)
-    from sash.cli.shell import run_shell
-
     form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
-    raise typer.Exit(
-        run_shell(command, form=form, seconds=seconds, master=master, conf=settings, checkpoint=checkpoint)
-    )
+    options: dict[str, Any] = {
+        "form": form,
+        "seconds": seconds,
+        "master": master,
+        "conf": settings,
+        "checkpoint": checkpoint,
+    }
+    if command is None and sys.stdin.isatty():
+        from sash.cli.prompt import run_prompt
+
+        run_prompt(**options)
+        return
+    from sash.cli.shell import run_script
+
+    raise typer.Exit(run_script(sys.stdin.read() if command is None else command, **options))
 
 
 @app.command("run")

@@ -1,18 +1,52 @@
-"""The prompt of the shell: history, completion of keywords and names, and multi-line statements."""
+"""The prompt of the shell: history, completion of keywords and names, and multi-line statements.
+
+It is shown before most of Sash is imported: a thread loads the shell, which starts Spark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings
+from rich.console import Console
 
-from sash.script.cursor import is_complete
+if TYPE_CHECKING:
+    from sash.cli.shell import Shell
+
+HELP = r"""Statements end with a semicolon and may span several lines.
+
+  CREATE STREAM name (column TYPE, ...) USING source OPTIONS (name value, ...)
+      [TIME column] [SLACK '5 seconds'] [HEARTBEAT '1 second'] [BAD ROWS DROP]
+      [RATE 200] [DISTINCT (column 50, ...)]
+      sources: csv, json, parquet, orc, text (path '...'), rate, socket, kafka,
+      generator (rate 200, items 50): random sales; or any other Spark source
+  CREATE RELATION name [(columns)] USING source OPTIONS (...) [KEY (columns)]
+      [REFRESH '10 seconds' | CHANGES [TIME column] [HEARTBEAT '1 second'] [BAD ROWS DROP]]
+      [NON RETROACTIVE] [ROWS 1000] [DISTINCT (column 50, ...)]
+  SELECT ... FROM name [RANGE 1 MINUTE] ...    show the changing answer until Ctrl-C
+  CREATE QUERY name AS SELECT ... INTO sink (name value, ...)
+      [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second']
+      [STRATEGY name] [JOIN name] [TAU '5 seconds']
+      sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, console, memory,
+      or any other Spark sink
+  KEEP stream WINDOW '60 seconds' EVERY '1 second' [PATH '...'] [RETAIN n]
+                                               keep a window for snapshot queries
+  ATTACH name PATH '...'                       open a window kept by another process
+  SNAPSHOT SELECT ...                          answer once, from a kept window
+  EXPLAIN [ALL|ANALYZE|SNAPSHOT] SELECT ...    EXPLAIN ANALYZE query
+  SHOW STREAMS | RELATIONS | QUERIES | WINDOWS
+  DESCRIBE name                                DROP STREAM|RELATION|QUERY|WINDOW name
+  SET strategy|join|tau|trigger|isolation|spark.x = value
+
+  \help  show this text     exit, quit  leave the shell (or press Ctrl-D)"""
 
 HISTORY = Path("~/.sash_history")
 
@@ -46,6 +80,8 @@ class NameCompleter(Completer):
 
 def is_finished(text: str) -> bool:
     """Whether Enter submits the text: a whole statement, a command of the shell, or an empty line."""
+    from sash.script.cursor import is_complete
+
     return not text.strip() or text.lstrip().startswith("\\") or is_exit(text) or is_complete(text)
 
 
@@ -76,3 +112,52 @@ def prompt_session(names: Callable[[], list[str]], **terminal: Any) -> PromptSes
         **terminal,
     )
     return prompt
+
+
+def run_prompt(**options: Any) -> None:
+    """Read statements from the terminal, and execute them in a shell with the options, until the user quits."""
+    console = Console()
+    with ExitStack() as stack, ThreadPoolExecutor(1, "sash-shell") as pool:
+
+        def load() -> Shell:
+            from sash.cli.shell import open_shell
+
+            return stack.enter_context(open_shell(console, **options))
+
+        shell = pool.submit(load)
+        prompt = prompt_session(lambda: shell.result().names() if shell.done() and not shell.exception() else [])
+        console.print(r"Sash: continuous SQL. Type \help for help, exit to leave.", highlight=False)
+        for text in _typed(prompt):
+            if is_exit(text):
+                return
+            if text.rstrip("; ") in ("\\help", "\\h", "\\?"):
+                console.print(HELP, markup=False, highlight=False)
+            else:
+                _execute(shell.result(), text)
+
+
+def _execute(shell: Shell, text: str) -> None:
+    from sash.spark.errors import to_sash_error
+
+    if text.startswith("\\"):
+        shell.show_error(rf"there is no command {text}; type \help for help")
+        return
+    try:
+        shell.run(text)
+    except KeyboardInterrupt:
+        shell.show_error("interrupted")
+    except Exception as problem:  # noqa: BLE001  (a bug must not end the user's other queries)
+        error = to_sash_error(problem)
+        shell.show_error(str(error), error.log)
+
+
+def _typed(prompt: PromptSession[str]) -> Iterator[str]:
+    while True:
+        try:
+            text = prompt.prompt("sash> ").strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        if text:
+            yield text

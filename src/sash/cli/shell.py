@@ -1,14 +1,13 @@
-"""`sash sql`: executes statements that are typed, piped in or given on the command line, and shows their replies."""
+"""`sash sql`: executes statements and shows their replies."""
 
 from __future__ import annotations
 
 import json
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 from sash.cli.answer import TimeLimit, cell, watch
-from sash.cli.prompt import is_exit, prompt_session
 from sash.cli.session import starting_engine, stopped_by
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.catalog import RelationEntry, StreamEntry
@@ -26,36 +24,7 @@ from sash.script.session import MessageReply, QueryReply, Reply, Session, TableR
 from sash.script.statements import CreateQuery, Explain, Keep, SnapshotStatement
 
 if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
-
     from sash.engine import Engine
-
-HELP = r"""Statements end with a semicolon and may span several lines.
-
-  CREATE STREAM name (column TYPE, ...) USING source OPTIONS (name value, ...)
-      [TIME column] [SLACK '5 seconds'] [HEARTBEAT '1 second'] [BAD ROWS DROP]
-      [RATE 200] [DISTINCT (column 50, ...)]
-      sources: csv, json, parquet, orc, text (path '...'), rate, socket, kafka,
-      generator (rate 200, items 50): random sales; or any other Spark source
-  CREATE RELATION name [(columns)] USING source OPTIONS (...) [KEY (columns)]
-      [REFRESH '10 seconds' | CHANGES [TIME column] [HEARTBEAT '1 second'] [BAD ROWS DROP]]
-      [NON RETROACTIVE] [ROWS 1000] [DISTINCT (column 50, ...)]
-  SELECT ... FROM name [RANGE 1 MINUTE] ...    show the changing answer until Ctrl-C
-  CREATE QUERY name AS SELECT ... INTO sink (name value, ...)
-      [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second']
-      [STRATEGY name] [JOIN name] [TAU '5 seconds']
-      sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, console, memory,
-      or any other Spark sink
-  KEEP stream WINDOW '60 seconds' EVERY '1 second' [PATH '...'] [RETAIN n]
-                                               keep a window for snapshot queries
-  ATTACH name PATH '...'                       open a window kept by another process
-  SNAPSHOT SELECT ...                          answer once, from a kept window
-  EXPLAIN [ALL|ANALYZE|SNAPSHOT] SELECT ...    EXPLAIN ANALYZE query
-  SHOW STREAMS | RELATIONS | QUERIES | WINDOWS
-  DESCRIBE name                                DROP STREAM|RELATION|QUERY|WINDOW name
-  SET strategy|join|tau|trigger|isolation|spark.x = value
-
-  \help  show this text     exit, quit  leave the shell (or press Ctrl-D)"""
 
 _SLOW = {CreateQuery: "Starting", Keep: "Starting", SnapshotStatement: "Running", Explain: "Planning"}
 """Statements that may take a while, and the status to show meanwhile."""
@@ -148,16 +117,17 @@ class Shell:
             )
 
 
-def run_shell(command: str | None, *, form: str, seconds: float | None, **spark: Any) -> int:
-    """Execute the command, or the piped input, or statements typed at a prompt; return the exit code."""
-    interactive = command is None and sys.stdin.isatty()
-    console = Console()
+@contextmanager
+def open_shell(console: Console, form: str, seconds: float | None, **spark: Any) -> Iterator[Shell]:
+    """A shell whose engine is being started."""
     with starting_engine(**spark) as engine:
-        shell = Shell(engine, console, form, seconds)
-        if interactive:
-            run_prompt(shell)
-            return 0
-        return 0 if shell.run(until_exit(sys.stdin.read() if command is None else command)) else 1
+        yield Shell(engine, console, form, seconds)
+
+
+def run_script(text: str, form: str, seconds: float | None, **spark: Any) -> int:
+    """Execute the statements of a text; return the exit code."""
+    with open_shell(Console(), form, seconds, **spark) as shell:
+        return 0 if shell.run(until_exit(text)) else 1
 
 
 def until_exit(text: str) -> str:
@@ -167,40 +137,3 @@ def until_exit(text: str) -> str:
     'SHOW STREAMS;'
     """
     return re.split(r"(?im)(?:^|(?<=;))\s*(?:exit|quit)\s*(?:;|\Z)", text, maxsplit=1)[0]
-
-
-def run_prompt(shell: Shell) -> None:
-    """Read and execute statements from the terminal until the user quits."""
-    from sash.spark.errors import to_sash_error
-
-    prompt = prompt_session(shell.names)
-    shell.console.print(r"Sash: continuous SQL. Type \help for help, exit to leave.", highlight=False)
-    for text in _typed(prompt):
-        if is_exit(text):
-            return
-        if text.startswith("\\"):
-            match text.rstrip(";").strip():
-                case "\\help" | "\\h" | "\\?":
-                    shell.console.print(HELP, markup=False, highlight=False)
-                case other:
-                    shell.show_error(rf"there is no command {other}; type \help for help")
-        else:
-            try:
-                shell.run(text)
-            except KeyboardInterrupt:
-                shell.show_error("interrupted")
-            except Exception as problem:  # noqa: BLE001  (a bug must not end the user's other queries)
-                error = to_sash_error(problem)
-                shell.show_error(str(error), error.log)
-
-
-def _typed(prompt: PromptSession[str]) -> Iterator[str]:
-    while True:
-        try:
-            text = prompt.prompt("sash> ").strip()
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
-        if text:
-            yield text
