@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -10,9 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 
-from tests.cli.command import sash
+import sash.spark.session
+from tests.cli.command import sash as run_sash
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,11 +64,43 @@ def test_workers_are_forked_with_sash_loaded(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
+def test_workers_import_the_installed_pyspark_which_is_compiled(spark: SparkSession) -> None:
+    def origin(_: int) -> str | None:
+        import pyspark
+
+        return pyspark.__file__
+
+    assert spark.sparkContext.parallelize([0], 1).map(origin).collect() == [pyspark.__file__]
+
+
+def test_a_sitecustomize_of_the_user_is_imported_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('mine')")
+    ours = Path(sash.spark.session.__file__).parent / "worker_site"
+    script = "import sys; print(sys.modules['sitecustomize'].__file__, sys.path[1])"
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": f"pyspark.zip:{ours}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines() == ["mine", f"{tmp_path / 'sitecustomize.py'} {tmp_path}"]
+    alone = subprocess.run(
+        [sys.executable, "-S", "-c", "import site; site.main(); print('started')"],
+        env={**os.environ, "PYTHONPATH": str(ours)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (alone.stdout, alone.stderr) == ("started\n", "")
+
+
+@pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are listed in /proc")
 def test_a_job_with_errors_leaves_no_java_behind(tmp_path: Path) -> None:
     job = tmp_path / "job.sql"
     job.write_text("CREATE QUERY q AS SELECT 1 FROM nothing INTO console")
-    ran = sash("run", str(job), "--conf", f"spark.sash.test={tmp_path}")
+    ran = run_sash("run", str(job), "--conf", f"spark.sash.test={tmp_path}")
     assert ran.returncode == 1
     assert "nothing" in ran.stderr
     deadline = threading.Event()

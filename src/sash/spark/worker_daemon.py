@@ -6,10 +6,6 @@ Spark's own daemon loads nothing, so that every worker would spend a second on i
 from __future__ import annotations
 
 import gc
-import sys
-
-# Spark puts a zip file of PySpark first, whose modules Python compiles again in every process.
-sys.path.sort(key=lambda path: path.endswith("pyspark.zip"))
 
 import pyspark.sql.streaming.stateful_processor_api_client
 import pyspark.sql.streaming.stateful_processor_util
