@@ -46,8 +46,8 @@ class Engine:
     """Runs standing queries. As a context manager it closes itself: `with sash.Engine() as engine: ...`.
 
     `spark` is the session to run on; None starts an embedded local one. `checkpoint` is the directory for the checkpoints
-    of queries. `shards` is the number of parallel parts of a query; None is that of the checkpoint, or one per core. `strategy` and `partitions` are
-    the defaults of `sql`.
+    of queries. `shards` is the number of parallel parts of a query; None is that of the checkpoint, or one per core.
+    `strategy` and `partitions` are the defaults of `sql`.
     """
 
     def __init__(

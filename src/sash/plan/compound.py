@@ -7,6 +7,7 @@ or too large for this is refused when it is made.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -24,7 +25,7 @@ MOST_PARTS = 200_000
 """The largest expression, in operators, functions, columns and constants."""
 
 
-class Compound:
+class Compound(ABC):
     """An expression with subexpressions. A subclass is a frozen dataclass without its own equality."""
 
     levels: int
@@ -37,19 +38,19 @@ class Compound:
         return 1
 
     @property
+    @abstractmethod
     def children(self) -> tuple[Expression, ...]:
         """The direct subexpressions."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def own(self) -> tuple[Any, ...]:
         """Everything but the subexpressions; with them, it makes the expression (see `made`)."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
         """The expression with these fields and subexpressions."""
-        raise NotImplementedError
 
     def over(self, children: tuple[Expression, ...]) -> Self:
         """The same expression over other subexpressions."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 import pyspark
 
 from sash.cache import cache_directory
+from sash.spark.java import java_program
 
 _QUIET = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 """Use an archive if it fits, and do not warn if it does not."""
@@ -21,9 +21,8 @@ _QUIET = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 
 def archive_path() -> Path | None:
     """Where the archive for this Java and this Spark is, or would be; None without Java."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(str(Path(home) / "bin" / "java") if home else "java")
-    if java is None:
+    java = java_program()
+    if java is None or not os.access(java, os.X_OK):
         return None
     program = Path(java).resolve()
     parts = (str(program), str(program.stat().st_mtime_ns), pyspark.__version__, str(Path(pyspark.__file__).parent))

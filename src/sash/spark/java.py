@@ -56,9 +56,14 @@ def check_version(found: str, what: str = "Spark") -> None:
         )
 
 
-def _why_java_ended(output: str) -> str:
+def java_program() -> str | None:
+    """The path of the Java that Spark runs, which need not exist if JAVA_HOME names it; None if there is none."""
     home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java")
+
+
+def _why_java_ended(output: str) -> str:
+    home, java = os.environ.get("JAVA_HOME"), java_program()
     if java is None:
         return f"Spark needs Java, and there is none: {_INSTALL}"
     if home and not os.access(java, os.X_OK):
