@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+from sash.cli.demo.job import QUERY
 from sash.cli.demo.queries import DEMO_QUERIES, RELATIONS
 from sash.cli.prepare import compile_loops
 from sash.testing import replay
@@ -23,10 +24,22 @@ def loaded() -> set[tuple[str, str, str]]:
     }
 
 
-@pytest.mark.parametrize("name", DEMO_QUERIES)
-def test_queries_compile_nothing_that_is_not_prepared(name: str) -> None:
+@pytest.fixture(scope="module")
+def prepared() -> set[tuple[str, str, str]]:
+    """The loops that are compiled after `sash prepare`."""
     compile_loops()
-    prepared = loaded()
+    return loaded()
+
+
+def test_the_story_compiles_nothing_that_is_not_prepared(prepared: set[tuple[str, str, str]]) -> None:
+    rows = [{"ts": ts / 10, "sensor": str(ts), "value": float(ts)} for ts in range(500)]
+    schemas = {"readings": "ts TIMESTAMP, sensor STRING, value DOUBLE"}
+    assert replay(QUERY, streams={"readings": rows}, schemas=schemas, unit="s").changes
+    assert loaded() == prepared
+
+
+@pytest.mark.parametrize("name", DEMO_QUERIES)
+def test_queries_compile_nothing_that_is_not_prepared(name: str, prepared: set[tuple[str, str, str]]) -> None:
     rows = [{"ts": ts, "item_id": ts % 3, "store_id": ts % 5, "price": float(ts)} for ts in range(30)]
     tables = {
         relation: [dict(zip((part.split()[0] for part in columns.split(", ")), row, strict=True)) for row in rows_of]

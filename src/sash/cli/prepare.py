@@ -102,8 +102,9 @@ def prepare(say: Callable[[str], None]) -> None:
 
 
 def compile_loops() -> None:
-    """Run a query of every kind over a few rows, with and without NULLs, in this process."""
-    for sql, rows in product(_QUERIES, (_ROWS, _ROWS[:2])):
+    """Run a query of every kind in this process: over a few rows, with and without NULLs, and over so many that state grows."""
+    many = [{**_ROWS[0], "ts": key / 1_000, "i": key, "b": key, "t": str(key)} for key in range(2_000)]
+    for sql, rows in product(_QUERIES, (_ROWS, _ROWS[:2], many)):
         replay(
             sql,
             streams=dict.fromkeys("srq", rows),
