@@ -354,20 +354,31 @@ Leg = StreamLeg | RelationLeg | UpdateLeg
 
 @dataclass(frozen=True)
 class StageInput:
-    """An input of a stage: a leg or an earlier stage, and the columns it is partitioned by (none: all in one shard)."""
+    """An input of a stage: a leg or an earlier stage, and the columns it is partitioned by (none: all in one shard).
+
+    A `local` input reads an earlier stage that has the same partitions: each shard reads the changes of the same shard, and
+    nothing is sent.
+    """
 
     leaf: Leaf
     keys: tuple[int, ...]
+    local: bool = False
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A subtree whose stateful operators share one partition key; `single` stages run as one shard."""
+    """A subtree whose stateful operators share one partition key; `single` stages run as one shard.
+
+    `strategy` is the name of the strategy that it was made for. With `tau` changes are released at its multiples only
+    (microseconds), each with all changes since the last.
+    """
 
     index: int
     root: Physical
     inputs: tuple[StageInput, ...]
     single: bool
+    strategy: str = "update-pattern-aware"
+    tau: int | None = None
 
     @property
     def operator_names(self) -> list[str]:
@@ -376,18 +387,40 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class PhysicalPlan:
-    """Legs and stages; a stage reads only legs and earlier stages, and the last one outputs the query's changes.
+class Output:
+    """The changes of a query: those of the stage with this index."""
 
-    `strategy` is the name of the strategy that it was made for. With `tau` changes are released at its multiples only
-    (microseconds), each with all changes since the last.
+    query: str
+    stage: int
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """Legs and stages, of one query or of all queries of a job; a stage reads only legs and earlier stages.
+
+    Every query has an output. The plan of a single query has one, without a name.
     """
 
     legs: tuple[Leg, ...]
     stages: tuple[Stage, ...]
-    strategy: str = "update-pattern-aware"
-    tau: int | None = None
+    outputs: tuple[Output, ...]
+
+    @property
+    def root(self) -> Stage:
+        """The stage that outputs the changes of a plan's only query."""
+        (output,) = self.outputs
+        return self.stages[output.stage]
 
     @property
     def schema(self) -> Schema:
-        return self.stages[-1].root.schema
+        """The columns of a plan's only query."""
+        return self.root.root.schema
+
+    @property
+    def strategy(self) -> str:
+        """The strategy of a plan's only query."""
+        return self.root.strategy
+
+    def outputs_of(self, stage: Stage) -> list[int]:
+        """The positions of the outputs that are the changes of a stage."""
+        return [number for number, output in enumerate(self.outputs) if output.stage == stage.index]

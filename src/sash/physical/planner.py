@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.physical.lower import Lowering
-from sash.physical.nodes import Physical, PhysicalPlan, Stage
+from sash.physical.nodes import Output, Physical, PhysicalPlan, Stage
 from sash.physical.passes.allow_strict_edges import allow_strict_edges
 from sash.physical.passes.assign_buffers import assign_buffers
 from sash.physical.passes.base import Pass, PlannerSettings
@@ -54,8 +54,11 @@ def plan_physical(
         stages = splitter.split(root)
         if not splitter.unrepeatable:
             settings = PlannerSettings(options, strategy)
-            planned = tuple(replace(stage, root=_run_passes(stage, settings)) for stage in stages)
-            return PhysicalPlan(tuple(lowering.legs), planned, strategy.name, options.tau)
+            planned = tuple(
+                replace(stage, root=_run_passes(stage, settings), strategy=strategy.name, tau=options.tau)
+                for stage in stages
+            )
+            return PhysicalPlan(tuple(lowering.legs), planned, (Output("", len(planned) - 1),))
         retracting |= {logical for logical, made in lowering.distincts if id(made) in splitter.unrepeatable}
 
 

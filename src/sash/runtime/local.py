@@ -58,7 +58,7 @@ class LocalRun:
             for output in made:
                 self.late += output.intake.late
                 self._count(stage, output)
-        return concat([output.changes for output in outputs[-1]]).sorted()
+        return concat([output.changes for output in outputs[self.plan.root.index]]).sorted()
 
     def flush(self) -> ChangeBatch:
         """The changes that were not released because an operator had not learnt the time."""
@@ -75,7 +75,7 @@ class LocalRun:
                         arrivals[index] = Arrival(part, clock)
                         made[stage.index].append(shard.run(arrivals).changes)
             made[stage.index] += [shard.flush() for shard in shards]
-        return concat(made[-1]).sorted()
+        return concat(made[self.plan.root.index]).sorted()
 
     def _arrivals(
         self,

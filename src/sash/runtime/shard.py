@@ -71,7 +71,7 @@ class Shard:
     ) -> None:
         self._stage = stage
         self._number = shard
-        self._tau = plan.tau
+        self._tau = stage.tau
         self._windows: list[Window | None] = []
         self._updates: list[bool] = []
         self._constant: dict[int, ChangeBatch] = {}
@@ -97,7 +97,7 @@ class Shard:
         for node, name in zip(self._order, self._names, strict=True):
             made[id(node)] = build(node, memory.scope(name), relations, _shared_rows(node, made))
         self._operators = list(made.values())
-        strategy = strategy_of(plan.strategy)
+        strategy = strategy_of(stage.strategy)
         self._synchronised = strategy.synchronised
         self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
         self._messages = TimeMessages(memory.scope("ears"), self._order, strategy) if strategy.messages else None

@@ -112,7 +112,7 @@ class StageProcessor:
     ) -> Iterator[Message | ChangeBatch]:
         """Yield the changes part by part: as messages to the stages that read them, or as the query's output."""
         parts = shard.release(intake)
-        last = stage.index == len(self.plan.stages) - 1
+        last = bool(self.plan.outputs_of(stage))
         if last and self._mode != "changes":
             parts = iter([reduce_changes(concat(list(parts)), self._mode, self._key)])
         delays = DelayHistogram()
