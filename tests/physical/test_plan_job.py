@@ -83,6 +83,15 @@ def test_equal_queries_are_outputs_of_one_stage() -> None:
     assert job.physical.queries_of(job.physical.stages[0]) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("window", ["RANGE 1 MINUTE", "RANGE UNBOUNDED", "NOW", "ROWS 3"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_equal_queries_without_state_of_their_own_are_one_stage(window: str, strategy: Any) -> None:
+    text = f"SELECT item_id AS {{}} FROM sales [{window}] WHERE price > 2"
+    job = planned((text.format("x"), Options(strategy)), (text.format("y"), Options(strategy)))
+    assert job.physical.outputs == (Output("a", 0), Output("b", 0))
+    assert len(job.physical.stages) == 1
+
+
 def test_distinct_runs_once_for_an_answer_and_an_aggregate_in_the_same_shards() -> None:
     job = planned(PAIRS, f"SELECT item_id, COUNT(*) AS n FROM ({PAIRS}) AS p GROUP BY item_id")
     assert stages(job, "Distinct") == [["Distinct"]]

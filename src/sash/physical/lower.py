@@ -129,6 +129,7 @@ class Lowering:
         self._shards = shards
         self._grids: dict[Stream, int] = {}
         self._done: dict[Node, Physical] = {}
+        self._queries: dict[Node, Physical] = {}
         self._earlier: dict[object, Physical] = {}
         self._latest: dict[object, Physical] = {}
 
@@ -138,7 +139,7 @@ class Lowering:
         for identity, made in self._latest.items():
             self._earlier.setdefault(identity, made)
         self._latest, self._done, self._grids = {}, {}, {}
-        return self.lower(node)
+        return self._queries.setdefault(canonical(node), self.lower(node))
 
     def lower(self, node: Node) -> Physical:
         """The operator tree that computes the node; legs are collected on the way."""
