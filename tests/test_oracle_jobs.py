@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from sash.errors import StrategyError, UnsupportedSqlError
 from sash.plan.options import STRATEGIES
 from sash.testing import Result, replay_job
-from tests.oracle.case import SCHEMA, Case
+from tests.oracle.case import SCHEMA, STREAMS, Case, case
+from tests.oracle.cases import CASES
 from tests.oracle.check import assert_oracle, until_of
-from tests.oracle.duck import Rows
+from tests.oracle.duck import Rows, View
 from tests.oracle.random_cases import nonretroactive_queries
 from tests.oracle.strategies import (
     OPERATORS,
@@ -49,8 +51,8 @@ class Job:
         """All cases in one job."""
         first = self.cases[0]
         listed = [
-            (f"q{number}", case.sql, options)
-            for number, (case, options) in enumerate(zip(self.cases, self.options, strict=True))
+            (f"q{number}", one.sql, options)
+            for number, (one, options) in enumerate(zip(self.cases, self.options, strict=True))
         ]
         inputs = {"relations": first.relations, "nrrs": first.nrrs, "schemas": first.schemas, "keys": first.keys}
         named = {name: dict(rows) for name, rows in inputs.items() if rows}
@@ -131,9 +133,9 @@ def assert_job(job: Job, **given: Any) -> dict[str, Result]:
     """Run the job, and compare every query with its oracle."""
     results = job.replay(**given)
     last = max(map(until_of, job.cases))
-    for number, (case, options) in enumerate(zip(job.cases, job.options, strict=True)):
+    for number, (one, options) in enumerate(zip(job.cases, job.options, strict=True)):
         result = results[f"q{number}"]
-        assert_oracle(replace(case, until=last), lambda *_, found=result, **__: found, **given, **options)
+        assert_oracle(replace(one, until=last), lambda *_, found=result, **__: found, **given, **options)
     return results
 
 
@@ -149,3 +151,69 @@ def test_random_job(job: Job, shards: int, batch: int | Sequence[int] | None) ->
     except StrategyError as refused:
         assume("cannot be simulated" not in str(refused))
         raise
+
+
+FIXED = [one for one in CASES if one.unit == "s" and not (one.relations or one.nrrs or one.schemas)]
+STANDARD = [one for one in FIXED if all(rows is STREAMS.get(name) for name, rows in one.streams.items())]
+SIZE = 8
+
+
+@pytest.mark.parametrize("strategy", ["auto", "mixed"])
+@pytest.mark.parametrize("first", range(0, len(STANDARD), SIZE))
+def test_fixed_cases_as_one_job(first: int, strategy: str) -> None:
+    """Neighbours in the list of cases, half of them twice: they are often about the same operator."""
+    chosen = [replace(one, streams=STREAMS) for one in STANDARD[first : first + SIZE]]
+    chosen += chosen[::2]
+    names = [strategy if strategy == "auto" else RIGHT[(first + n) % len(RIGHT)] for n in range(len(chosen))]
+    shards, batch = ((1, 3), (2, None), (3, 2), (5, 1))[first // SIZE % 4]
+    job = Job(chosen, [{"strategy": name} for name in names])
+    assert_job(job, shards=shards, batch=batch)
+
+
+PAIRS = "SELECT DISTINCT k, g FROM {s}"
+JOINED = "SELECT a.k AS k, a.v AS v FROM {s} AS a JOIN {r} AS b ON a.k = b.k"
+TOTAL = "SELECT COUNT(*) AS n, MAX(v) AS m FROM {s}"
+MINUS = "SELECT k, g FROM {s} EXCEPT SELECT k, g FROM {r}"
+PINNED = {
+    "distinct by two keys": (
+        PAIRS,
+        f"SELECT k, COUNT(*) AS n FROM ({PAIRS}) AS p GROUP BY k",
+        f"SELECT g, COUNT(*) AS n FROM ({PAIRS}) AS p GROUP BY g",
+        f"SELECT COUNT(*) AS n FROM ({PAIRS}) AS p",
+        f"SELECT p.k AS k, b.v AS v FROM ({PAIRS}) AS p JOIN {{r}} AS b ON p.k = b.k",
+    ),
+    "join": (
+        JOINED,
+        f"SELECT k, COUNT(v) AS t FROM ({JOINED}) AS q GROUP BY k",
+        f"SELECT k, MAX(v) AS t FROM ({JOINED}) AS q GROUP BY k",
+        f"SELECT DISTINCT k, v FROM ({JOINED}) AS q",
+        f"SELECT k, v FROM ({JOINED}) AS q EXCEPT ALL SELECT k, v FROM {{r}}",
+    ),
+    "join whose times are needed": (
+        JOINED,
+        f"SELECT q.k AS k, COUNT(*) AS n FROM ({JOINED}) AS q JOIN {{q}} AS c ON q.v = c.v GROUP BY q.k",
+    ),
+    "one shard": (
+        TOTAL,
+        f"SELECT n FROM ({TOTAL}) AS q WHERE n > 2",
+        f"SELECT a.n AS x, b.n AS y FROM ({TOTAL}) AS a CROSS JOIN (SELECT COUNT(*) AS n FROM {{r}}) AS b",
+        "SELECT COUNT(*) AS n FROM {r}",
+    ),
+    "negation": (
+        MINUS,
+        f"SELECT g, COUNT(*) AS n FROM ({MINUS}) AS q GROUP BY g",
+        f"SELECT q.k AS k, b.v AS v FROM ({MINUS}) AS q JOIN {{q}} AS b ON q.k = b.k",
+    ),
+}
+WINDOWS = {"s": View("s", 5), "r": View("r", 4), "q": View("q", 9)}
+SLIDING = {"s": View("s", 5, slide=2), "r": View("r", rows=3, partition=("k",)), "q": View("q", 9)}
+
+
+@pytest.mark.parametrize("views", [WINDOWS, SLIDING], ids=["plain", "sliding"])
+@pytest.mark.parametrize(("number", "strategy"), list(enumerate(RIGHT)))
+@pytest.mark.parametrize("name", PINNED)
+def test_pinned_job(name: str, number: int, strategy: str, views: Mapping[str, View]) -> None:
+    empties = name != "one shard"
+    cases = [replace(case(name, text, views, empties=empties), streams=STREAMS) for text in PINNED[name]]
+    shards, batch = ((3, 2), (1, None), (2, 1))[number % 3]
+    assert_job(Job(cases, [{"strategy": strategy}] * len(cases)), shards=shards, batch=batch)
