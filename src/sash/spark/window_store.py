@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from sash.errors import BadRowError
 from sash.plan.catalog import StreamEntry
@@ -22,10 +21,11 @@ from sash.spark.errors import sash_errors
 from sash.spark.legs import micros
 from sash.spark.scatter import TIME
 from sash.spark.session import in_pool, pool_of
+from sash.spark.sinks.batch import Batch
 from sash.spark.sources.inputs import StreamSource, heartbeats
 from sash.sql.render import quoted
 from sash.time import BEGINNING
-from sash.window_store.store.layout import ENDS, SIGN
+from sash.window_store.store.layout import ENDS
 from sash.window_store.store.manifest import Slice
 from sash.window_store.store.writer import WindowWriter
 from sash.window_store.sub_windows import Scan, scan_locally
@@ -77,20 +77,14 @@ class ApplyChanges:
 
     writer: WindowWriter
 
-    def __call__(self, batch: DataFrame, number: int) -> None:
-        layout = self.writer.layout
-        dtype = batch.schema["_ts"].dataType.simpleString()
-        kinds = {"timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us")}
-        moment = micros("_ts", kinds.get(dtype, pa.int64()))
-        names = [quoted(field.name) for field in layout.schema]
-        names = [ENDS, *names] if layout.ends else names
-        sign = f"CAST(CASE WHEN _op = '+' THEN 1 ELSE -1 END AS TINYINT) AS {SIGN}"
-        table = batch.select(
-            sf.expr(moment).alias("_moment"), sf.expr(sign), *(sf.expr(name) for name in names)
-        ).toArrow()
-        table = table.rename_columns(layout.arrow.names).cast(layout.arrow)
-        high = pc.max(table.column(TIME)).as_py()
-        self.writer.apply(number, table, BEGINNING if high is None else high)
+    def __call__(self, batch: Batch, number: int) -> None:
+        layout, table = self.writer.layout, batch.table
+        moment = table.column("_ts").cast(pa.int64())
+        sign = pc.if_else(pc.equal(table.column("_op"), "+"), pa.scalar(1, pa.int8()), pa.scalar(-1, pa.int8()))
+        names = [*([ENDS] if layout.ends else []), *(field.name for field in layout.schema)]
+        rows = pa.table([moment, sign, *(table.column(name) for name in names)], names=layout.arrow.names)
+        high = pc.max(moment).as_py()
+        self.writer.apply(number, rows.cast(layout.arrow), BEGINNING if high is None else high)
 
 
 @dataclass(frozen=True)
