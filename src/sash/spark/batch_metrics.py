@@ -130,7 +130,8 @@ class BatchMetrics:
     from a change's instant until it left the last stage, by the wall clock, with sum and maximum in milliseconds. Changes
     that are more than a day old come from an archive, and are not in it.
     `switches` counts how often edges changed the way in which they propagate time (piggybacking), and `current_choice` has the
-    adaptive choice in use and its reason, by operator and shard. `streams` has the counts of each stream.
+    adaptive choice in use and its reason, by operator and shard. `streams` has the counts of each stream. `stage` is the stage
+    that measured them, and `busy` how long it worked, in milliseconds.
     """
 
     rows_in: int = 0
@@ -148,10 +149,18 @@ class BatchMetrics:
     switches: int = 0
     current_choice: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     streams: dict[str, StreamCounts] = field(default_factory=dict)
+    stage: int | None = None
+    busy: float = 0.0
 
     def to_json(self) -> str:
         """Non-empty fields as JSON."""
-        return json.dumps({name: value for name, value in asdict(self).items() if value not in (0, None, [], {})})
+        return json.dumps(
+            {
+                name: value
+                for name, value in asdict(self).items()
+                if value not in (0, None, [], {}) or (name == "stage" and value is not None)
+            }
+        )
 
     @property
     def delay_average(self) -> float | None:
@@ -175,7 +184,11 @@ def from_words(word: str) -> str:
 
 def total(metrics: Sequence[str], operators: Sequence[str] = ()) -> BatchMetrics:
     """Add up the metrics of a batch. The total has these operators and all that occur in the metrics."""
-    parts = [BatchMetrics(**json.loads(one)) for one in metrics]
+    return combined([BatchMetrics(**json.loads(one)) for one in metrics], operators)
+
+
+def combined(parts: Sequence[BatchMetrics], operators: Sequence[str] = ()) -> BatchMetrics:
+    """Add up metrics. The total has these operators and all that occur in them."""
     names = dict.fromkeys([*operators, *(name for part in parts for name in part.operators)])
     clocks = [part.clock for part in parts if part.clock is not None]
     delays = np.array([part.delays for part in parts if part.delays], np.int64).reshape(-1, len(EDGES) + 1)
@@ -185,6 +198,7 @@ def total(metrics: Sequence[str], operators: Sequence[str] = ()) -> BatchMetrics
         operators={name: {count: _sum(parts, name, count) for count in PARTS} for name in names},
         delays=delays.sum(axis=0).tolist(),
         current_choice=_current_choices(parts),
+        busy=sum(part.busy for part in parts),
         delay_longest=max((part.delay_longest for part in parts), default=0),
         streams=add_up(part.streams for part in parts),
     )

@@ -68,6 +68,8 @@ class Sink(ABC):
     guarantee: Guarantee = "exactly once"
     exclusive: ClassVar[bool] = False
     """Whether only one query may write to a target."""
+    needs_empty_batches: ClassVar[bool] = False
+    """Whether a job calls it for batches without changes, too."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         known = {name.lower(): name for name in (*self.needed, *self.optional, RETRY)}

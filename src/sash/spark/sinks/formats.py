@@ -24,6 +24,7 @@ class FormatSink(Sink):
 
     needed = ()
     guarantee: Guarantee = "at least once"
+    needs_empty_batches = True
 
     def __init__(self, form: str, options: Mapping[str, Any], query: str) -> None:
         self.name = form

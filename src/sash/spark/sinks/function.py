@@ -16,6 +16,7 @@ class FunctionSink(Sink):
     name = "function"
     needed = ()
     guarantee: Guarantee = "at least once"
+    needs_empty_batches = True
 
     def __init__(self, function: WriteFrame, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(options or {})

@@ -110,6 +110,11 @@ class Retries:
                 )
             pause, tries = min(2 * pause, self.policy.longest), tries + 1
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the query is being stopped."""
+        return self._stopped.is_set()
+
     def stop(self) -> None:
         """Do not try again: a write that waits for its next try fails now."""
         self._stopped.set()
