@@ -130,8 +130,7 @@ class BatchMetrics:
     from a change's instant until it left the last stage, by the wall clock, with sum and maximum in milliseconds. Changes
     that are more than a day old come from an archive, and are not in it.
     `switches` counts how often edges changed the way in which they propagate time (piggybacking), and `current_choice` has the
-    adaptive choice in use and its reason, by operator and shard. `streams` has the counts of each stream. `stage` is the stage
-    that measured them, and `busy` how long it worked, in milliseconds.
+    adaptive choice in use and its reason, by operator and shard. `streams` has the counts of each stream.
     """
 
     rows_in: int = 0
@@ -149,18 +148,10 @@ class BatchMetrics:
     switches: int = 0
     current_choice: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     streams: dict[str, StreamCounts] = field(default_factory=dict)
-    stage: int | None = None
-    busy: float = 0.0
 
     def to_json(self) -> str:
         """Non-empty fields as JSON."""
-        return json.dumps(
-            {
-                name: value
-                for name, value in asdict(self).items()
-                if value not in (0, None, [], {}) or (name == "stage" and value is not None)
-            }
-        )
+        return json.dumps({name: value for name, value in asdict(self).items() if value not in (0, None, [], {})})
 
     @property
     def delay_average(self) -> float | None:
@@ -198,7 +189,6 @@ def combined(parts: Sequence[BatchMetrics], operators: Sequence[str] = ()) -> Ba
         operators={name: {count: _sum(parts, name, count) for count in PARTS} for name in names},
         delays=delays.sum(axis=0).tolist(),
         current_choice=_current_choices(parts),
-        busy=sum(part.busy for part in parts),
         delay_longest=max((part.delay_longest for part in parts), default=0),
         streams=add_up(part.streams for part in parts),
     )

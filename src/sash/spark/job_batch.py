@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sash.sizes import size_text
-from sash.spark.batch_metrics import BatchMetrics
+from sash.spark.batch_metrics import BatchMetrics, combined
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import Delivery, JobProgress
 from sash.spark.ledger import Ledger
@@ -67,11 +67,13 @@ class BatchFunction:
     failure: WriteFailure
     most_state: Mapping[str, int]
     """The queries with MAX STATE, and its bytes."""
-    before_batch: Callable[[int], None]
-    """Called with the number of each batch, before it is computed."""
+    before_batch: Callable[[], None]
+    """Called before each batch is computed."""
     on_parked: Callable[[], None]
     """Called when the operators of a query must stop."""
     trial: bool = False
+    number: int = -1
+    """The number of the batch that is being processed."""
 
     def __post_init__(self) -> None:
         threads = max(1, min(_MOST_THREADS, len(self.outputs)))
@@ -85,7 +87,8 @@ class BatchFunction:
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         self.failure.problem = None
-        self.before_batch(number)
+        self.number = number
+        self.before_batch()
         persisted = frame.persist()
         try:
             small = f"CASE WHEN kind <> {LARGE} OR channel <> {OUTPUT} THEN blob END AS blob"
@@ -101,12 +104,13 @@ class BatchFunction:
             persisted.unpersist()
 
     def _write(self, persisted: DataFrame, messages: JobMessages, number: int) -> None:
-        done = self.ledger.begin(number)
+        done, total = self.ledger.begin(number), combined(messages.metrics)
         writing: dict[str, Future[Delivery]] = {}
         for output in self.outputs:
             if output.name not in done and output.name not in self.parking.standing:
                 batch = _batch_of(output, persisted, messages)
-                writing[output.name] = self._pool.submit(self._put, output, batch, number, self._clock(output, messages))
+                batch.clock = total.outputs.get(str(output.position), {}).get("clock")
+                writing[output.name] = self._pool.submit(self._put, output, batch, number)
         # Every sink finishes before the batch fails: then the ledger has all that need not be repeated.
         problems = [problem for one in writing.values() if (problem := one.exception()) is not None]
         if problems:
@@ -114,16 +118,11 @@ class BatchFunction:
         self.progress.record(number, messages.metrics, {name: one.result() for name, one in writing.items()})
         self._limit_state(messages.metrics, number)
 
-    def _put(self, output: JobOutput, batch: Batch, number: int, clock: int | None) -> Delivery:
+    def _put(self, output: JobOutput, batch: Batch, number: int) -> Delivery:
         begun = time.monotonic()
-        output.put(batch, number, clock)
+        output.put(batch, number)
         self.ledger.commit(output.name)
         return Delivery(batch.rows, time.monotonic() - begun)
-
-    def _clock(self, output: JobOutput, messages: JobMessages) -> int | None:
-        stage = self.progress.queries[output.name].scope.output
-        clocks = [part.clock for part in messages.metrics if part.stage == stage and part.clock is not None]
-        return min(clocks, default=None)
 
     def _limit_state(self, metrics: Sequence[BatchMetrics], number: int) -> None:
         held = self.progress.state_bytes(metrics) if self.most_state else {}

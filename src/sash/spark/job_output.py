@@ -49,14 +49,11 @@ class JobOutput:
         if parked is None or parked.cause != "sink":
             self._opened(at_start=True)
 
-    def put(self, batch: Batch, number: int, clock: int | None = None) -> None:
+    def put(self, batch: Batch, number: int) -> None:
         """Write a batch, or keep it; raise the sink's error if that fails the job."""
         with self.lock:
             parked = self.parking[self.name]
-            if parked is not None and parked.cause == "sink":
-                self.outbox.add(number, batch.table)
-                return
-            if self._holds(clock):
+            if (parked is not None and parked.cause == "sink") or self._holds(batch.clock):
                 self.outbox.add(number, batch.table)
                 return
             try:
@@ -104,7 +101,7 @@ def _named(query: str, problem: Exception) -> SashError:
     else:
         kind = type(error) if type(error).__init__ is SashError.__init__ else QueryFailedError
         named = kind(f"query {query}: {error}")
-    named.log = error.log
+    named.log, named.query = error.log, query
     return named
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sash.physical.nodes import PhysicalPlan
-from sash.spark.batch_metrics import BatchMetrics, combined
+from sash.spark.batch_metrics import EDGES, BatchMetrics, combined
 from sash.spark.progress import Progress
 from sash.time import BEGINNING, FOREVER, SECOND
 
@@ -23,7 +23,7 @@ _MAX_UNREPORTED = 100
 
 @dataclass(frozen=True)
 class Delivery:
-    """What a query's sink got in a batch: the number of changes, and how long it took, in seconds."""
+    """The writing of a query's changes of a batch: how many there were, and how long it took, in seconds."""
 
     rows: int = 0
     seconds: float = 0.0
@@ -31,29 +31,25 @@ class Delivery:
 
 @dataclass(frozen=True)
 class QueryScope:
-    """What of a plan belongs to a query: its stages, and the streams that it reads."""
+    """What of a plan belongs to a query: its stages, the streams that it reads, and its place among the outputs."""
 
     name: str
     stages: frozenset[int]
     streams: frozenset[str]
-    output: int
-    """The stage that outputs its changes."""
+    position: int
 
 
 def scopes(plan: PhysicalPlan, streams: Mapping[str, Sequence[str]]) -> dict[str, QueryScope]:
     """The scope of each query, given the streams that each reads."""
-    found = {}
-    for output in plan.outputs:
-        reached, open_ = {output.stage}, [output.stage]
-        while open_:
-            for given in plan.stages[open_.pop()].inputs:
-                below = given.leaf.stage
-                if below is not None and below not in reached:
-                    reached.add(below)
-                    open_.append(below)
-        names = frozenset(name.lower() for name in streams[output.query])
-        found[output.query] = QueryScope(output.query, frozenset(reached), names, output.stage)
-    return found
+    return {
+        output.query: QueryScope(
+            output.query,
+            frozenset(stage.index for stage in plan.stages_of(output)),
+            frozenset(name.lower() for name in streams[output.query]),
+            position,
+        )
+        for position, output in enumerate(plan.outputs)
+    }
 
 
 class QueryProgress:
@@ -92,9 +88,13 @@ class JobProgress:
             name: QueryProgress(scope, [o for s in sorted(scope.stages) for o in plan.stages[s].operator_names])
             for name, scope in found.items()
         }
-        readers = [[name for name, scope in found.items() if stage.index in scope.stages] for stage in plan.stages]
-        self._readers = {stage.index: names for stage, names in zip(plan.stages, readers, strict=True)}
-        self._recorded: dict[int, tuple[list[BatchMetrics], dict[str, Delivery], float]] = {}
+        every = frozenset(name for scope in found.values() for name in scope.streams)
+        whole = QueryScope("", frozenset(range(len(plan.stages))), every, -1)
+        self.whole = QueryProgress(whole, [name for stage in plan.stages for name in stage.operator_names])
+        self._readers = {
+            stage.index: sum(stage.index in scope.stages for scope in found.values()) for stage in plan.stages
+        }
+        self._recorded: dict[int, tuple[BatchMetrics, list[BatchMetrics], dict[str, Delivery], float]] = {}
         self._last = -1
         self._lock = threading.Lock()
         self.on_batch: Callable[[str, dict[str, Any]], None] | None = None
@@ -102,7 +102,7 @@ class JobProgress:
     def record(self, batch: int, parts: Sequence[BatchMetrics], deliveries: Mapping[str, Delivery]) -> None:
         """Keep what was measured in a batch until Spark reports it."""
         with self._lock:
-            self._recorded[batch] = list(parts), dict(deliveries), time.time()
+            self._recorded[batch] = combined(parts), list(parts), dict(deliveries), time.time()
             for old in sorted(self._recorded)[:-_MAX_UNREPORTED]:
                 del self._recorded[old]
 
@@ -115,11 +115,13 @@ class JobProgress:
             if batch <= self._last or batch not in self._recorded:
                 return False
             self._last = batch
-            parts, deliveries, ended = self._recorded.pop(batch)
-            fresh = [
-                (name, query.add(batch, millis, *self._seen(query.scope, parts, deliveries, ended)))
-                for name, query in self.queries.items()
-            ]
+            total, parts, deliveries, ended = self._recorded.pop(batch)
+            fresh = []
+            for name, query in self.queries.items():
+                seen = self._seen(query.scope, total, parts, deliveries.get(name, Delivery()))
+                spent = self._spent(query.scope, total, deliveries)
+                fresh.append((name, query.add(batch, millis, seen, {"share": spent, "lag_seconds": _lag(seen, ended)})))
+            self.whole.add(batch, millis, _whole(total, deliveries), {})
         if self.on_batch is not None:
             for name, progress in fresh:
                 self.on_batch(name, progress)
@@ -127,49 +129,53 @@ class JobProgress:
 
     def state_bytes(self, parts: Sequence[BatchMetrics]) -> dict[str, int]:
         """The bytes of state of each query in a batch."""
-        by_stage: dict[int, int] = {}
-        for part in parts:
-            if part.stage is not None:
-                by_stage[part.stage] = by_stage.get(part.stage, 0) + part.state_bytes
-        return {name: sum(by_stage.get(s, 0) for s in query.scope.stages) for name, query in self.queries.items()}
+        total = combined(parts)
+        return {name: _sum(total, query.scope, "state_bytes") for name, query in self.queries.items()}
 
+    @staticmethod
     def _seen(
-        self, scope: QueryScope, parts: Sequence[BatchMetrics], deliveries: Mapping[str, Delivery], ended: float
-    ) -> tuple[BatchMetrics, dict[str, Any]]:
-        """The metrics of one query in a batch, and what only a query of a job has: its share and its lag."""
-        own = [part for part in parts if part.stage in scope.stages]
-        seen = combined(
-            [
-                part
-                if part.stage == scope.output
-                else replace(part, clock=None, delays=[], delay_sum=0, delay_longest=0)
-                for part in own
-            ]
-        )
-        streams = combined([part for part in parts if part.streams]).streams
-        streams = {name: counts for name, counts in streams.items() if name.lower() in scope.streams}
-        delivery = deliveries.get(scope.name, Delivery())
-        seen = replace(
-            seen,
+        scope: QueryScope, total: BatchMetrics, parts: Sequence[BatchMetrics], delivery: Delivery
+    ) -> BatchMetrics:
+        """The metrics of one query in a batch."""
+        streams = {name: counts for name, counts in total.streams.items() if name.lower() in scope.streams}
+        prefixes = tuple(f"{stage}." for stage in scope.stages)
+        output = total.outputs.get(str(scope.position), {})
+        return BatchMetrics(
             rows_in=sum(counts.get("rows_in", 0) for counts in streams.values()),
-            late=sum(counts.get("late", 0) for counts in streams.values()),
             rows_out=delivery.rows,
+            late=sum(counts.get("late", 0) for counts in streams.values()),
+            bad=sum(p.bad for p in parts if not p.stages and any(name.lower() in scope.streams for name in p.streams)),
+            state_rows=_sum(total, scope, "state_rows"),
+            state_bytes=_sum(total, scope, "state_bytes"),
+            clock=output.get("clock"),
+            operators={name: counts for name, counts in total.operators.items() if name.startswith(prefixes)},
+            delays=output.get("delays", [0] * (len(EDGES) + 1)),
+            delay_sum=output.get("delay_sum", 0),
+            delay_longest=output.get("delay_longest", 0),
+            current_choice={n: shards for n, shards in total.current_choice.items() if n.startswith(prefixes)},
             streams=streams,
         )
-        spent = self._spent(scope.name, parts, deliveries)
-        everything = sum(part.busy for part in parts if part.stage is not None)
-        everything += sum(1000 * given.seconds for given in deliveries.values())
-        known = seen.clock is not None and BEGINNING < seen.clock < FOREVER
-        return seen, {
-            "share": round(spent / everything, 4) if everything else None,
-            "lag_seconds": round(ended - seen.clock / SECOND, 3) if known and seen.clock is not None else None,
-        }
 
-    def _spent(self, name: str, parts: Sequence[BatchMetrics], deliveries: Mapping[str, Delivery]) -> float:
-        """The milliseconds that a batch spent on a query."""
-        busy = sum(
-            part.busy / len(self._readers[part.stage])
-            for part in parts
-            if part.stage is not None and name in self._readers[part.stage]
-        )
-        return busy + 1000 * deliveries.get(name, Delivery()).seconds
+    def _spent(self, scope: QueryScope, total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> float | None:
+        """The share of the batch's work that was done for a query."""
+        busy = {int(stage): figures.get("seconds", 0.0) for stage, figures in total.stages.items()}
+        everything = sum(busy.values()) + sum(delivery.seconds for delivery in deliveries.values())
+        own = sum(busy.get(stage, 0.0) / self._readers[stage] for stage in scope.stages)
+        own += deliveries.get(scope.name, Delivery()).seconds
+        return round(own / everything, 4) if everything else None
+
+
+def _whole(total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> BatchMetrics:
+    """The metrics of the job as a whole: its clock is that of the slowest query."""
+    clocks = [output["clock"] for output in total.outputs.values() if output.get("clock") is not None]
+    return replace(total, rows_out=sum(one.rows for one in deliveries.values()), clock=min(clocks, default=None))
+
+
+def _sum(total: BatchMetrics, scope: QueryScope, part: str) -> int:
+    return sum(int(total.stages.get(str(stage), {}).get(part, 0)) for stage in scope.stages)
+
+
+def _lag(seen: BatchMetrics, ended: float) -> float | None:
+    """How far the answer is behind the wall clock, in seconds."""
+    known = seen.clock is not None and BEGINNING < seen.clock < FOREVER
+    return round(ended - seen.clock / SECOND, 3) if known and seen.clock is not None else None

@@ -23,6 +23,7 @@ from sash.spark.handle import Diagnosis
 from sash.spark.job_batch import BatchFunction, TrialPassedError
 from sash.spark.job_output import OnError
 from sash.spark.parking import Parking
+from sash.spark.stage_errors import failed_queries
 
 _MOST_RESTARTS = 3
 """Restarts in a row because a worker did not start; a batch that succeeds resets their number."""
@@ -188,18 +189,20 @@ class JobRun:
             self._restarts += 1
             logging.getLogger("sash").warning("a Python worker did not start in time; the job starts its batch again")
             return not self._stopping.wait(_PAUSE)
-        if isinstance(error, StageError):
-            return self._park(error.queries, error)
+        if failed := self._failed(problem):
+            return self._park(failed, error)
         if is_data_exception(texts):
             if self._search is not None:
                 return self._learn(self._search, failed=True)
             suspects = [name for name in self._suspects if self._parking[name] is None]
             if suspects and any(self._on_error[name] == "suspend" for name in suspects):
                 return self._look_for_culprit(Search(suspects, error))
-        if isinstance(problem, TrialPassedError):
-            error = QueryFailedError("a batch was tried, but not for an error")
         self.error = self._diagnosis(error)
         return False
+
+    def _failed(self, problem: BaseException) -> list[str]:
+        """The queries whose operators or expressions failed, if the error names them; a sink's error is another matter."""
+        return [] if isinstance(problem, SashError) and problem.query is not None else failed_queries(problem)
 
     def _learn(self, search: Search, *, failed: bool) -> bool:
         search.learn(failed=failed)
@@ -211,14 +214,11 @@ class JobRun:
 
     def _park(self, queries: Sequence[str], error: SashError) -> bool:
         """Park the queries that failed; the job ends if one of them must not be parked, or stands already."""
-        failing = [name for name in queries if self._on_error.get(name, "fail") == "fail" or self._parking[name]]
-        if failing or not queries:
-            named = ", ".join(queries)
-            text = f"query {named}: {error}" if named else str(error)
-            self.error = type(error)(text) if type(error).__init__ is SashError.__init__ else QueryFailedError(text)
-            self.error.log = error.log
+        reason = one_line(str(error).rpartition(" failed: ")[2] if isinstance(error, StageError) else str(error))
+        if not queries or any(self._on_error.get(name, "fail") == "fail" or self._parking[name] for name in queries):
+            self.error = QueryFailedError(f"query {', '.join(queries)}: {reason}")
+            self.error.log, self.error.query = error.log, queries[0] if len(queries) == 1 else None
             return False
-        number = max(0, self._batches.number)
         for name in queries:
-            self._parking.park(name, "operator", one_line(str(error)), number)
+            self._parking.park(name, "operator", reason, max(0, self._batches.number))
         return True

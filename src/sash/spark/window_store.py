@@ -24,7 +24,7 @@ from sash.spark.session import in_pool, pool_of
 from sash.spark.sinks.batch import Batch
 from sash.spark.sources.inputs import StreamSource, heartbeats
 from sash.sql.render import quoted
-from sash.time import BEGINNING
+from sash.time import BEGINNING, FOREVER
 from sash.window_store.store.layout import ENDS
 from sash.window_store.store.manifest import Slice
 from sash.window_store.store.writer import WindowWriter
@@ -72,8 +72,30 @@ class ApplyRows:
 
 
 @dataclass(frozen=True)
+class ApplyInsertions:
+    """Applies each batch of a query that selects all rows of a stream, in a job, to a store."""
+
+    writer: WindowWriter
+
+    def __call__(self, batch: Batch, number: int) -> None:
+        layout, table = self.writer.layout, batch.table
+        moment = table.column("_ts").cast(pa.int64())
+        columns = [table.column(field.name) for field in layout.schema]
+        rows = pa.table([moment, *columns], names=layout.arrow.names).cast(layout.arrow)
+        self.writer.apply(number, rows, _clock_of(batch, moment))
+
+
+def _clock_of(batch: Batch, moment: pa.ChunkedArray) -> int:
+    """The clock of the query, where it is known; otherwise the time of the last change, since they are ordered by time."""
+    if batch.clock is not None and BEGINNING < batch.clock < FOREVER:
+        return batch.clock
+    high = pc.max(moment).as_py()
+    return BEGINNING if high is None else int(high)
+
+
+@dataclass(frozen=True)
 class ApplyChanges:
-    """Applies each batch of a query's changelog to a store. Changes are ordered by time, so the latest is the clock."""
+    """Applies each batch of a query's changelog to a store."""
 
     writer: WindowWriter
 
@@ -83,8 +105,7 @@ class ApplyChanges:
         sign = pc.if_else(pc.equal(table.column("_op"), "+"), pa.scalar(1, pa.int8()), pa.scalar(-1, pa.int8()))
         names = [*([ENDS] if layout.ends else []), *(field.name for field in layout.schema)]
         rows = pa.table([moment, sign, *(table.column(name) for name in names)], names=layout.arrow.names)
-        high = pc.max(moment).as_py()
-        self.writer.apply(number, rows.cast(layout.arrow), BEGINNING if high is None else high)
+        self.writer.apply(number, rows.cast(layout.arrow), _clock_of(batch, moment))
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ class Batch:
         self.rows = rows
         self.small = small
         self.spark = spark
+        self.clock: int | None = None
+        """The clock of the query, if it is known: changes of earlier instants are in this batch, or in earlier ones."""
         self._make_table = table
         self._make_frame = frame
 

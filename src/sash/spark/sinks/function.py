@@ -44,9 +44,10 @@ class WindowSink(FunctionSink):
     name = "window"
     guarantee: Guarantee = "exactly once"
 
-    def __init__(self, write: WriteBatch) -> None:
+    def __init__(self, write: WriteBatch | None = None) -> None:
         Sink.__init__(self, {})
         self._write = write
 
     def open(self, output: OutputSpec) -> WriteBatch:
+        assert self._write is not None
         return self._write
