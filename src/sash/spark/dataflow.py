@@ -152,17 +152,18 @@ class _Sources:
         scan = self._layout.channels.scans[number]
         name = scan.stream.name.lower()
         source = self._inputs.streams[name]
-        filters: dict[int, list[str]] = {}
-        columns: dict[int, list[str]] = {}
+        filters: dict[int, set[str]] = {}
+        columns: dict[int, set[str]] = {}
         for channel, feed in fed:
             for reader in channel.readers:
-                queries = self._layout.queries[reader.stage]
-                for one in feed.filters if reader.filter is None else (feed.filters[reader.filter],):
-                    filters.setdefault(one, []).extend(queries)
-                picked = range(len(feed.columns)) if feed.lookups is not None else {*reader.columns, *channel.keys}
-                for one in picked:
-                    columns.setdefault(feed.columns[one], []).extend(queries)
-        rows = scan_frame(scan, source.frame, source.time, filters, columns, self._parked)
+                whole = channel.masks == 0 or isinstance(channel.source, LookupRows)
+                bits = feed.filters if whole else () if reader.filter is None else (feed.filters[reader.filter],)
+                read = feed.columns if feed.lookups else [feed.columns[column] for column in reader.columns]
+                for numbers, needed in ((bits, filters), (read, columns)):
+                    for one in numbers:
+                        needed.setdefault(one, set()).update(self._layout.queries[reader.stage])
+        by_filter, by_column = ({n: sorted(names) for n, names in found.items()} for found in (filters, columns))
+        rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._parked)
         self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
 
     def _leg(self, number: int, channels: list[Channel]) -> None:
