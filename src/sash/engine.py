@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from sash.arguments import check_count, check_flag, check_function, check_path, check_text, shown
+from sash.arguments import check_count, check_flag, check_function, check_path, check_text
 from sash.display import TextTable, counted, section
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
-from sash.plan.catalog import Catalog, check_identifier
-from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy, Trigger
+from sash.plan.catalog import Catalog
+from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
-from sash.window_store.options import SnapshotOptions
+from sash.window_methods import WindowMethods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
+    from sash.job import Job
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
-    from sash.spark.kept_window import KeptWindow, StartWriting
+    from sash.running_job import JobQuery, RunningJob
+    from sash.spark.kept_window import KeptWindow
     from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.inputs import StreamSource
     from sash.spark.sources.refresh import RefreshedTable
-    from sash.window_store.execute import SnapshotExecution
-    from sash.window_store.options import AccessOption, IsolationLevel, ReadOption
-    from sash.window_store.periodic import PeriodicQuery
-    from sash.window_store.queries import WindowQueries
-    from sash.window_store.scheduling.recorder import Recorder
-    from sash.window_store.snapshot import Snapshot
-    from sash.window_store.store.writer import WindowWriter
 
 
-class Engine:
+class Engine(WindowMethods):
     """Runs standing queries. As a context manager it closes itself: `with sash.Engine() as engine: ...`.
 
     `spark` is the session to run on; None starts an embedded local one. `checkpoint` is the directory for the checkpoints
@@ -78,6 +69,7 @@ class Engine:
         self._updates: dict[str, StreamSource] = {}
         self._tables: dict[str, RefreshedTable] = {}
         self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
+        self._jobs: list[RunningJob] = []
         self._kept: list[KeptWindow] = []
         self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
         self._listener: BatchListener | None = None
@@ -256,13 +248,36 @@ class Engine:
         ).for_engine()
         planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
-        chosen = self.shards != self._default_shards
-        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register, chosen)
+        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register, self.shards_chosen)
+
+    def job(
+        self,
+        name: str | None = None,
+        trigger: str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        shards: int | None = None,
+    ) -> Job:
+        """Make a job: add queries to it with `Job.add`, and start them together, as one dataflow.
+
+        A job reads each stream once, and runs operators that several queries need once. `trigger` is that of `Query.start`.
+        The checkpoint is in the folder `name` ("job") of `checkpoint` (None: the engine's).
+        """
+        from sash.job import Job
+
+        chosen = None if checkpoint is None else check_path("checkpoint", checkpoint)
+        width = None if shards is None else check_count("shards", shards, most=MOST_SHARDS)
+        return Job(self, name, trigger, chosen, width)
 
     @property
-    def running(self) -> dict[str, RunningQuery]:
-        """The started queries by name; a new query replaces an ended one of the same name."""
-        return {name: running for name, (running, _) in self._started.items()}
+    def running(self) -> dict[str, RunningQuery | JobQuery]:
+        """The started queries by name, those of jobs among them; a new query replaces an ended one of the same name."""
+        of_jobs = {name: query for job in self._jobs for name, query in job.queries.items()}
+        return {**of_jobs, **{name: running for name, (running, _) in self._started.items()}}
+
+    @property
+    def shards_chosen(self) -> bool:
+        """Whether the number of shards was chosen; otherwise that of a checkpoint counts."""
+        return self.shards != self._default_shards
 
     def on_progress(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
@@ -289,9 +304,11 @@ class Engine:
 
     def close(self) -> None:
         """Stop all queries, kept windows and the metrics server; the Spark session stays."""
-        for running in (*self.running.values(), *(kept for kept in self._kept if kept.active)):
+        queries = [running for running, _ in self._started.values()]
+        for running in (*queries, *self._jobs, *(kept for kept in self._kept if kept.active)):
             running.stop()
         self._started.clear()
+        self._jobs.clear()
         self._kept.clear()
         if "windows" in self.__dict__:
             self.windows.close()
@@ -310,6 +327,16 @@ class Engine:
         self._started[running.name] = running, tracker
         tracker.subscribe(notify)
 
+    def register_job(self, running: RunningJob) -> None:
+        """Let the engine know a job that has been started: `running`, metrics and `close` include it."""
+
+        def notify(query: str, progress: dict[str, Any]) -> None:
+            for callback in self._callbacks:
+                callback(query, progress)
+
+        running.started.progress.on_batch = notify
+        self._jobs = [job for job in self._jobs if job.active] + [running]
+
     def _add_listener(self) -> None:
         """Receive every batch from Spark, which forgets batches that are polled too rarely."""
         from sash.spark.progress import BatchListener
@@ -322,136 +349,9 @@ class Engine:
         for running, tracker in list(self._started.values()):
             if running.id == query_id:
                 tracker.update(reports)
-
-    def keep(
-        self,
-        what: str | Query,
-        window: str | int,
-        every: str | int,
-        name: str | None = None,
-        path: str | None = None,
-        retain: int = 0,
-        trigger: str | None = None,
-        recorder: Recorder | None = None,
-    ) -> KeptWindow:
-        """Keep the window of a registered stream, or the answer of a query, for snapshot and periodic queries.
-
-        The window has the length `window` and advances by `every`: two durations or, for a stream, two numbers of rows.
-        The answer of a query is updated every `every`; its rows are assigned to sub-windows by their expiration times. An
-        answer needs a `name`, by which it is queried. The store is in `path` (None: under the engine's checkpoint
-        directory, or in a temporary folder). Queries of other processes can attach to it. `retain` is the number of
-        replaced sub-windows to keep for running queries, which then repeat single reads instead of restarting.
-        """
-        from sash.spark.kept_window import StoreFolder, keep_window, start_stream
-        from sash.spark.window_store import ApplyChanges
-        from sash.window_store.store.layout import layout_of
-
-        if name is not None:
-            check_identifier(name)
-        path = None if path is None else check_path("path", path)
-        Trigger.parse(trigger)
-        if isinstance(what, str):
-            check_identifier(what)
-            entry, source = self._catalog.streams.get(what.lower()), self._streams.get(what.lower())
-            if entry is None or source is None:
-                raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
-            layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
-            folder = StoreFolder.of(path, self.checkpoint, layout.name)
-            start: StartWriting = partial(start_stream, source, entry, trigger, folder.checkpoint)
-        elif isinstance(what, Query):
-            if name is None:
-                raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
-            query = replace(what, planned=what.planned.with_expiration(self.shards))
-            ends = query.planned.has_expiration
-            layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
-            folder = StoreFolder.of(path, self.checkpoint, name)
-
-            def start(writer: WindowWriter) -> StreamingQuery:
-                return query.start(ApplyChanges(writer), trigger=trigger, checkpoint=folder.checkpoint).query
-
-        else:
-            raise CatalogError(f"keep needs the name of a stream, or a query of engine.sql, not {shown(what)}")
-        self._kept.append(keep_window(self.windows, layout, folder, start, recorder))
-        return self._kept[-1]
-
-    def attach(self, name: str, path: str) -> None:
-        """Make the window that another process keeps in `path` available under this name."""
-        self.windows.attach(check_identifier(name), Path(check_path("path", path)))
-
-    def snapshot(
-        self,
-        sql: str,
-        isolation: IsolationLevel = "latest",
-        priority: int = 10,
-        timeout: float | None = None,
-        access: AccessOption = "auto",
-        reads: ReadOption = "local",
-    ) -> Snapshot:
-        """Answer a query over a kept window as of now, while the window is updated.
-
-        `isolation` is latest (= ttu), latest-window-serializable, window-serializable or serial. A query of a higher
-        priority suspends others. `timeout` is in seconds. `access` forces an access path (WS or SS), `reads="spark"`
-        scans sub-windows as Spark jobs.
-        """
-        return self.submit(sql, isolation, priority, timeout, access, reads).result()[0]
-
-    def snapshots(
-        self,
-        sql: Sequence[str],
-        isolation: IsolationLevel = "latest",
-        priority: int = 10,
-        timeout: float | None = None,
-        access: AccessOption = "auto",
-        reads: ReadOption = "local",
-    ) -> list[Snapshot]:
-        """Answer queries that differ only in the lengths of their windows, in one pass over the longest."""
-        return self.submit(sql, isolation, priority, timeout, access, reads).result()
-
-    def submit(
-        self,
-        sql: str | Sequence[str],
-        isolation: IsolationLevel = "latest",
-        priority: int = 10,
-        timeout: float | None = None,
-        access: AccessOption = "auto",
-        reads: ReadOption = "local",
-    ) -> SnapshotExecution:
-        """Start snapshots without waiting for them. The returned object has `result()` and `cancel()`."""
-        return self.windows.submit(sql, SnapshotOptions(isolation, priority, timeout, access, reads))
-
-    ask = submit
-
-    def periodic(
-        self,
-        sql: str | Sequence[str],
-        every: int = 1,
-        priority: int = 0,
-        isolation: IsolationLevel = "latest",
-        access: AccessOption = "auto",
-        reads: ReadOption = "local",
-        callback: Callable[[list[Snapshot]], None] | None = None,
-        queue: int = 16,
-    ) -> PeriodicQuery:
-        """Answer a query over a kept window now and after every `every` window updates.
-
-        Iterate over the returned query for its answers, or pass a callback. Up to `queue` answers wait to be consumed.
-        Each answer is a list with one snapshot per query; the queries may differ only in the lengths of their windows.
-        """
-        options = SnapshotOptions(isolation, priority, access=access, reads=reads, every=every)
-        if callback is not None:
-            check_function("callback", callback)
-        return self.windows.periodic(sql, options, callback, queue)
-
-    @cached_property
-    def windows(self) -> WindowQueries:
-        """The kept windows and the queries over them."""
-        from sash.spark.window_store import spark_scan
-        from sash.window_store.queries import WindowQueries
-
-        spark = self.spark
-        found = WindowQueries(self.shards, to_spark=spark.createDataFrame, streams=self._catalog.streams)
-        found.scans["spark"] = lambda priority: spark_scan(spark, priority)
-        return found
+        for job in self._jobs:
+            if job.id == query_id:
+                job.started.progress.update(reports[-1])
 
     def _spark_type(self, name: str, sql: str) -> pa.DataType | str | None:
         from sash.spark.types import expression_type

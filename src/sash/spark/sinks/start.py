@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sash.plan.options import Trigger
 from sash.spark.errors import sash_errors
-from sash.spark.sinks.base import WriteBatch
+from sash.spark.sinks.batch import Batch, WriteBatch, WriteFrame
 
 _POLL_SECONDS = 0.005
 _MAX_SECONDS = 10.0
@@ -27,22 +27,18 @@ class WriteFailure:
 
 def start_query(
     changes: DataFrame,
-    sink: str | WriteBatch,
+    sink: str | WriteFrame,
     options: Mapping[str, str],
     trigger: Trigger,
     checkpoint: str,
     name: str | None = None,
-    failure: WriteFailure | None = None,
 ) -> StreamingQuery:
-    """Start writing the changes to a format of Spark's, or to a function."""
+    """Start writing the changes to a format of Spark's, or to a function of each batch, which must compute it once."""
     writer = changes.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     if name is not None:
         writer = writer.queryName(name)
     writer = set_trigger(writer, trigger)
-    if callable(sink):
-        writer = writer.foreachBatch(_compute_once(sink, failure or WriteFailure()))
-    else:
-        writer = writer.format(sink).options(**options)
+    writer = writer.foreachBatch(sink) if callable(sink) else writer.format(sink).options(**options)
     with sash_errors():
         return await_sources(writer.start())
 
@@ -71,14 +67,13 @@ def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
             return writer
 
 
-def _compute_once(write: WriteBatch, failure: WriteFailure) -> WriteBatch:
+def compute_once(write: WriteBatch, failure: WriteFailure) -> WriteFrame:
     """Persist each batch before it is written, because every action of the sink would run the stages again."""
 
     def write_persisted(batch: DataFrame, number: int) -> None:
         persisted = batch.persist()
         try:
-            persisted.count()
-            write(persisted, number)
+            write(Batch.of_frame(persisted, persisted.count()), number)
         except BaseException as problem:
             failure.problem = problem
             raise
