@@ -55,9 +55,7 @@ TABLES = {
 }
 """The tables by name; the first column of each is its key."""
 
-TABLE_SCHEMAS = {
-    name: ", ".join(f"{column} INT" for column in table.column_names) for name, table in TABLES.items()
-}
+TABLE_SCHEMAS = {name: ", ".join(f"{column} INT" for column in table.column_names) for name, table in TABLES.items()}
 
 
 def _uniform(stream: int, column: int) -> str:

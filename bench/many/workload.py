@@ -70,7 +70,9 @@ _Drawn = tuple[str, tuple[int, ...], tuple[tuple[str, str], ...], Literal["none"
 def _aggregates(draw: Random, stream: str) -> str:
     value = draw.choice(_VALUES[stream])
     first = draw.choice(("COUNT(*) AS n", f"SUM({value}) AS total", f"AVG({value}) AS mean"))
-    second = draw.choice(("", f", MAX({value}) AS most", f", MIN({value}) AS least", ", COUNT(DISTINCT account) AS accounts"))
+    second = draw.choice(
+        ("", f", MAX({value}) AS most", f", MIN({value}) AS least", ", COUNT(DISTINCT account) AS accounts")
+    )
     return first + second
 
 
@@ -100,7 +102,12 @@ def _having(draw: Random) -> _Drawn:
 def _total(draw: Random) -> _Drawn:
     stream, window = draw.choice(_STREAMS), draw.choice(WINDOWS)
     where, filters = _where(stream, (draw.choice((*BROAD[stream], *NARROW[stream])),))
-    return f"SELECT {_aggregates(draw, stream)} FROM {stream} [RANGE {window} SECONDS]{where}", (window,), filters, "none"
+    return (
+        f"SELECT {_aggregates(draw, stream)} FROM {stream} [RANGE {window} SECONDS]{where}",
+        (window,),
+        filters,
+        "none",
+    )
 
 
 def _distinct(draw: Random) -> _Drawn:
@@ -166,7 +173,7 @@ def _of_streams(draw: Random) -> _Drawn:
     """Payments and clicks of the same account: pairs, or their number by a column of either."""
     windows = draw.choice(WINDOWS), draw.choice(WINDOWS)
     chosen = draw.choice(NARROW["payments"]), draw.choice(NARROW["clicks"])
-    sides = (_filtered(stream, *of) for stream, *of in zip(_STREAMS, windows, chosen, strict=True))
+    sides = map(_filtered, _STREAMS, windows, chosen)
     joined = " JOIN ".join(f"{side} AS {alias}" for side, alias in zip(sides, ("p", "c"), strict=True))
     shape = draw.choice(
         (
@@ -195,11 +202,14 @@ _SHAPES: dict[Callable[[Random], _Drawn], int] = {
     _with_table: 13,
     _of_streams: 11,
 }
-"""How many of a hundred queries have each shape."""
+"""How many of the mixed queries have each shape."""
+
+MIXED = sum(_SHAPES.values())
+"""The number of mixed queries."""
 
 
 def mixed(count: int) -> tuple[JobQuery, ...]:
-    """The first so many of the hundred mixed queries."""
+    """The first so many of the mixed queries."""
     draw = Random(SEED)
     places = [((place + draw.random()) / share, shape) for shape, share in _SHAPES.items() for place in range(share)]
     shapes = [shape for _, shape in sorted(places, key=lambda placed: placed[0])]
@@ -209,8 +219,6 @@ def mixed(count: int) -> tuple[JobQuery, ...]:
         while made[0] in drawn:
             made = shape(draw)
         drawn[made[0]] = made
-    if count > len(drawn):
-        raise ValueError(f"there are {len(drawn)} mixed queries")
     return tuple(JobQuery(f"q{number:03d}", *made) for number, made in enumerate(list(drawn.values())[:count]))
 
 
