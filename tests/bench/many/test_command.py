@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import doctest
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from bench import pairs
 from bench.many import command, page, running
-from bench.many.running import Batch, Measured, Started, summarize
+from bench.many.running import Batch, Measured, Started, add_one, one_job, summarize
+from bench.many.workload import mixed
 from sash.errors import SashError
 from tests.cli.command import python
 
@@ -109,7 +113,48 @@ def test_the_page_says_what_the_figures_show() -> None:
     assert command.table(figures).row_count == 1
 
 
-def test_pairs_need_a_commit(tmp_path: Any) -> None:
+class Job:
+    """A job in which a query that is added after batch 7 has its first changes in batch 9."""
+
+    queries: Mapping[str, Reports] = MappingProxyType({"q000": Reports()})
+    query = SimpleNamespace(lastProgress={"batchId": 7}, runId="run")
+
+    def __init__(self, **options: str) -> None:
+        self.options = options
+        self.added: list[tuple[str, ...]] = []
+        self.state = "made"
+
+    def add(self, name: str, sql: str, sink: str, *, mode: str, path: str) -> None:
+        self.added.append((name, sql, sink, mode, path))
+        if self.state == "running":
+            (Path(path) / "batch=9").mkdir(parents=True)
+            (Path(path) / "batch=10").mkdir()
+
+    def start(self) -> Job:
+        self.state = "running"
+        return self
+
+    def stop(self) -> None:
+        self.state = "stopped"
+
+
+def test_a_job_gets_all_queries_and_one_more_while_it_runs(tmp_path: Path) -> None:
+    listed = mixed(3)
+    with one_job(SimpleNamespace(job=Job), listed, 2, tmp_path) as (job, [started]):
+        assert job.options == {
+            "name": "queries",
+            "trigger": "2000 milliseconds",
+            "checkpoint": str(tmp_path / "checkpoint"),
+        }
+        assert [given[:4] for given in job.added] == [(q.name, q.sql, "changelog", "net") for q in listed]
+        assert len({given[4] for given in job.added}) == 3
+        assert len(started.queries) == 1
+        added = add_one(job, tmp_path, trigger=2)
+    assert (added["batches"], added["restarted"]) == (2, False)
+    assert job.state == "stopped"
+
+
+def test_pairs_need_a_commit(tmp_path: Path) -> None:
     with pytest.raises(SashError, match="cannot read commit"):
         pairs.export("no-such-commit", tmp_path)
 
