@@ -16,7 +16,8 @@ AGGREGATES = (
     "SUM(DISTINCT v) AS c7, AVG(DISTINCT x) AS c8, MIN(x) AS c9, MAX(v) AS c10, MIN(k) AS c11, MEDIAN(v) AS c12, "
     "PERCENTILE(x, 0.3) AS c13, VAR_SAMP(x) AS c14, STDDEV_POP(v) AS c15, FIRST(v) AS c16, LAST(x) AS c17, "
     "MIN_BY(k, x) AS c18, MAX_BY(v, k) AS c19, SUM(CAST(v AS DECIMAL(9, 2))) AS c20, AVG(CAST(v AS DECIMAL(9, 2))) AS c21, "
-    "COUNT_IF(v > 2) AS c22, SUM(v) FILTER (WHERE k = 'a') AS c23"
+    "COUNT_IF(v > 2) AS c22, SUM(v) FILTER (WHERE k = 'a') AS c23, FIRST(v) FILTER (WHERE x > 2) AS c24, "
+    "LAST(v) FILTER (WHERE v IS NULL OR v < 3) AS c25"
 )
 QUERIES = [
     f"SELECT k, {AGGREGATES} FROM s [{{window}}] GROUP BY k",
