@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from sash.errors import OptionError, StoreError, UnsupportedSqlError, WindowError
+from sash.window_store.store.layout import LAYOUT_FILE, StoreLayout
 from tests.window_store.feeding import Fed, counted, layout, table
 
 AGGREGATES = (
@@ -147,3 +149,21 @@ def test_a_window_without_a_complete_sub_window_raises_an_error(tmp_path: Path) 
     with pytest.raises(StoreError, match="no complete sub-window yet"):
         fed.snapshot("SELECT COUNT(*) AS n FROM s")
     fed.close()
+
+
+def test_a_star_over_a_kept_window_names_the_columns_that_it_cannot_hold(tmp_path: Path) -> None:
+    kept = Fed(tmp_path, replace(layout(10, 5), not_carried=(("tags", "ARRAY<STRING>"),)))
+    kept.feed(43)
+    for sql in ("SELECT * FROM s [RANGE 10 MICROSECONDS]", "SELECT t.* FROM s [RANGE 10 MICROSECONDS] AS t"):
+        with pytest.raises(UnsupportedSqlError, match="the column tags ARRAY<STRING> is not carried; name the columns"):
+            kept.snapshot(sql)
+    assert counted(kept.snapshot("SELECT k FROM s [RANGE 10 MICROSECONDS]")[0].to_pylist())
+    kept.close()
+    assert StoreLayout.load(tmp_path).not_carried == (("tags", "ARRAY<STRING>"),)
+
+
+def test_a_store_that_does_not_name_the_columns_it_leaves_out_goes_on_and_names_them(tmp_path: Path) -> None:
+    Fed(tmp_path, layout(10, 5)).close()
+    assert "not_carried" not in (tmp_path / LAYOUT_FILE).read_text()
+    Fed(tmp_path, replace(layout(10, 5), not_carried=(("tags", "ARRAY<STRING>"),))).close()
+    assert StoreLayout.load(tmp_path).not_carried == (("tags", "ARRAY<STRING>"),)
