@@ -289,6 +289,8 @@ class ExpressionBinder:
             return self._aggregate(node, None)
         if written in ("locate", "charindex") and len(arguments) == 2:
             return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
+        if written in ("ltrim", "rtrim") and len(arguments) == 2:
+            return call(written, [self.bind(arguments[1]), self.bind(arguments[0])])
         name = canonical_name(written)
         if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
