@@ -23,8 +23,8 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError, excerpt
-from sash.sql.all_columns import columns_called_all
 from sash.sql.source import SqlText, did_you_mean, too_deep, whole_number
+from sash.sql.tokens import read_as_spark
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
@@ -319,7 +319,7 @@ def parse_statement(source: SqlText) -> Statement:
         tokens = dialect.tokenize(source.text)
         _check_start(source, tokens)
         parser = SashParser(dialect=dialect)
-        trees = [tree for tree in parser.parse(columns_called_all(tokens), source.text) if tree is not None]
+        trees = [tree for tree in parser.parse(read_as_spark(tokens, source.text), source.text) if tree is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         start = _offset(source.text, first.get("line"), first.get("col"), first.get("highlight"))

@@ -1,4 +1,4 @@
-"""ALL is no reserved word: a column may be called so, and the parser must not take its name for the keyword."""
+"""Tokens as Spark reads them: a quote is doubled within a string, and ALL, no reserved word, may be the name of a column."""
 
 from __future__ import annotations
 
@@ -21,8 +21,39 @@ _AFTER_A_NAME = {
 """The token before ALL -> those after it that make it a column: `SELECT all, k`, `MAX(all)`, `GROUP BY all, k`."""
 
 
-def columns_called_all(tokens: list[Token]) -> list[Token]:
-    """The tokens, in which ALL is a name where Spark reads a column, and a keyword elsewhere."""
+def read_as_spark(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens of the text, which the parser takes for what they are in Spark."""
+    return _columns_called_all(_doubled_quotes(tokens, text))
+
+
+def _doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
+    """`'it''s'`, two strings with nothing in between, as one string with a quote."""
+    result: list[Token] = []
+    for token in tokens:
+        last = result[-1] if result else None
+        if (
+            last is not None
+            and last.token_type == token.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[token.start] == text[last.start]
+        ):
+            joined = last.text + text[token.start] + token.text
+            result[-1] = Token(
+                TokenType.STRING,
+                joined,
+                token.line,
+                token.col,
+                last.start,
+                token.end,
+                [*last.comments, *token.comments],
+            )
+        else:
+            result.append(token)
+    return result
+
+
+def _columns_called_all(tokens: list[Token]) -> list[Token]:
+    """ALL as a name where Spark reads a column, and as a keyword elsewhere."""
     result = list(tokens)
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.ALL and _is_column(tokens, index):
