@@ -171,6 +171,7 @@ class Job:
     ) -> None:
         """Keep the window of a stream, or the answer of a query, as an output of the job; the arguments are `Engine.keep`'s."""
         from sash.spark.sinks.function import WindowSink
+        from sash.sql.render import quoted
         from sash.window_store.store.layout import layout_of
 
         path = None if path is None else check_path("path", path)
@@ -179,8 +180,10 @@ class Job:
             if entry is None:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
             name = check_identifier(name or entry.name)
-            layout = layout_of(name, entry.schema, entry.time, window, every, retain)
-            query = self.engine.sql(f"SELECT * FROM {entry.name}")
+            unkept = self.engine.catalog.not_carried.get(what.lower())
+            layout = layout_of(name, entry.schema, entry.time, window, every, retain, not_carried=unkept)
+            columns = ", ".join(quoted(field.name) for field in entry.schema)
+            query = self.engine.sql(f"SELECT {columns} FROM {quoted(entry.name)}")
         elif isinstance(what, Query):
             if name is None:
                 raise CatalogError("the answer of a query needs a name: job.keep(query, ..., name=...)")

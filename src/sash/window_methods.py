@@ -75,7 +75,8 @@ class WindowMethods:
             entry, source = self._catalog.streams.get(what.lower()), self._streams.get(what.lower())
             if entry is None or source is None:
                 raise CatalogError(f"there is no stream {what} to keep: register it with engine.stream first")
-            layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain)
+            unkept = self._catalog.not_carried.get(what.lower())
+            layout = layout_of(name or entry.name, entry.schema, entry.time, window, every, retain, not_carried=unkept)
             folder = StoreFolder.of(path, self.checkpoint, layout.name)
             start: StartWriting = partial(start_stream, source, entry, trigger, folder.checkpoint)
         elif isinstance(what, Query):

@@ -10,7 +10,7 @@ import pytest
 from bench.paper4.costs import general_cost, lazy_cost
 from sash.errors import StatisticsError
 from sash.optimizer.cost import JoinCosts, JoinGraph, eager_cost
-from sash.optimizer.join_order import allocate_buckets, choose_order, choose_orders
+from sash.optimizer.join_order import allocate_buckets, choose_order, choose_orders, most_orders
 from tests.optimizer.join_tables import TABLE_5, TABLE_6, TABLE_7, Streams, every_order
 
 
@@ -189,3 +189,10 @@ def test_best_spread_of_buckets() -> None:
     assert eager_cost(order, *streams, spread) == pytest.approx(
         min(eager_cost(order, *streams, sizes) for sizes in others)
     )
+
+
+def test_the_search_is_bounded_for_many_streams() -> None:
+    rates = [1.0 + stream % 7 for stream in range(40)]
+    chosen = choose_order(rates, [60.0] * 40, [100.0] * 40)
+    assert sorted(chosen.order) == list(range(1, 41))
+    assert chosen.considered <= most_orders(40) < most_orders(10)

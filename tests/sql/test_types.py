@@ -203,7 +203,7 @@ def test_comparisons_cast_both_sides_to_one_type(expression: str, left: Expressi
         ("locate('a', n)", "instr(n, 'a')"),
         ("position('a' IN n)", "instr(n, 'a')"),
         ("substr(n FROM 2 FOR 3)", "substring(n, 2, 3)"),
-        ("trim(LEADING 'x' FROM n)", "ltrim(n, 'x')"),
+        ("trim(LEADING 'x' FROM n)", "ltrim('x', n)"),
         ("trim(BOTH FROM n)", "trim(n)"),
         ("n REGEXP 'a'", "n RLIKE 'a'"),
         ("startswith(n, 'a')", "starts_with(n, 'a')"),

@@ -183,6 +183,13 @@ def test_nested_columns_are_refused_by_name(given: Any) -> None:
             UnsupportedSqlError, match=r"the column tags ARRAY<STRING> is not carried; name the columns you need"
         ):
             replay(f"SELECT {stars}", streams)
+    with pytest.raises(
+        UnsupportedSqlError, match="tags ARRAY<STRING> is not carried; select the columns you need in a sub"
+    ):
+        replay("SELECT a FROM s [RANGE 1 HOUR] AS t(a, b)", streams)
+    with pytest.raises(UnsupportedSqlError, match="tags ARRAY<STRING> is not carried; join with ON or USING"):
+        replay("SELECT k FROM s [NOW] AS a NATURAL JOIN s [NOW] AS b", streams)
+    assert answer(replay("SELECT k FROM s [NOW] NATURAL JOIN r [NOW]", streams), "k") == [1]
     with pytest.raises(UnsupportedSqlError, match="the column tags ARRAY<STRING> is not carried; select a part of it"):
         replay("SELECT tags FROM s [RANGE 1 HOUR]", streams)
     with pytest.raises(UnsupportedSqlError, match="the column info STRUCT<city: STRING, zip: BIGINT> is not carried"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from sash.errors import OptionError, StoreError, UnsupportedSqlError, WindowError
+from sash.window_store.store.layout import LAYOUT_FILE, StoreLayout
 from tests.window_store.feeding import Fed, counted, layout, table
 
 AGGREGATES = (
@@ -16,7 +18,8 @@ AGGREGATES = (
     "SUM(DISTINCT v) AS c7, AVG(DISTINCT x) AS c8, MIN(x) AS c9, MAX(v) AS c10, MIN(k) AS c11, MEDIAN(v) AS c12, "
     "PERCENTILE(x, 0.3) AS c13, VAR_SAMP(x) AS c14, STDDEV_POP(v) AS c15, FIRST(v) AS c16, LAST(x) AS c17, "
     "MIN_BY(k, x) AS c18, MAX_BY(v, k) AS c19, SUM(CAST(v AS DECIMAL(9, 2))) AS c20, AVG(CAST(v AS DECIMAL(9, 2))) AS c21, "
-    "COUNT_IF(v > 2) AS c22, SUM(v) FILTER (WHERE k = 'a') AS c23"
+    "COUNT_IF(v > 2) AS c22, SUM(v) FILTER (WHERE k = 'a') AS c23, FIRST(v) FILTER (WHERE x > 2) AS c24, "
+    "LAST(v) FILTER (WHERE v IS NULL OR v < 3) AS c25"
 )
 QUERIES = [
     f"SELECT k, {AGGREGATES} FROM s [{{window}}] GROUP BY k",
@@ -146,3 +149,21 @@ def test_a_window_without_a_complete_sub_window_raises_an_error(tmp_path: Path) 
     with pytest.raises(StoreError, match="no complete sub-window yet"):
         fed.snapshot("SELECT COUNT(*) AS n FROM s")
     fed.close()
+
+
+def test_a_star_over_a_kept_window_names_the_columns_that_it_cannot_hold(tmp_path: Path) -> None:
+    kept = Fed(tmp_path, replace(layout(10, 5), not_carried=(("tags", "ARRAY<STRING>"),)))
+    kept.feed(43)
+    for sql in ("SELECT * FROM s [RANGE 10 MICROSECONDS]", "SELECT t.* FROM s [RANGE 10 MICROSECONDS] AS t"):
+        with pytest.raises(UnsupportedSqlError, match="the column tags ARRAY<STRING> is not carried; name the columns"):
+            kept.snapshot(sql)
+    assert counted(kept.snapshot("SELECT k FROM s [RANGE 10 MICROSECONDS]")[0].to_pylist())
+    kept.close()
+    assert StoreLayout.load(tmp_path).not_carried == (("tags", "ARRAY<STRING>"),)
+
+
+def test_a_store_that_does_not_name_the_columns_it_leaves_out_goes_on_and_names_them(tmp_path: Path) -> None:
+    Fed(tmp_path, layout(10, 5)).close()
+    assert "not_carried" not in (tmp_path / LAYOUT_FILE).read_text()
+    Fed(tmp_path, replace(layout(10, 5), not_carried=(("tags", "ARRAY<STRING>"),))).close()
+    assert StoreLayout.load(tmp_path).not_carried == (("tags", "ARRAY<STRING>"),)

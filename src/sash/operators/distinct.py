@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sash.operators.aggregates.base import canonical
 from sash.operators.base import Edge, Operator
 from sash.state.calendar import CalendarBuffer
 from sash.state.changes import ChangeBatch, Signs
@@ -51,7 +52,7 @@ class Distinct(Operator):
         new = codes[fresh]
         reported[new] = latest[new] = BEGINNING
         if len(new):
-            self._rows.put(new, gather(batch.columns, fresh))
+            self._rows.put(new, [canonical(column) for column in gather(batch.columns, fresh)])
         expired, _ = self._calendar.drain(clock)
         touched = np.concatenate((new, expired))
         if self._retracting:

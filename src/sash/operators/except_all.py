@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from sash.operators.aggregates.base import canonical
 from sash.operators.base import Edge, Operator
 from sash.operators.expiration_choice import ExpirationChoice, ExpirationPlan
 from sash.operators.kernels import except_all as loop
@@ -75,7 +76,7 @@ class ExceptAll(Operator):
     def _codes(self, batch: ChangeBatch) -> Ints:
         """The codes of the rows' values, which exist as long as either side has the value."""
         codes, fresh = self._values.intern(*hash_rows(batch.columns, len(batch)))
-        self._rows.put(codes[fresh], rows_at(batch, fresh))
+        self._rows.put(codes[fresh], [canonical(column) for column in rows_at(batch, fresh)])
         return codes
 
     @property

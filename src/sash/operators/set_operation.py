@@ -4,7 +4,8 @@ Meaning: with v1 and v2 live rows of a value on the left and on the right, the v
 `distinct`: min(v1, 1) times; `except`: once if v1 > 0 and v2 = 0; `except_all`: max(v1 - v2, 0) times;
 `intersect`: once if both are > 0; `intersect_all`: min(v1, v2) times; `semi`: v1 times if v2 > 0;
 `anti`: v1 times if v2 = 0 (W-MINUS with duplicates). NULLs are equal. The counts before and after all changes of an
-instant are compared, so the order in which rows of a value expire does not matter. The output is explicit.
+instant are compared, so the order in which rows of a value expire does not matter. The value of a `-0.0` is 0.0, except
+where whole left rows are passed on (`semi`, `anti`). The output is explicit.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from sash.errors import SashError
+from sash.operators.aggregates.base import canonical
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels import set_operation as loop
 from sash.operators.kernels.events import taken_back
@@ -35,6 +38,10 @@ _MODES = {
 }
 
 
+def _unchanged(column: pa.Array) -> pa.Array:
+    return column
+
+
 class SetOperation(Operator):
     """Keeps each value once, with its counts per side; stamped rows are kept as codes."""
 
@@ -44,6 +51,7 @@ class SetOperation(Operator):
         self._mode = _MODES[mode]
         self._values = Interner(memory.scope("values"))
         self._rows = RowStore(memory.scope("rows"), inputs[0].dtypes)
+        self._stored = _unchanged if mode in ("semi", "anti") else canonical
         self._counts = Arrays(memory, {"counts": np.int64})
         self._sides = [LiveCodes(memory.scope(f"side{index}"), edge) for index, edge in enumerate(inputs)]
 
@@ -64,7 +72,7 @@ class SetOperation(Operator):
 
     def _events(self, side: LiveCodes, batch: ChangeBatch, clock: int) -> RowEvents:
         codes, fresh = self._values.intern(*hash_rows(batch.columns, len(batch)))
-        self._rows.put(codes[fresh], rows_at(batch, fresh))
+        self._rows.put(codes[fresh], [self._stored(column) for column in rows_at(batch, fresh)])
         return side.apply(batch, codes, clock)
 
     @property

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any
 
 from sash.plan.compound import fold
-from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import TIMED, AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.types import type_name
 
 INFIX = {
@@ -61,6 +61,8 @@ def describe_aggregate(aggregate: AggregateCall) -> str:
     if aggregate.function == "count_star":
         return "count(*)"
     arguments = [argument.name for argument in aggregate.arguments]
+    if aggregate.function in TIMED and len(arguments) == 2:
+        return f"{aggregate.function}({arguments[0]}) FILTER (WHERE {arguments[1]})"
     if aggregate.parameter is not None:
         arguments.append(f"{aggregate.parameter:g}")
     return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{', '.join(arguments)})"

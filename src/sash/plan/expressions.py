@@ -158,7 +158,8 @@ class AggregateCall:
 
     `function` is one of sum, count, count_star, avg, min, max, median, percentile, var_pop, var_samp,
     stddev_pop, stddev_samp, min_by, max_by, first, last; and, over a kept window only, approx_count_distinct,
-    approx_percentile, approx_top_k. `parameter` is PERCENTILE's p or top-k's k, `precision` the precision
+    approx_percentile, approx_top_k. The second argument of first and last, if there is one, is a BOOLEAN: rows for which it
+    is not true are left out. `parameter` is PERCENTILE's p or top-k's k, `precision` the precision
     required of an estimate.
     """
 
@@ -173,7 +174,10 @@ class AggregateCall:
 APPROXIMATE = frozenset({"approx_count_distinct", "approx_percentile", "approx_top_k"})
 """Approximate aggregates, available in snapshots of a kept window only."""
 
-ORDERED = frozenset({"min_by", "max_by", "first", "last"})
+TIMED = frozenset({"first", "last"})
+"""Aggregates of the earliest or latest row, which may be NULL."""
+
+ORDERED = frozenset({"min_by", "max_by"}) | TIMED
 """Aggregates that break ties by the rows' times and then by all input columns, in order."""
 
 

@@ -83,3 +83,8 @@ def is_integer(dtype: pa.DataType) -> bool:
 def is_numeric(dtype: pa.DataType) -> bool:
     """Whether the type is an integer, FLOAT, DOUBLE or DECIMAL."""
     return is_integer(dtype) or bool(pa.types.is_floating(dtype) or pa.types.is_decimal(dtype))
+
+
+def holds_floats(schema: Schema) -> bool:
+    """Whether a column is FLOAT or DOUBLE, whose 0.0 and -0.0 are equal but not the same."""
+    return any(pa.types.is_floating(field.dtype) for field in schema)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from sash.errors import TypeMismatchError
-from sash.plan.expressions import APPROXIMATE, Call, Case, Column, Expression, Literal
+from sash.plan.expressions import APPROXIMATE, TIMED, Call, Case, Column, Expression, Literal
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
 
@@ -81,7 +81,8 @@ class AggregateCollector:
 def bind_aggregate(
     function: str, arguments: list[Expression], distinct: bool, condition: Expression | None
 ) -> BoundAggregate:
-    """The typed aggregate; FILTER (WHERE condition) becomes a CASE in its argument."""
+    """The typed aggregate. FILTER (WHERE condition) becomes a CASE in its argument, and so skips rows as NULLs are skipped;
+    FIRST and LAST, which do not skip NULLs, take the condition as a second argument."""
     parameter = precision = None
     if function in APPROXIMATE:
         parameter, precision = _estimated(function, arguments)
@@ -92,6 +93,8 @@ def bind_aggregate(
         _arity(function, arguments, 1)
         only = _only(arguments[0], condition)
         return BoundAggregate("count", (Case(((only, Literal(1, INT)),), None, INT),), BIGINT)
+    if function == "count" and not arguments:
+        raise TypeMismatchError("count takes at least 1 argument; write count(*) to count rows")
     if function == "count" and not distinct:
         arguments, condition = _count_rows(arguments, condition)
         if not arguments:
@@ -102,7 +105,9 @@ def bind_aggregate(
     distinct = distinct and function in _DISTINCT
     operands = [_operand(function, argument) for argument in arguments]
     dtype = _result_type(function, operands[0])
-    if condition is not None:
+    if condition is not None and function in TIMED:
+        operands.append(condition)
+    elif condition is not None:
         operands = [Case(((condition, operand),), None, operand.dtype) for operand in operands]
     return BoundAggregate(function, tuple(operands), dtype, distinct, parameter, precision)
 

@@ -164,16 +164,27 @@ class Binder:
         return binder
 
     def _set_operation(self, node: exp.SetOperation) -> Node:
-        """A chain of set operators, which the parser nests to the left, from its first query on."""
+        """A chain of set operators, which the parser nests to the left, from its first query on.
+
+        INTERSECT binds more tightly than UNION and EXCEPT: it combines the term before it, not everything before it.
+        """
         chain: list[exp.SetOperation] = []
         first: exp.Expr = node
         while isinstance(first, exp.SetOperation) and (first is node or not _MODIFIERS & _given(first)):
             self.source.refuse_all_but(first, "this", "expression", "distinct", *_MODIFIERS)
             chain.append(first)
             first = first.this
-        union = _Terms([self.query(first)], distinct=False)
+        terms: list[tuple[exp.SetOperation, _Terms]] = [(node, _Terms([self.query(first)], distinct=False))]
         for operator in reversed(chain):
-            union = self._operation(operator, union, self.query(operator.expression))
+            right = self.query(operator.expression)
+            if isinstance(operator, exp.Intersect):
+                before, left = terms.pop()
+                terms.append((before, self._operation(operator, left, right)))
+            else:
+                terms.append((operator, _Terms([right], distinct=False)))
+        union = terms[0][1]
+        for between, term in terms[1:]:
+            union = self._operation(between, union, term.plan())
         return self._ordered(node, union.plan())
 
     def _operation(self, node: exp.SetOperation, left: _Terms, right: Node) -> _Terms:

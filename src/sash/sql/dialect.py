@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError, excerpt
 from sash.sql.source import SqlText, did_you_mean, too_deep, whole_number
+from sash.sql.tokens import read_as_spark
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
@@ -76,8 +77,36 @@ class WindowClause:
     partition: tuple[exp.Identifier, ...] = ()
 
 
+@dataclass(frozen=True)
+class _BitOperator:
+    """An operator on bits: the higher its level, the more tightly it binds."""
+
+    level: int
+    make: Callable[[exp.Expr | None, exp.Expr | None], exp.Expr]
+
+
+_BIT_OPERATORS = {
+    TokenType.PIPE: _BitOperator(1, lambda left, right: exp.BitwiseOr(this=left, expression=right)),
+    TokenType.CARET: _BitOperator(2, lambda left, right: exp.BitwiseXor(this=left, expression=right)),
+    TokenType.AMP: _BitOperator(3, lambda left, right: exp.BitwiseAnd(this=left, expression=right)),
+}
+_SHIFT_LEFT = _BitOperator(4, lambda left, right: exp.BitwiseLeftShift(this=left, expression=right))
+_SHIFT_RIGHT = _BitOperator(4, lambda left, right: exp.BitwiseRightShift(this=left, expression=right))
+_SHIFT_RIGHT_UNSIGNED = _BitOperator(
+    4, lambda left, right: exp.Anonymous(this="shiftrightunsigned", expressions=[left, right])
+)
+
+
+def _negate_innermost(cast: exp.Cast) -> None:
+    """`-1::STRING`: the sign is part of the number, and the cast is applied to both."""
+    inner: exp.Expr = cast
+    while isinstance(inner, exp.Cast):
+        inner = inner.this
+    inner.replace(exp.Neg(this=inner.copy()))
+
+
 class SashParser(SparkParser):
-    """Spark's parser, extended with windows."""
+    """Spark's parser, extended with windows, and with the precedence of Spark's operators."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -88,6 +117,7 @@ class SashParser(SparkParser):
         **SparkParser.QUERY_MODIFIER_PARSERS,
         TokenType.WINDOW: lambda self: ("windows", self._read_trailing_window()),
     }
+    TERM: ClassVar[dict[Any, Any]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
     ALIAS_TOKENS = SparkParser.ALIAS_TOKENS - {TokenType.WINDOW}
     STRICT_CAST = True
 
@@ -127,10 +157,40 @@ class SashParser(SparkParser):
         count = 0
         while self._match(first):
             count += 1
+        negative_number = first == TokenType.DASH and self._curr.token_type == TokenType.NUMBER
         inner = self._parse_unary() if first == TokenType.DASH else self._parse_equality()
+        if negative_number and isinstance(inner, exp.Cast):
+            _negate_innermost(inner)
+            count -= 1
         for _ in range(count):
             inner = self.expression(exp.Neg(this=inner) if first == TokenType.DASH else exp.Not(this=inner))
         return inner
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        """Operators on bits, by Spark's precedence: shifts, `&`, `^`, `|`, each from left to right."""
+        operands = [self._parse_term()]
+        operators: list[_BitOperator] = []
+        while (operator := self._read_bit_operator()) is not None:
+            self._combine(operands, operators, operator.level)
+            operators.append(operator)
+            operands.append(self._parse_term())
+        self._combine(operands, operators, 0)
+        return operands[0]
+
+    def _read_bit_operator(self) -> _BitOperator | None:
+        if self._match_set(_BIT_OPERATORS):
+            return _BIT_OPERATORS[self._prev.token_type]
+        if self._match_pair(TokenType.LT, TokenType.LT):
+            return _SHIFT_LEFT
+        if self._match_pair(TokenType.GT, TokenType.GT):
+            return _SHIFT_RIGHT_UNSIGNED if self._match(TokenType.GT) else _SHIFT_RIGHT
+        return None
+
+    def _combine(self, operands: list[exp.Expr | None], operators: list[_BitOperator], level: int) -> None:
+        """Apply the last operators, as long as they bind at least as tightly as `level`."""
+        while operators and operators[-1].level >= level:
+            right, left = operands.pop(), operands.pop()
+            operands.append(self.expression(operators.pop().make(left, right)))
 
     def _at_window(self) -> bool:
         return self._curr.token_type == TokenType.L_BRACKET
@@ -227,6 +287,7 @@ class Sash(Spark):
     """Spark's dialect, extended with windows."""
 
     Parser = SashParser
+    SUPPORTS_ORDER_BY_ALL = False
 
 
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -258,7 +319,7 @@ def parse_statement(source: SqlText) -> Statement:
         tokens = dialect.tokenize(source.text)
         _check_start(source, tokens)
         parser = SashParser(dialect=dialect)
-        trees = [tree for tree in parser.parse(tokens, source.text) if tree is not None]
+        trees = [tree for tree in parser.parse(read_as_spark(tokens, source.text), source.text) if tree is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         start = _offset(source.text, first.get("line"), first.get("col"), first.get("highlight"))

@@ -133,7 +133,7 @@ class ExpressionBinder:
         return balanced(bound, lambda left, right: call(name, [left, right]))
 
     def _binary(self, node: exp.Expr) -> Expression:
-        self.source.refuse_all_but(node, "this", "expression", "typed", "safe", "coalesce")
+        self.source.refuse_all_but(node, "this", "expression", "typed", "safe", "coalesce", "negate")
         if isinstance(node, exp.Add | exp.Sub):
             moved = self._moved(node)
             if moved is not None:
@@ -148,7 +148,7 @@ class ExpressionBinder:
                     "the difference of two times is an interval, which no column can hold: "
                     "use datediff(a, b) or unix_micros(a) - unix_micros(b)"
                 )
-        return call(name, [left, right])
+        return _negated(node, call(name, [left, right]))
 
     def _moved(self, node: exp.Expr) -> Expression | None:
         """A date or time plus or minus a constant interval; None if there is no interval."""
@@ -222,11 +222,12 @@ class ExpressionBinder:
         like = node.this
         if not isinstance(like, exp.Like | exp.ILike):
             raise self._unsupported("ESCAPE here", node)
+        self.source.refuse_all_but(like, "this", "expression", "negate")
         pattern, escape = self.bind(like.expression), self.bind(node.expression)
         if not isinstance(pattern, Literal) or not isinstance(escape, Literal):
             raise self._unsupported("ESCAPE of a pattern that is not a constant", node)
         standard = Literal(backslash_pattern(pattern.value, escape.value), STRING)
-        return call(INFIX[type(like)], [self.bind(like.this), standard])
+        return _negated(like, call(INFIX[type(like)], [self.bind(like.this), standard]))
 
     def _concat(self, node: exp.Expr) -> Expression:
         return call("concat", [self.bind(part) for part in node.expressions])
@@ -288,6 +289,8 @@ class ExpressionBinder:
             return self._aggregate(node, None)
         if written in ("locate", "charindex") and len(arguments) == 2:
             return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
+        if written in ("ltrim", "rtrim") and len(arguments) == 2:
+            return call(written, [self.bind(arguments[1]), self.bind(arguments[0])])
         name = canonical_name(written)
         if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
@@ -299,9 +302,12 @@ class ExpressionBinder:
         return self.spark_functions.bind(node, self._column)
 
     def _filtered(self, node: exp.Expr) -> Expression:
+        if isinstance(node.this, exp.WithinGroup):
+            self.source.refuse_all_but(node.this, "this", "expression")
+            return self._within_group(node.this, node.expression.this)
         return self._aggregate(node.this, node.expression.this)
 
-    def _within_group(self, node: exp.Expr) -> Expression:
+    def _within_group(self, node: exp.Expr, condition: exp.Expr | None = None) -> Expression:
         """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
         function, order = node.this, node.expression
         if not isinstance(function, exp.Anonymous) or function.name.lower() != "percentile_cont":
@@ -311,7 +317,7 @@ class ExpressionBinder:
             raise self._unsupported("PERCENTILE_CONT other than with one fraction and one ascending ORDER BY", node)
         percentile = exp.Anonymous(this="percentile", expressions=[keys[0].this.copy(), function.expressions[0].copy()])
         percentile.meta.update(function.meta)
-        return self._aggregate(percentile, None)
+        return self._aggregate(percentile, condition)
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> Expression:
         written = node.name.lower() if isinstance(node, exp.Anonymous) else ""
@@ -351,6 +357,11 @@ def _steps(node: exp.Expr, bound: Collection[int]) -> list[exp.Expr]:
         chain.append(inner)
         inner = inner.this
     return [] if isinstance(inner, exp.Interval) else chain[_STEP::_STEP]
+
+
+def _negated(node: exp.Expr, matches: Expression) -> Expression:
+    """The result of LIKE or ILIKE, which the parser may have marked as NOT LIKE or NOT ILIKE."""
+    return call("not", [matches]) if node.args.get("negate") else matches
 
 
 def _case_of(branches: list[tuple[Expression, Expression]], otherwise: Expression | None) -> Expression:

@@ -145,6 +145,9 @@ class FromBinder:
         self.source.refuse_all_but(alias, "this", "columns")
         columns = alias.args.get("columns") or []
         if columns:
+            self._refuse_not_carried(
+                not_carried or {}, "select the columns you need in a subquery, and name them there", columns[0]
+            )
             node = renamed(self.source, node, columns)
         return node, Scope.of(node, alias.name or name, not_carried)
 
@@ -162,6 +165,7 @@ class FromBinder:
         branch = Branch(left, right, kind)
         merged: list[str] = [column.name for column in join.args.get("using") or []]
         if method == "NATURAL":
+            self._refuse_not_carried(_shared_not_carried(scope, right_scope), "join with ON or USING", join)
             merged = _shared(scope, right_scope)
         elif join.args.get("on") is not None:
             spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
@@ -172,6 +176,11 @@ class FromBinder:
         if kind in ("semi", "anti"):
             return branch, scope
         return branch, both
+
+    def _refuse_not_carried(self, columns: Mapping[str, str], instead: str, node: exp.Expr) -> None:
+        """Raise an error if there are columns that no query can use."""
+        for name, dtype in columns.items():
+            raise self.source.error(UnsupportedSqlError, f"the column {name} {dtype} is not carried; {instead}", node)
 
     def _merge(self, branch: Branch, left: Scope, right: Scope, names: list[str], join: exp.Expr) -> Scope:
         """USING: equal columns of both sides, which appear once in the output."""
@@ -201,6 +210,15 @@ def _shared(left: Scope, right: Scope) -> list[str]:
     names = {entry.name.lower() for entry in right.entries if not entry.hidden}
     shared = (entry.name for entry in left.entries if not entry.hidden and entry.name.lower() in names)
     return list(dict.fromkeys(shared))
+
+
+def _shared_not_carried(left: Scope, right: Scope) -> dict[str, str]:
+    """The columns that both sides have, and of which one is not carried, with their types."""
+    sides = [
+        {*(e.name.lower() for e in side.entries), *(c.name.lower() for c in side.not_carried)} for side in (left, right)
+    ]
+    both = sides[0] & sides[1]
+    return {c.name: c.dtype for c in left.not_carried + right.not_carried if c.name.lower() in both}
 
 
 def window_of(clause: WindowClause, partition: tuple[int, ...] = ()) -> Window:

@@ -33,18 +33,62 @@ def _plain(node: exp.Expr) -> exp.Expr:
             return exp.Literal.number(1)
         case exp.Literal() if node.is_string and not isinstance(node.parent, exp.Interval):
             return exp.Var(this=str(node.this))
+        case exp.Boolean():
+            return exp.Var(this="true" if node.this else "false")
         case exp.Anonymous():
-            return exp.Var(
-                this=f"{node.name.lower()}({', '.join(part.sql(dialect='spark') for part in node.expressions)})"
-            )
+            return exp.Var(this=f"{node.name.lower()}({', '.join(map(_sql, node.expressions))})")
         case exp.Paren():
             inner: exp.Expr = node.this
             return inner
-        case exp.Neg() if isinstance(node.this, exp.Var) and not node.this.name:
-            return exp.Var(this="-")
-        case exp.Binary() if not isinstance(node, exp.Dot):
-            return exp.Var(this=f"({node.sql(dialect='spark')})")
+        case exp.Neg() if isinstance(node.this, exp.Literal):
+            return exp.Var(this=f"-{node.this.name}")
+        case exp.Neg():
+            return exp.Var(this=f"(- {_sql(node.this)})")
+        case exp.Is() if isinstance(node.parent, exp.Not) and isinstance(node.expression, exp.Null):
+            return _negated(exp.Var(this=f"({_sql(node.this)} IS NOT NULL)"))
+        case exp.Not() if node.this.meta.get(_NEGATED):
+            already: exp.Expr = node.this
+            return already
+        case exp.Not():
+            return exp.Var(this=f"(NOT {_sql(node.this)})")
+        case exp.NEQ():
+            return exp.Var(this=f"(NOT ({_sql(node.this)} = {_sql(node.expression)}))")
+        case exp.NullSafeEQ():
+            return exp.Var(this=f"({_sql(node.this)} <=> {_sql(node.expression)})")
+        case exp.NullSafeNEQ():
+            return exp.Var(this=f"(NOT ({_sql(node.this)} <=> {_sql(node.expression)}))")
+        case exp.IntDiv():
+            return exp.Var(this=f"({_sql(node.this)} div {_sql(node.expression)})")
+        case exp.DPipe():
+            return exp.Var(this=f"concat({_sql(node.this)}, {_sql(node.expression)})")
+        case exp.Like() | exp.ILike():
+            word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
+            text = f"{_sql(node.this)} {word} {_sql(node.expression)}"
+            return exp.Var(this=f"(NOT {text})" if node.args.get("negate") else text)
+        case exp.RegexpLike():
+            return exp.Var(this=f"RLIKE({_sql(node.this)}, {_sql(node.expression)})")
+        case exp.Between():
+            return exp.Var(this=f"between({_sql(node.this)}, {_sql(node.args['low'])}, {_sql(node.args['high'])})")
+        case exp.In() if node.expressions:
+            return exp.Var(this=f"({_sql(node.this)} IN ({', '.join(map(_sql, node.expressions))}))")
+        case exp.Filter():
+            return exp.Var(this=f"{_sql(node.this)} FILTER (WHERE {_sql(node.expression.this)})")
+        case exp.Binary() if not isinstance(node, exp.Dot | exp.Escape):
+            return exp.Var(this=f"({_sql(node)})")
         case exp.Unary() | exp.Cast():
-            return exp.Var(this=node.sql(dialect="spark"))
+            return exp.Var(this=_sql(node))
         case _:
             return node
+
+
+_NEGATED = "negated"
+
+
+def _negated(node: exp.Var) -> exp.Var:
+    """The text, in which a NOT around it is written already."""
+    node.meta[_NEGATED] = True
+    return node
+
+
+def _sql(node: exp.Expr) -> str:
+    return node.sql(dialect="spark")

@@ -123,10 +123,11 @@ class _Select:
             return []
         self.source.refuse_all_but(group, "expressions", "all")
         binder = replace(self.plain, clause="GROUP BY", aliases=aliases)
-        if group.args.get("all"):
+        everything = group.args.get("all") and not self.scope.find("all", None) and "all" not in aliases
+        if everything:
             return list(dict.fromkeys(item.expression for item in items if not self._has_aggregate(item.expression)))
         keys: list[Expression] = []
-        for node in group.expressions:
+        for node in [exp.column("all")] if group.args.get("all") else group.expressions:
             if isinstance(node, _GROUPINGS):
                 name = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else node.key.upper()
                 raise self.source.error(UnsupportedSqlError, f"Sash does not run {name}; write a UNION ALL", node)

@@ -60,6 +60,7 @@ def parse_queries(
 ) -> ParsedQueries:
     """Parse queries of one pass. `layouts` are the kept windows by lower-case name, `streams` all registered streams."""
     catalog = Catalog({name: _entry(name, layout) for name, layout in layouts.items()})
+    catalog.not_carried.update({name: dict(layout.not_carried) for name, layout in layouts.items()})
     plans = []
     for text in texts:
         try:

@@ -108,6 +108,41 @@ CASES = (
         streams={"s": ORDERED},
     ),
     case(
+        "first_last_filter",
+        "",
+        {"s": 4},
+        sash="SELECT k, FIRST(w) FILTER (WHERE v > 2) AS a, LAST(v) FILTER (WHERE v > 2 OR v IS NULL) AS b, "
+        "FIRST(v) AS c, ANY_VALUE(w) FILTER (WHERE w < 0) AS d FROM {s} GROUP BY k",
+        duck="SELECT k, first(w ORDER BY ts, v) FILTER (WHERE v > 2) AS a, "
+        "last(v ORDER BY ts, v) FILTER (WHERE v > 2 OR v IS NULL) AS b, "
+        "first(v ORDER BY ts, v) AS c, NULL::BIGINT AS d FROM {s} GROUP BY k",
+        streams={"s": ORDERED},
+    ),
+    case(
+        "first_last_filter_in_a_count_window",
+        "",
+        {"s": View("s", rows=3)},
+        sash="SELECT FIRST(w) FILTER (WHERE v > 2) AS a, LAST(w) FILTER (WHERE v > 2) AS b FROM {s}",
+        duck="SELECT first(w ORDER BY ts, k, v) FILTER (WHERE v > 2) AS a, "
+        "last(w ORDER BY ts, k, v) FILTER (WHERE v > 2) AS b FROM {s}",
+        streams={"s": ORDERED},
+        empties=False,
+    ),
+    case(
+        "filter_on_every_aggregate",
+        "",
+        {"s": 4},
+        sash="SELECT k, SUM(v) FILTER (WHERE v > 3) AS a, AVG(v) FILTER (WHERE v > 3) AS b, MIN(v) FILTER (WHERE v > 3) AS c, "
+        "MAX(v) FILTER (WHERE v < 7) AS d, COUNT(DISTINCT v) FILTER (WHERE v > 3) AS e, MEDIAN(v) FILTER (WHERE v > 3) AS f, "
+        "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY v) FILTER (WHERE v > 3) AS h, VAR_POP(x) FILTER (WHERE v > 3) AS i, "
+        "MAX_BY(g, v) FILTER (WHERE v < 7) AS j FROM {s} GROUP BY k",
+        duck="SELECT k, SUM(v) FILTER (WHERE v > 3)::BIGINT AS a, AVG(v) FILTER (WHERE v > 3) AS b, "
+        "MIN(v) FILTER (WHERE v > 3) AS c, MAX(v) FILTER (WHERE v < 7) AS d, "
+        "COUNT(DISTINCT v) FILTER (WHERE v > 3) AS e, MEDIAN(v) FILTER (WHERE v > 3) AS f, "
+        "quantile_cont(v, 0.25) FILTER (WHERE v > 3) AS h, VAR_POP(x) FILTER (WHERE v > 3) AS i, "
+        "last(g ORDER BY v, ts, k, g) FILTER (WHERE v < 7 AND v IS NOT NULL) AS j FROM {s} GROUP BY k",
+    ),
+    case(
         "first_last_global",
         "",
         {"s": 3},

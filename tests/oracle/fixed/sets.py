@@ -82,4 +82,23 @@ CASES = (
         "SELECT k FROM {s} INTERSECT ALL SELECT k FROM {r}",
         {"s": View("s", 5, slide=2), "r": View("r", 6, slide=4)},
     ),
+    case(
+        "intersect_binds_more_tightly",
+        "",
+        {"s": 6, "r": 4, "q": 5},
+        sash="SELECT k FROM {s} EXCEPT SELECT k FROM {r} UNION ALL SELECT k FROM {s} INTERSECT ALL SELECT k FROM {q}",
+        duck="(SELECT k FROM {s} EXCEPT SELECT k FROM {r}) UNION ALL (SELECT k FROM {s} INTERSECT ALL SELECT k FROM {q})",
+    ),
+    case(
+        "intersect_between_unions",
+        "",
+        {"s": 6, "r": 4, "q": 5},
+        sash="SELECT k FROM {q} UNION ALL SELECT k FROM {s} INTERSECT SELECT k FROM {r} UNION SELECT v FROM {q}",
+        duck="(SELECT k FROM {q} UNION ALL (SELECT k FROM {s} INTERSECT SELECT k FROM {r})) UNION SELECT v FROM {q}",
+    ),
+    case(
+        "not_like",
+        "SELECT k, g FROM {s} WHERE g NOT LIKE 'a%' UNION ALL SELECT k, g FROM {r} WHERE NOT g NOT ILIKE 'B'",
+        {"s": 5, "r": 3},
+    ),
 )

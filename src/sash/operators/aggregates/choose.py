@@ -63,7 +63,8 @@ class Accumulators:
             case "by":
                 return RankedRows(memory, self._arguments, columns[0], columns[1], self._timed, self._time)
             case _:
-                return RankedRows(memory, self._arguments, columns[0], None, self._timed, self._time)
+                condition = columns[1] if len(columns) > 1 else None
+                return RankedRows(memory, self._arguments, columns[0], None, self._timed, self._time, condition)
 
 
 def _name(call: AggregateCall, expiry: Expiry) -> str:

@@ -127,10 +127,20 @@ class RankedValues(Ranked):
 
 
 class RankedRows(Ranked):
-    """Rows ordered by another column (MIN_BY, MAX_BY; NULLs there are skipped), or by time (FIRST, LAST)."""
+    """Rows ordered by another column (MIN_BY, MAX_BY; NULLs there are skipped), or by time (FIRST, LAST).
+
+    Rows for which the column `condition` is not true are skipped.
+    """
 
     def __init__(
-        self, memory: Memory, arguments: ArgumentColumns, column: int, by: int | None, timed: bool, time: int | None
+        self,
+        memory: Memory,
+        arguments: ArgumentColumns,
+        column: int,
+        by: int | None,
+        timed: bool,
+        time: int | None,
+        condition: int | None = None,
     ) -> None:
         if by is None and not arguments.edge.stamped and time is None:
             raise StrategyError("FIRST and LAST need input rows that carry their expiration times, or their times")
@@ -139,6 +149,7 @@ class RankedRows(Ranked):
         self._by = by
         self._timed = by is None or (timed and arguments.edge.stamped)
         self._time = time
+        self._condition = condition
 
     def _write(self, work: Work, nodes: Ints) -> Mask:
         columns = work.batch.columns
@@ -151,6 +162,9 @@ class RankedRows(Ranked):
         self._treap.write(nodes, *encode_order(keys, ascending, first, len(work.batch)))
         if self._payload is not None:
             self._payload.put(nodes, [canonical(columns[self._column])])
+        if self._condition is not None:
+            kept = pc.fill_null(columns[self._condition], False)
+            return ~np.asarray(kept.to_numpy(zero_copy_only=False), np.bool_)
         mask = null_mask(leading[0]) if leading else None
         return NO_MASK if mask is None else np.array(mask)
 

@@ -48,7 +48,7 @@ def modulo(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 def pmod(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The remainder, moved to the divisor's side of zero."""
     remainder = modulo(arguments, dtype)
-    negative = kernel("less", remainder, pa.scalar(0, pa.int8()).cast(dtype))
+    negative = kernel("less", remainder, decimals.zero(dtype))
     if not holds_any(negative):
         return remainder
     divisor = arguments[1]

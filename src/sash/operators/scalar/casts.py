@@ -94,7 +94,7 @@ def _integer_to_integer(values: Array, dtype: pa.DataType) -> Array:
 
 
 def _number_to_boolean(values: Array, dtype: pa.DataType) -> Array:
-    return kernel("not_equal", values, pa.scalar(0, pa.int8()).cast(values.type))
+    return kernel("not_equal", values, decimals.zero(values.type))
 
 
 def _integer_to_decimal(values: Array, dtype: pa.DataType) -> Array:
@@ -152,7 +152,7 @@ def _float_to_timestamp(values: Array, dtype: pa.DataType) -> Array:
 
 
 def _decimal_to_integer(values: Array, dtype: pa.DataType) -> Array:
-    whole = decimals.rescale(kernel("trunc", values), pa.decimal128(38, 0))
+    whole = decimals.rescale(decimals.truncate(values), pa.decimal128(38, 0))
     low, high = (pa.scalar(limit).cast(pa.decimal128(38, 0)) for limit in arrays.limits(dtype))
     outside = kernel("or", kernel("less", whole, low), kernel("greater", whole, high))
     return arrays.nullify(whole, outside).cast(dtype)

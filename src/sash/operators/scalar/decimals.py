@@ -50,6 +50,18 @@ def rescale(values: Array, dtype: pa.DataType) -> Array:
     return values.cast(dtype)
 
 
+def truncate(values: Array) -> Array:
+    """The decimals without their fractions, at the same scale and one more digit: Arrow wants room even for a 0 before the
+    point."""
+    precision, scale = shape(values.type)
+    return kernel("trunc", values.cast(_decimal(min(precision + 1, 76), scale)))
+
+
+def zero(dtype: pa.DataType) -> pa.Scalar[Any]:
+    """0 as a number of any type."""
+    return pa.scalar(decimal.Decimal(0) if pa.types.is_decimal(dtype) else 0, dtype)
+
+
 def arithmetic(function: str, left: Datum, right: Datum, dtype: pa.DataType) -> Array:
     """add, subtract, multiply, divide or modulo; NULL where the result does not fit `dtype`, or an operand is NULL."""
     left, right = as_decimal(left), as_decimal(right)
@@ -75,7 +87,7 @@ def integral_divide(left: Datum, right: Datum) -> Array:
         left, right = _narrow(left), _narrow(right)
     if _digits("divide", left.type, right.type, whole) > 76:
         return _by_row("int_divide", left, right, pa.decimal128(38, 0))
-    return kernel("trunc", kernel("divide_checked", _widen(left), _widen(right)))
+    return truncate(kernel("divide_checked", _widen(left), _widen(right)))
 
 
 def as_decimal(datum: Datum) -> Datum:

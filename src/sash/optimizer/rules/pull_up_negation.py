@@ -15,6 +15,7 @@ from sash.plan.expressions import Column, remap
 from sash.plan.keys import keys
 from sash.plan.nodes import Distinct, Except, Join, Node, Project, mirrored
 from sash.plan.patterns import is_nonretroactive, is_table
+from sash.plan.types import holds_floats
 
 
 def pull_up_negation(plan: Node) -> Iterator[Node]:
@@ -78,6 +79,8 @@ def _above_join(node: Join) -> Iterator[Node]:
     condition = None if node.condition is None else remap(node.condition, at)
     if isinstance(negation, Except):
         once = negation.all or bool(keys(node.right))
+        if holds_floats(node.right.schema):  # EXCEPT would turn their -0.0 into 0.0
+            return
         if not once or (condition is not None and not respects_equality(condition)):
             return
         left = Join(negation.left, node.right, "inner", met, condition)

@@ -15,6 +15,7 @@ from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import columns_of, remap
 from sash.plan.keys import keys
 from sash.plan.nodes import Except, Join, Node
+from sash.plan.types import holds_floats
 
 
 def push_down_negation(plan: Node) -> Iterator[Node]:
@@ -84,6 +85,8 @@ def _difference_below(node: Except) -> Iterator[Node]:
     known = set(positions) | {one for one, other in left.keys if other + border in positions}
     known |= {other + border for one, other in left.keys if one in positions}
     once = node.all or bool(keys(left.right))
+    if holds_floats(left.right.schema):  # only EXCEPT above the join turns their -0.0 into 0.0
+        return
     if not once or known != set(range(len(left.schema))):
         return
     difference = Except(left.left, right.left, node.all)

@@ -15,6 +15,7 @@ from sash.plan.expressions import Column, Expression, remap
 from sash.plan.keys import keys
 from sash.plan.nodes import Except, Intersect, Join, Node, Project, mirrored
 from sash.plan.relations import changing_relation, is_strict_for
+from sash.plan.types import holds_floats
 
 
 def push_relation_join_below_negation(plan: Node) -> Node:
@@ -73,6 +74,8 @@ def _below(node: Join) -> Node | None:
             return replace(left, left=joined, condition=_moved(left.condition, positions))
         case Except() | Intersect():
             distinct = node.kind in ("semi", "anti") or bool(keys(node.right))
+            if node.kind not in ("semi", "anti") and holds_floats(node.right.schema):
+                return None  # the set operator would turn their -0.0 into 0.0
             if (not left.all and not distinct) or (
                 node.condition is not None and not respects_equality(node.condition)
             ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +33,7 @@ class StoreLayout:
     A store of kind `time` or `rows` holds the window of a stream, `count` sub-windows of `length` microseconds or rows.
     A `result` holds the answer of a query, refreshed every `length` microseconds: its files have signed rows and, with
     `ends`, the expiration time of each row. `retain` is the number of replaced sub-windows kept for running readers.
+    `not_carried` has the columns of the stream that are not kept because of their types, with the names of these.
     """
 
     name: str
@@ -42,6 +44,7 @@ class StoreLayout:
     count: int
     retain: int = 0
     ends: bool = False
+    not_carried: tuple[tuple[str, str], ...] = ()
 
     @property
     def arrow(self) -> pa.Schema:
@@ -58,6 +61,8 @@ class StoreLayout:
     def save(self, root: Path) -> None:
         """Write the layout of a new store."""
         written: dict[str, Any] = {**asdict(self), "format": FORMAT}
+        if not self.not_carried:
+            del written["not_carried"]
         written["schema"] = base64.b64encode(self.arrow.serialize().to_pybytes()).decode()
         write_bytes(root / LAYOUT_FILE, json.dumps(written).encode())
 
@@ -78,6 +83,7 @@ class StoreLayout:
             )
         arrow = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
         found["schema"] = tuple(Field(f.name, f.type) for f in arrow if f.name not in (TIME, SIGN, ENDS))
+        found["not_carried"] = tuple((name, dtype) for name, dtype in found.get("not_carried", ()))
         return StoreLayout(**found)
 
 
@@ -91,6 +97,7 @@ def layout_of(
     *,
     result: bool = False,
     ends: bool = False,
+    not_carried: Mapping[str, str] | None = None,
 ) -> StoreLayout:
     """The layout of a window of length `window` that advances by `every`: two durations, or two numbers of rows."""
     kind: Kind = "result" if result else "time"
@@ -106,4 +113,5 @@ def layout_of(
     if short < 1 or long < short or long % short:
         raise OptionError(f"window must be a whole multiple of every, and {window!r} is not one of {every!r}")
     check_count("retain, the number of replaced sub-windows to keep,", retain, least=0)
-    return StoreLayout(name, schema, time, kind, short, long // short, retain, ends)
+    unkept = tuple((not_carried or {}).items())
+    return StoreLayout(name, schema, time, kind, short, long // short, retain, ends, unkept)

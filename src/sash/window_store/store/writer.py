@@ -151,7 +151,7 @@ class WindowWriter:
 
 
 def _open_layout(root: Path, layout: StoreLayout) -> StoreLayout:
-    """Write the layout of a new store; check that of an existing one, of which only `retain` may change."""
+    """Write the layout of a new store; check that of an existing one, of which only `retain` and `not_carried` may change."""
     try:
         found = StoreLayout.load(root)
     except StoreError:
@@ -161,10 +161,10 @@ def _open_layout(root: Path, layout: StoreLayout) -> StoreLayout:
         return layout
     if found != layout:
         differing = [name for name in layout.__dict__ if getattr(found, name) != getattr(layout, name)]
-        if differing == ["retain"]:
+        if set(differing) <= {"retain", "not_carried"}:
             layout.save(root)
             return layout
-        what = differing[0]
+        what = next(name for name in differing if name not in ("retain", "not_carried"))
         raise StoreError(
             f"the window store in {root} was made with {what} = {getattr(found, what)!r}, not {getattr(layout, what)!r}: "
             "keep the window with the same settings, or in another path"

@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from sash.plan.expressions import AggregateCall, Expression
+from sash.plan.expressions import AggregateCall, Case, Expression, Literal
 from sash.plan.nodes import Aggregate, Distinct, TopK
+from sash.plan.types import INT
 from sash.window_store.store.layout import TIME
 from sash.window_store.store.tables import columns_of
 from sash.window_store.summaries.additive import AdditiveSummary, Flavor
@@ -134,7 +135,8 @@ class Core:
             case "min_by" | "max_by":
                 return Extreme(self.filters, keys, first, arguments[1], self.columns, True, call.function == "max_by")
             case "first" | "last":
-                return Extreme(self.filters, keys, first, None, self.columns, True, call.function == "last")
+                kept = None if len(arguments) == 1 else Case(((arguments[1], Literal(1, INT)),), None, INT)
+                return Extreme(self.filters, keys, first, kept, self.columns, True, call.function == "last")
             case "approx_count_distinct" | "approx_percentile" | "approx_top_k":
                 given = _PRECISION[call.function] if call.precision is None else call.precision
                 return Sketch(self.filters, keys, call.function, first, given)
