@@ -24,7 +24,7 @@ from sash.spark.fingerprint import remove_drafts
 from sash.spark.folders import Folder
 from sash.spark.header import FORMAT
 from sash.spark.job_batch import BatchFunction
-from sash.spark.job_manifest import check_manifest, generation_folder, read_manifest
+from sash.spark.job_manifest import DEFAULT_NAME, check_manifest, generation_folder, read_manifest
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import JobProgress, scopes
 from sash.spark.job_run import JobRun
@@ -240,7 +240,9 @@ class JobStart:
         def start(parked: frozenset[str], unevaluated: frozenset[str]) -> StreamingQuery:
             with query_settings(self._spark, shards, path):
                 frame = job_frame(planned.physical, inputs, shards, modes, parked, unevaluated)
-                return start_query(frame, batches, {}, job.trigger, path, job.name)
+                return start_query(
+                    frame, batches, {}, job.trigger, path, None if job.name == DEFAULT_NAME else job.name
+                )
 
         def diagnose(error: SashError) -> SashError:
             for query in planned.queries:
