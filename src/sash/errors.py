@@ -127,6 +127,10 @@ class CheckpointError(SashError):
     """The checkpoint belongs to another query, or to another version of Sash."""
 
 
+class ControlError(SashError):
+    """A running job cannot be reached, or refuses a command."""
+
+
 class JavaError(SashError):
     """Spark cannot be started: Java is missing or too old, or the cluster cannot be reached."""
 

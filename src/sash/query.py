@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sash.arguments import check_flag, check_path, check_text, check_word
+from sash.arguments import check_flag, check_path, check_query_name, check_text, check_word
 from sash.display import code, facts, folded, section
 from sash.errors import CatalogError
 from sash.plan.annotated import PlanNode
@@ -134,7 +134,7 @@ class Query:
         if not callable(sink):
             check_text("sink", sink)
         if name is not None:
-            check_text("name", name)
+            check_query_name(name)
         check_flag("observe", observe)
         given.trigger.check_heartbeats(self._with_heartbeat)
         target = SINKS[sink](given.sink) if isinstance(sink, str) and sink in SINKS else None
