@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import sash.control as control
+from sash import control
 from sash.control import ControlServer, JobEntry, request, running_jobs, runtime_folder, socket_path
 from sash.errors import CatalogError, ControlError
 

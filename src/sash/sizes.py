@@ -1,45 +1,41 @@
-"""Parses sizes such as "512 KB", "64 MB" and "1.5 GB", and prints them."""
+"""Sizes in bytes, written as numbers with units."""
 
 from __future__ import annotations
 
 import re
 
-from sash.arguments import check_text, shown
+from sash.arguments import shown
 from sash.errors import OptionError
 
-_UNITS = {"b": 0, "byte": 0, "k": 1, "kb": 1, "m": 2, "mb": 2, "g": 3, "gb": 3, "t": 4, "tb": 4}
-"""The power of 1,024 of each unit, as in the settings of Spark and PostgreSQL."""
-
-_LARGEST = 2**60
+_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
 
 
-def byte_count(text: str, what: str) -> int:
-    """The size in bytes, greater than 0; `what` names it in the error.
+def size_in_bytes(size: object, what: str) -> int:
+    """The number of bytes of a size such as "64 MB", or of a number.
 
-    >>> byte_count("1.5 GB", "max_state")
-    1610612736
+    >>> size_in_bytes("1.5 KB", "outbox"), size_in_bytes(100, "outbox"), size_in_bytes("2g", "outbox")
+    (1536, 100, 2147483648)
     """
-    found = re.fullmatch(r"\s*([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([a-z]+)\s*", check_text(what, text).lower())
-    unit = "" if found is None else found[2].replace("ib", "b")
-    power = _UNITS.get(unit, _UNITS.get(unit.removesuffix("s")))
-    if found is None or power is None:
-        raise OptionError(f'{what} must be a size such as "64 MB" or "1 GB", not {shown(text)}')
-    size = round(float(found[1]) * 1024**power)
-    if not 0 < size <= _LARGEST:
-        raise OptionError(f"{what} must be greater than 0 and at most 1 million TB, not {shown(text)}")
-    return size
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return size
+    found = _SIZE.fullmatch(size) if isinstance(size, str) else None
+    unit = "" if found is None else found[2].upper().replace("I", "")
+    unit = f"{unit}B" if unit and not unit.endswith("B") else unit
+    if found is None or unit not in _UNITS or float(found[1]) <= 0:
+        raise OptionError(f'{what} must be a size such as "64 MB" or "1 GB", not {shown(size)}')
+    return int(float(found[1]) * _UNITS[unit])
 
 
-def size_text(size: float) -> str:
-    """A number of bytes as people read it.
+def size_text(size: int) -> str:
+    """A number of bytes for people.
 
-    >>> size_text(1610612736), size_text(17)
-    ('1.5 GB', '17 B')
+    >>> size_text(999), size_text(5 << 20)
+    ('999 B', '5.0 MB')
     """
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1024:
+    value, unit = float(size), "B"
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if value < 1024 or unit == "TB":
             break
-        size /= 1024
-    else:
-        unit = "TB"
-    return f"{size:,.0f} {unit}" if size >= 100 else f"{size:.3g} {unit}"
+        value /= 1024
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"

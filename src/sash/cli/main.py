@@ -126,13 +126,20 @@ def sql(
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     checkpoint: Checkpoint = None,
+    attach: Annotated[
+        str | None,
+        typer.Option(
+            help="Let the job that runs on this checkpoint execute the statements, instead of a Spark of its own."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a shell to declare streams, run continuous queries and watch their answers; or execute piped statements."""
     from sash.spark.session import launch_java
 
     settings = _settings(conf)
-    launch_java(master, settings)
+    if attach is None:
+        launch_java(master, settings)
     form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
     options: dict[str, Any] = {
         "form": form,
@@ -144,11 +151,18 @@ def sql(
     if command is None and sys.stdin.isatty():
         from sash.cli.prompt import run_prompt
 
-        run_prompt(**options)
+        run_prompt(attach, **options)
         return
+    text = sys.stdin.read() if command is None else command
+    if attach is not None:
+        from rich.console import Console
+
+        from sash.cli.remote import AttachedShell
+
+        raise typer.Exit(0 if AttachedShell(attach, Console(), form).run(text) else 1)
     from sash.cli.shell import run_script
 
-    raise typer.Exit(run_script(sys.stdin.read() if command is None else command, **options))
+    raise typer.Exit(run_script(text, **options))
 
 
 @app.command("run")
@@ -164,11 +178,17 @@ def run_file(
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port.")
     ] = None,
+    on_change: Annotated[
+        Literal["ask", "apply", "refuse"],
+        typer.Option(
+            help="What to do if the checkpoint was written by another script, or with another number of shards."
+        ),
+    ] = "refuse",
     as_json: Annotated[bool, typer.Option("--json", help="Log JSON, one line per event and batch.")] = False,
 ) -> None:
     """Run a file of statements as a job, until its queries end or it is stopped (SIGTERM, Ctrl-C).
 
-    Without --checkpoint, the checkpoints of JOB.sql are in JOB.checkpoint, beside the file. When you
+    The queries with the same trigger are one dataflow. Without --checkpoint, the checkpoints of JOB.sql are in JOB.checkpoint, beside the file. When you
     run the job again, it resumes from them. Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the
     command line has errors, 3 a query failed.
     """
@@ -176,9 +196,45 @@ def run_file(
 
     settings = _settings(conf)
     launch_java(master, settings)
-    from sash.cli.job import run_job
+    from sash.cli.job import JobSettings, run_job
 
-    raise typer.Exit(run_job(job, checkpoint, master, settings, shards, metrics_port, as_json=as_json))
+    options = JobSettings(checkpoint, master, settings, shards, metrics_port, on_change, as_json)
+    raise typer.Exit(run_job(job, options))
+
+
+JobFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")]
+
+
+@app.command("diff")
+def diff_file(job: JobFile, checkpoint: Checkpoint = None, as_json: AsJson = False) -> None:
+    """Show what would become of every query if a file of statements replaced the job on the checkpoint.
+
+    A query is kept, derived from rows that are kept, or new: then it is complete from a given instant on.
+    """
+    from sash.cli.job import default_checkpoint
+    from sash.cli.remote import change_running
+
+    change_running("diff", job, checkpoint or default_checkpoint(job), as_json=as_json)
+
+
+@app.command("apply")
+def apply_file(job: JobFile, checkpoint: Checkpoint = None, as_json: AsJson = False) -> None:
+    """Change the job that runs on the checkpoint to a file of statements, without stopping it.
+
+    It prints what became of every query: kept, derived from rows that are kept, new, or dropped.
+    """
+    from sash.cli.job import default_checkpoint
+    from sash.cli.remote import change_running
+
+    change_running("apply", job, checkpoint or default_checkpoint(job), as_json=as_json)
+
+
+@app.command("ps")
+def list_jobs(as_json: AsJson = False) -> None:
+    """List the jobs that you run on this machine."""
+    from sash.cli.remote import list_running
+
+    list_running(as_json=as_json)
 
 
 @app.command()

@@ -14,8 +14,9 @@ from sash.plan.catalog import Catalog, update_columns
 from sash.plan.options import Mode, Trigger
 from sash.plan.types import TIMESTAMP, Schema
 from sash.planning import Planned, plan_query
-from sash.script.backend import QueryOptions, check_relation, check_sink_options
+from sash.script.backend import QueryHandle, QueryOptions, check_relation, check_sink_options
 from sash.script.extensions import Extensions
+from sash.script.groups import group_of
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, about
 from sash.sql.spark_library import LibraryTyper
@@ -26,6 +27,7 @@ from sash.window_store.store.layout import StoreLayout, layout_of
 if TYPE_CHECKING:
     from sash.query import Query
     from sash.running import RunningQuery
+    from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
     from sash.spark.sinks import OutputSpec, Sink
     from sash.window_store.snapshot import Snapshot
@@ -42,11 +44,12 @@ class UncheckedError(CatalogError):
 class CheckedQuery:
     """A query that was checked; `planned` is None if it cannot be planned without Spark.
 
-    `sink` and `output` are None for a sink of Spark's own.
+    `sink` and `output` are None for a sink of Spark's own, `group` is the name of its job; None if it is separate.
     """
 
     statement: CreateQuery
     planned: Planned | None
+    group: str | None
     heartbeats: tuple[str, ...] = ()
     sink: Sink | None = None
     output: OutputSpec | None = None
@@ -152,7 +155,39 @@ class DryRunBackend:
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.plan(sql, options).explain()
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
+    def add_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        self.checked.append(self._check(statement, options, trigger))
+
+    def alter_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        checked = self._check(statement, options, trigger)
+        self.checked = [checked if is_named(query, statement.name) else query for query in self.checked]
+
+    def drop_query(self, name: str) -> None:
+        self.checked = [query for query in self.checked if not is_named(query, name)]
+
+    def resume_query(self, name: str) -> None:
+        """Do nothing: no query runs that could be parked."""
+
+    def launch(self) -> None:
+        """Start nothing."""
+
+    def running(self, name: str) -> QueryHandle | None:
+        return None
+
+    def job_of(self, name: str) -> str | None:
+        return next((query.group for query in self.checked if is_named(query, name)), None)
+
+    def jobs(self) -> Mapping[str, RunningJob]:
+        return {}
+
+    def separate(self) -> Mapping[str, RunningQuery]:
+        return {}
+
+    def explain_job(self) -> str:
+        raise NotImplementedError
+
+    def _check(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> CheckedQuery:
+        """Check a query; raise an error if it, its sink or its trigger is wrong."""
         from sash.spark.sinks import SINKS
         from sash.spark.sinks.base import ADDED, refuse_added
 
@@ -165,13 +200,14 @@ class DryRunBackend:
                 check_file_sink(statement)
         with about("trigger"):
             parsed = Trigger.parse(trigger)
+        group = None if statement.separate else group_of(trigger)
+        self.unchecked.pop(statement.name, None)
         try:
             with about("query"):
                 planned = self.plan(statement.query.sql, options)
         except UncheckedError as problem:
             self.unchecked[statement.name] = str(problem)
-            self.checked.append(CheckedQuery(statement, None))
-            return None
+            return CheckedQuery(statement, None, group)
         with about("key"):
             key = planned.key(statement.key, needed=statement.key is not None)
         with about("mode"):
@@ -187,21 +223,22 @@ class DryRunBackend:
         if sink is not None and output is not None:
             with about("sink"):
                 sink.check(output)
-        self.checked.append(CheckedQuery(statement, planned, heartbeats, sink, output))
-        return None
+        return CheckedQuery(statement, planned, group, heartbeats, sink, output)
 
-    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
+    def keep(self, statement: Keep, trigger: str | None) -> None:
         entry = self._catalog.streams[statement.name.lower()]
         self._layouts[entry.name.lower()] = layout_of(
             entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
         )
         Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
+
+    def keeping(self, name: str) -> StreamingHandle | None:
         return None
 
     def attach(self, statement: Attach) -> None:
         self._layouts[statement.name.lower()] = StoreLayout.load(Path(statement.path))
 
-    def detach(self, name: str) -> None:
+    def drop_window(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
@@ -220,6 +257,11 @@ class DryRunBackend:
             with about("heartbeat"):
                 microseconds(statement.heartbeat, "heartbeat")
             self._with_heartbeat.add(statement.declaration.name.lower())
+
+
+def is_named(query: CheckedQuery, name: str) -> bool:
+    """Whether this is the name of the query, in any case."""
+    return query.statement.name.lower() == name.lower()
 
 
 def check_file_sink(statement: CreateQuery) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
-from sash.script.backend import QueryOptions, check_relation, check_sink_options
+from sash.script.backend import QueryHandle, QueryOptions, check_relation
+from sash.script.live_jobs import SessionJobs
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
 from sash.window_store.options import IsolationLevel, SnapshotOptions
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.query import Query
     from sash.running import RunningQuery
+    from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
     from sash.spark.kept_window import KeptWindow
     from sash.window_store.snapshot import Snapshot
@@ -36,6 +38,8 @@ class LiveBackend:
     def __init__(self, engine: Engine, patience: float = 30.0) -> None:
         self.engine = engine
         self._patience = patience
+        self.session_jobs = SessionJobs(engine)
+        self._unkept: list[tuple[Keep, str | None]] = []
         self._kept: dict[str, KeptWindow] = {}
 
     @property
@@ -97,30 +101,73 @@ class LiveBackend:
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.query(sql, options).explain(analyze=True)
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
-        query = self.query(statement.query.sql, options)
-        sink_options: dict[str, Any] = check_sink_options(statement)
-        return query.start(
-            statement.sink, mode=statement.mode, trigger=trigger, key=statement.key, name=statement.name, **sink_options
-        )
+    def add_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        self.session_jobs.add(statement, options, trigger)
 
-    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
-        kept = self.engine.keep(
-            statement.name,
-            statement.window,
-            statement.every,
-            path=statement.path,
-            retain=statement.retain,
-            trigger=trigger,
-        )
-        self._kept[statement.name.lower()] = kept
-        return kept
+    def alter_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        self.session_jobs.alter(statement, options, trigger)
+
+    def drop_query(self, name: str) -> None:
+        self.session_jobs.drop(name)
+
+    def resume_query(self, name: str) -> None:
+        self.session_jobs.resume(name)
+
+    def launch(self) -> None:
+        self.session_jobs.launch()
+        for statement, trigger in self._unkept:
+            self._kept[statement.name.lower()] = self.engine.keep(
+                statement.name,
+                statement.window,
+                statement.every,
+                path=statement.path,
+                retain=statement.retain,
+                trigger=trigger,
+            )
+        self._unkept.clear()
+
+    def running(self, name: str) -> QueryHandle | None:
+        return self.session_jobs.running(name)
+
+    def job_of(self, name: str) -> str | None:
+        return self.session_jobs.job_of(name)
+
+    def jobs(self) -> Mapping[str, RunningJob]:
+        return self.session_jobs.started
+
+    def separate(self) -> Mapping[str, RunningQuery]:
+        return self.session_jobs.separate
+
+    def explain_job(self) -> str:
+        return self.session_jobs.explain()
+
+    def keep(self, statement: Keep, trigger: str | None) -> None:
+        self._unkept.append((statement, trigger))
+
+    def keeping(self, name: str) -> StreamingHandle | None:
+        return self._kept.get(name.lower())
 
     def attach(self, statement: Attach) -> None:
         self.engine.attach(statement.name, statement.path)
 
-    def detach(self, name: str) -> None:
-        self.engine.windows.detach(name)
+    def drop_window(self, name: str) -> None:
+        self._unkept = [(keep, trigger) for keep, trigger in self._unkept if keep.name.lower() != name.lower()]
+        kept = self._kept.pop(name.lower(), None)
+        if kept is not None:
+            kept.stop()
+        else:
+            self.engine.windows.detach(name)
+
+    def adopt(self, before: LiveBackend) -> None:
+        """Take over what the backend of an earlier script runs; `launch` then applies the differences."""
+        self.session_jobs.adopt(before.session_jobs)
+        for keep, _ in list(self._unkept):
+            name = keep.name.lower()
+            if name in before._kept:
+                self._kept[name] = before._kept.pop(name)
+                self._unkept = [(other, trigger) for other, trigger in self._unkept if other is not keep]
+        for kept in before._kept.values():
+            kept.stop()
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         return self.engine.windows.plan(sql, SnapshotOptions(isolation)).explain()

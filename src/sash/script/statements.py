@@ -79,6 +79,16 @@ def about(part: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def about_query(name: str) -> Iterator[None]:
+    """Note in errors raised meanwhile that they are about the query of this name."""
+    try:
+        yield
+    except SashError as problem:
+        problem.query = problem.query or name
+        raise
+
+
 @dataclass(frozen=True)
 class CreateStream(Positioned):
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].

@@ -1,0 +1,250 @@
+"""The jobs of a session on an engine: its queries by trigger, collected as they are created and started together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from sash.errors import CatalogError
+from sash.script.backend import QueryHandle, QueryOptions, check_sink_options
+from sash.script.groups import group_of
+from sash.script.statements import CreateQuery, Position, QueryText, about_query
+
+if TYPE_CHECKING:
+    from sash.engine import Engine
+    from sash.job import Job
+    from sash.running_job import RunningJob
+    from sash.query import Query
+    from sash.running import RunningQuery
+
+
+@dataclass(frozen=True)
+class JobMember:
+    """A query of a job, and the statement that created it."""
+
+    statement: CreateQuery
+    query: Query
+    trigger: str | None
+
+    def is_like(self, other: JobMember) -> bool:
+        """Whether both have the same text, options, trigger and sink."""
+        mine, others = (
+            replace(
+                member.statement, position=Position(1, 1), query=QueryText(member.statement.query.sql, Position(1, 1))
+            )
+            for member in (self, other)
+        )
+        return (
+            mine == others
+            and self.trigger == other.trigger
+            and self.query.planned.options == other.query.planned.options
+        )
+
+
+@dataclass
+class SeparateQuery:
+    """A query that is a Spark streaming query of its own."""
+
+    member: JobMember
+    running: RunningQuery | None = None
+
+    def start(self) -> None:
+        """Start the query, unless it has been started."""
+        statement = self.member.statement
+        if self.running is None:
+            with about_query(statement.name):
+                self.running = self.member.query.start(
+                    statement.sink,
+                    mode=statement.mode,
+                    trigger=self.member.trigger,
+                    key=statement.key,
+                    name=statement.name,
+                    **sink_options(statement),
+                )
+
+
+@dataclass
+class JobGroup:
+    """The queries with one trigger, and the job that runs them. It has `changed` since it was started if the two differ."""
+
+    name: str
+    trigger: str | None
+    members: dict[str, JobMember] = field(default_factory=dict)
+    running: RunningJob | None = None
+    changed: bool = False
+
+
+class SessionJobs:
+    """The jobs of a session, and its separate queries."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._groups: dict[str, JobGroup] = {}
+        self._separate: dict[str, SeparateQuery] = {}
+
+    def add(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        """Add a query to the job of its trigger; it is separate if it says so, or if it has a checkpoint of its own."""
+        query = self._engine.sql(statement.query.sql, strategy=options.strategy, join=options.join, tau=options.tau)
+        check_sink_options(statement)
+        member, name = JobMember(statement, query, trigger), statement.name.lower()
+        if statement.separate or self._has_own_checkpoint(statement):
+            self._separate[name] = SeparateQuery(member)
+            return
+        group = self._groups.setdefault(group_of(trigger), JobGroup(group_of(trigger), trigger))
+        group.members[name] = member
+        group.changed = True
+
+    def alter(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        """Replace a query of a job by another one of its name, which may belong to another job."""
+        name = statement.name.lower()
+        if name in self._separate:
+            raise CatalogError(
+                f"query {statement.name} is a separate one, whose checkpoint fits its text only: drop it, and create it "
+                "under another name"
+            )
+        before = self._group_of(name)
+        self.add(statement, options, trigger)
+        if before is not None and before.name != group_of(trigger):
+            del before.members[name]
+            before.changed = True
+
+    def drop(self, name: str) -> None:
+        """Remove a query from its job, or stop a separate one."""
+        separate = self._separate.pop(name.lower(), None)
+        if separate is not None:
+            if separate.running is not None:
+                separate.running.stop()
+            return
+        group = self._group_of(name)
+        if group is not None:
+            del group.members[name.lower()]
+            group.changed = True
+            if group.running is not None:
+                self._launch(group)
+
+    def launch(self) -> None:
+        """Start the jobs that do not run, and change those that run and whose queries have changed."""
+        for group in list(self._groups.values()):
+            if group.changed:
+                self._launch(group)
+        for query in self._separate.values():
+            query.start()
+
+    def resume(self, name: str) -> None:
+        """Let a parked query run again."""
+        group = self._group_of(name)
+        if group is None or group.running is None:
+            raise CatalogError(f"query {name} is not part of a running job, so it is not parked")
+        group.running.queries[group.members[name.lower()].statement.name].resume()
+
+    def adopt(self, before: SessionJobs) -> None:
+        """Take over the jobs that run, to which `launch` then applies the differences; stop those that are gone."""
+        for name, old in before._separate.items():
+            new = self._separate.get(name)
+            if new is not None and new.member.is_like(old.member):
+                new.running = old.running
+            elif old.running is not None:
+                old.running.stop()
+        for name, group in before._groups.items():
+            if name in self._groups:
+                self._groups[name].running = group.running
+            elif group.running is not None:
+                group.running.stop()
+
+    def running(self, name: str) -> QueryHandle | None:
+        """The query of that name, if it has been started."""
+        if name.lower() in self._separate:
+            return self._separate[name.lower()].running
+        group = self._group_of(name)
+        if group is None or group.running is None:
+            return None
+        return group.running.queries.get(group.members[name.lower()].statement.name)
+
+    def job_of(self, name: str) -> str | None:
+        """The name of the job of a query; None for a separate one."""
+        group = self._group_of(name)
+        return None if group is None else group.name
+
+    @property
+    def started(self) -> Mapping[str, RunningJob]:
+        """The jobs that have been started, by name."""
+        return {group.name: group.running for group in self._groups.values() if group.running is not None}
+
+    @property
+    def separate(self) -> Mapping[str, RunningQuery]:
+        """The separate queries, by name."""
+        found = ((query.member.statement.name, query.running) for query in self._separate.values())
+        return {name: running for name, running in found if running is not None}
+
+    def explain(self) -> str:
+        """The dataflow of every job."""
+        return "\n\n".join(
+            f"Job {group.name}\n\n{self._job(group).explain().rstrip()}" for group in self._with_members()
+        )
+
+    def definitions(self) -> Mapping[str, Job]:
+        """The jobs as they are now defined, by name, whether they run or not."""
+        return {group.name: self._job(group) for group in self._with_members()}
+
+    def _with_members(self) -> Iterator[JobGroup]:
+        return (group for group in self._groups.values() if group.members)
+
+    def _launch(self, group: JobGroup) -> None:
+        if not group.members:
+            if group.running is not None:
+                group.running.stop()
+            del self._groups[group.name]
+            return
+        job = self._job(group)
+        if group.running is not None and group.running.active:
+            group.running = group.running.apply(job)
+        else:
+            group.running = job.start()
+        group.changed = False
+
+    def _job(self, group: JobGroup) -> Job:
+        job = self._engine.job(group.name, trigger=group.trigger)
+        for member in group.members.values():
+            statement = member.statement
+            job.add(
+                statement.name,
+                member.query,
+                statement.sink,
+                mode=statement.mode,
+                key=statement.key,
+                on_error=statement.on_error,
+                max_state=statement.max_state,
+                outbox=statement.outbox,
+                when_complete=statement.when_complete,
+                backfill=statement.backfill,
+                **sink_options(statement),
+            )
+        return job
+
+    def _group_of(self, name: str) -> JobGroup | None:
+        return next((group for group in self._groups.values() if name.lower() in group.members), None)
+
+    def _has_own_checkpoint(self, statement: CreateQuery) -> bool:
+        """Whether there is a checkpoint of this query alone, as earlier versions wrote it; this is logged."""
+        from sash.spark.fingerprint import NAME
+        from sash.spark.folders import Folder
+
+        if self._engine.checkpoint is None:
+            return False
+        folder = f"{self._engine.checkpoint.rstrip('/')}/{statement.name}"
+        if not Folder(self._engine.spark, folder).exists(NAME):
+            return False
+        logging.getLogger("sash").warning(
+            "query %s goes on in its own checkpoint %s, as a separate query: to make it part of the job, delete that "
+            "folder, which also deletes its window",
+            statement.name,
+            folder,
+        )
+        return True
+
+
+def sink_options(statement: CreateQuery) -> dict[str, Any]:
+    """The options of the sink of a query, as keyword arguments."""
+    return dict(check_sink_options(statement))

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sash.errors import CatalogError, OptionError, SashError
+from sash.script.groups import group_of
+from sash.script.reader import read_script
+from sash.script.session import Session
+from tests.script.fake_jobs import SALES, TOTALS, FakeBackend, FakeEngine, fake_session, query
+
+
+def execute(session: Session, text: str) -> Any:
+    (statement,) = read_script(text)
+    return session.execute(statement)
+
+
+def test_the_queries_of_a_script_are_started_together() -> None:
+    session, engine = fake_session(SALES + query("a") + query("b", "MODE net"))
+    assert engine.log == [], "only when the script ends"
+    session.launch()
+    session.launch()
+    assert engine.log == ["start job: a, b"]
+    assert session.backend.jobs().keys() == {"job"}
+    assert (session.backend.job_of("A"), session.backend.job_of("c")) == ("job", None)
+
+
+def test_unequal_triggers_make_jobs_of_their_own() -> None:
+    text = SALES + query("a", "TRIGGER '1 second'") + query("b") + query("c", "TRIGGER '1000 milliseconds'")
+    session, engine = fake_session(text + "SET trigger = 'available_now';" + query("d"))
+    session.launch()
+    assert engine.log == ["start job-1000ms: a, c", "start job: b", "start job-available_now: d"]
+    assert [job.trigger for job in engine.made] == ["1 second", None, "available_now"]
+
+
+def test_a_separate_query_is_no_part_of_the_job() -> None:
+    session, engine = fake_session(SALES + query("a") + query("b", "SEPARATE"))
+    session.launch()
+    assert engine.log == ["start job: a", "start separate b into noop"]
+    assert session.backend.job_of("b") is None
+    execute(session, "DROP QUERY b")
+    assert engine.log[-1] == "stop b"
+    with pytest.raises(CatalogError, match="not part of a running job"):
+        session.backend.resume_query("b")
+
+
+def test_clauses_reach_the_job() -> None:
+    clauses = "MODE upsert KEY (item) ON ERROR SUSPEND MAX STATE '1 GB' OUTBOX '64 MB' WHEN COMPLETE BACKFILL"
+    session, engine = fake_session(SALES + query("a", clauses))
+    session.launch()
+    assert engine.made[-1].queries["a"] == {
+        "sink": "noop",
+        "sql": TOTALS,
+        "mode": "upsert",
+        "key": ("item",),
+        "on_error": "suspend",
+        "max_state": "1 GB",
+        "outbox": "64 MB",
+        "when_complete": True,
+        "backfill": True,
+    }
+
+
+@pytest.mark.parametrize("statement", ["SNAPSHOT SELECT item FROM sales [NOW]", "EXPLAIN ANALYZE a", "RESUME QUERY a"])
+def test_statements_that_need_running_queries_launch_them(statement: str) -> None:
+    session, engine = fake_session(SALES + "KEEP sales WINDOW '60 seconds' EVERY '1 second';" + query("a"))
+    execute(session, statement)
+    assert engine.log == ["start job: a"]
+
+
+def test_other_statements_do_not() -> None:
+    session, engine = fake_session(SALES + query("a") + "SHOW QUERIES; SHOW JOBS; DESCRIBE a; EXPLAIN JOB;")
+    assert engine.log == []
+    assert execute(session, "EXPLAIN JOB").text == "Job job\n\ndataflow of a"
+    assert execute(session, "SHOW QUERIES").rows[0][:4] == ("a", None, "noop", "not started")
+
+
+def test_a_query_that_is_created_later_joins_the_running_job() -> None:
+    session, engine = fake_session(SALES + query("a"))
+    session.launch()
+    execute(session, query("b"))
+    session.launch()
+    assert engine.log == ["start job: a", "apply job: a, b"]
+    execute(session, "DROP QUERY a")
+    assert engine.log[-1] == "apply job: b", "at once"
+    execute(session, "DROP QUERY b")
+    assert engine.log[-1] == "stop job"
+    assert session.backend.jobs() == {}
+    execute(session, query("a"))
+    session.launch()
+    assert engine.log[-1] == "start job: a"
+
+
+def test_a_query_that_is_dropped_before_the_launch_is_never_started() -> None:
+    session, engine = fake_session(SALES + query("a") + query("b") + "DROP QUERY a;")
+    session.launch()
+    assert engine.log == ["start job: b"]
+
+
+def test_a_query_is_altered() -> None:
+    session, engine = fake_session(SALES + query("a") + query("b"))
+    session.launch()
+    execute(session, "ALTER QUERY A AS SELECT item FROM sales [NOW]")
+    execute(session, "ALTER QUERY b SET TRIGGER '1 second' MODE net")
+    session.launch()
+    assert engine.log[1:] == ["apply job: a", "start job-1000ms: b"]
+    assert engine.made[-2].queries["a"]["sql"] == "SELECT item FROM sales [NOW]"
+    assert engine.made[-1].queries["b"]["mode"] == "net"
+    with pytest.raises(CatalogError, match="there is no query c; there are a, b"):
+        execute(session, "ALTER QUERY c SET MODE net")
+    with pytest.raises(SashError, match="no column zzz"):
+        execute(session, "ALTER QUERY a AS SELECT zzz FROM sales [NOW]")
+    assert session.queries["a"].query.sql == "SELECT item FROM sales [NOW]", "as before the error"
+
+
+def test_a_parked_query_is_resumed() -> None:
+    session, engine = fake_session(SALES + query("a", "ON ERROR SUSPEND"))
+    session.launch()
+    handle: Any = session.backend.running("a")
+    handle.state = "parked: division by zero"
+    assert execute(session, "SHOW QUERIES").rows[0][3] == "parked: division by zero"
+    assert execute(session, "SHOW JOBS").rows[0][:4] == ("job", "running", 1, 1)
+    assert execute(session, "RESUME QUERY a").text == "Resumed query a"
+    assert handle.resumed == 1
+
+
+def test_show_queries_has_what_each_takes() -> None:
+    session, _ = fake_session(SALES + query("a"))
+    session.launch()
+    handle: Any = session.backend.running("a")
+    handle.numbers = {
+        "batch": 7,
+        "total_rows_in": 100,
+        "total_rows_out": 20,
+        "total_late": 1,
+        "share": 0.254,
+        "state_bytes": 4096,
+        "watermark": 1_767_225_600_000_000,
+        "lag_seconds": 1.5,
+    }
+    shown = execute(session, "SHOW QUERIES")
+    assert dict(zip(shown.columns, shown.rows[0], strict=True)) == {
+        "query": "a",
+        "job": "job",
+        "sink": "noop",
+        "state": "running",
+        "batch": 7,
+        "rows in": 100,
+        "rows out": 20,
+        "late": 1,
+        "share": "25%",
+        "state bytes": 4096,
+        "watermark": "2026-01-01 00:00:00.000",
+        "lag": 1.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("SEPARATE ON ERROR SUSPEND", "ON ERROR SUSPEND is for a query of a job"),
+        ("SEPARATE MAX STATE '1 GB'", "MAX STATE is for a query of a job"),
+        ("SEPARATE BACKFILL", "BACKFILL is for a query of a job"),
+        ("MAX STATE 'big'", "MAX STATE must be a size such as"),
+        ("MAX STATE '0 GB'", "MAX STATE must be a size such as"),
+        ("OUTBOX '1 MB'", "add ON ERROR SUSPEND or MAX STATE"),
+        ("OUTBOX 'x' ON ERROR SUSPEND", "OUTBOX must be a size"),
+    ],
+)
+def test_clauses_that_do_not_fit_are_refused(clauses: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        fake_session(SALES + query("a", clauses))
+
+
+@pytest.mark.parametrize("name", ["job", "Job", "`job-1000ms`"])
+def test_a_separate_query_has_not_the_folder_of_a_job(name: str) -> None:
+    with pytest.raises(OptionError, match="is that of a job's folder"):
+        fake_session(SALES + query(name, "SEPARATE"))
+    fake_session(SALES + query(name))
+
+
+def test_a_query_with_a_checkpoint_of_its_own_stays_separate(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "sash-fingerprint.json").write_text("{}")
+    with caplog.at_level(logging.WARNING, "sash"):
+        session, engine = fake_session(SALES + query("a") + query("b"), FakeEngine(str(tmp_path)))
+        session.launch()
+    assert engine.log == ["start job: b", "start separate a into noop"]
+    assert f"query a goes on in its own checkpoint {tmp_path}/a" in caplog.text
+    with pytest.raises(CatalogError, match="whose checkpoint fits its text only"):
+        execute(session, "ALTER QUERY a SET MODE net")
+
+
+def test_another_script_takes_over_the_running_jobs() -> None:
+    before, engine = fake_session(SALES + query("a") + query("s", "SEPARATE") + query("t", "SEPARATE"))
+    before.launch()
+    execute(before, query("old", "TRIGGER '9 seconds'"))
+    before.launch()
+    changed = query("s", "SEPARATE") + query("t", "SEPARATE MODE net") + query("b") + query("c", "TRIGGER '1 second'")
+    after, _ = fake_session(SALES + changed, engine)
+    old, new = before.backend, after.backend
+    assert isinstance(old, FakeBackend)
+    assert isinstance(new, FakeBackend)
+    started = len(engine.log)
+    new.session_jobs.adopt(old.session_jobs)
+    after.launch()
+    assert engine.log[started:] == [
+        "stop t",
+        "stop job-9000ms",
+        "apply job: b",
+        "start job-1000ms: c",
+        "start separate t into noop",
+    ]
+
+
+def test_groups_are_named_by_their_trigger() -> None:
+    triggers = (None, "once", "available_now", "availableNow", "1 minute", "1500 ms")
+    assert [group_of(trigger) for trigger in triggers] == [
+        "job",
+        "job-once",
+        "job-available_now",
+        "job-available_now",
+        "job-60000ms",
+        "job-1500ms",
+    ]
