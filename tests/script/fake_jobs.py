@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sash.errors import SashError
-from sash.script.backend import QueryHandle, QueryOptions
+from sash.script.backend import QueryHandle, QueryOptions, WindowHandle
 from sash.script.dry_run import DryRunBackend
 from sash.script.live_jobs import SessionJobs
 from sash.script.reader import read_script
 from sash.script.session import Session
-from sash.script.statements import CreateQuery
+from sash.script.statements import CreateQuery, Keep
 
 
 @dataclass
@@ -82,6 +82,7 @@ class FakeRunningJob(FakeHandle):
     """A running job."""
 
     queries: dict[str, FakeHandle] = field(default_factory=dict)
+    windows: dict[str, FakeHandle] = field(default_factory=dict)
 
     def diff(self, job: FakeJob) -> FakeDiff:
         added = [name for name in job.queries if name not in self.queries]
@@ -90,7 +91,7 @@ class FakeRunningJob(FakeHandle):
     def apply(self, job: FakeJob) -> FakeRunningJob:
         self.log.append(f"apply {self.name}: {', '.join(job.queries)}")
         kept = {name: self.queries.get(name) or FakeHandle(name) for name in job.queries}
-        return replace(self, queries=kept)
+        return replace(self, queries=kept, windows={name: FakeHandle(name) for name in job.windows})
 
 
 @dataclass
@@ -101,6 +102,10 @@ class FakeJob:
     trigger: str | None
     log: list[str]
     queries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    windows: list[str] = field(default_factory=list)
+
+    def keep(self, name: str, window: str | int, every: str | int, path: str | None, retain: int) -> None:
+        self.windows.append(name)
 
     @property
     def members(self) -> dict[str, FakeHandle]:
@@ -113,8 +118,11 @@ class FakeJob:
         return f"dataflow of {', '.join(self.queries)}\n"
 
     def start(self) -> FakeRunningJob:
-        self.log.append(f"start {self.name}: {', '.join(self.queries)}")
-        return FakeRunningJob(self.name, queries={name: FakeHandle(name) for name in self.queries}, log=self.log)
+        kept = [f"window {name}" for name in self.windows]
+        self.log.append(f"start {self.name}: {', '.join([*self.queries, *kept])}")
+        queries = {name: FakeHandle(name) for name in self.queries}
+        windows = {name: FakeHandle(name) for name in self.windows}
+        return FakeRunningJob(self.name, queries=queries, windows=windows, log=self.log)
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,10 @@ class FakeEngine:
     def sql(self, text: str, **options: Any) -> FakeQuery:
         return FakeQuery(text, options, self.log)
 
+    def keep(self, name: str, *lengths: str | int, **options: Any) -> FakeHandle:
+        self.log.append(f"keep {name} alone")
+        return FakeHandle(name, log=self.log)
+
     def job(self, name: str, trigger: str | None = None) -> FakeJob:
         self.made.append(FakeJob(name, trigger, self.log))
         return self.made[-1]
@@ -169,6 +181,17 @@ class FakeBackend(DryRunBackend):
     def drop_query(self, name: str) -> None:
         super().drop_query(name)
         self.session_jobs.drop(name)
+
+    def keep(self, statement: Keep, trigger: str | None) -> None:
+        super().keep(statement, trigger)
+        self.session_jobs.keep(statement, trigger)
+
+    def drop_window(self, name: str) -> None:
+        super().drop_window(name)
+        self.session_jobs.drop_window(name)
+
+    def keeping(self, name: str) -> WindowHandle | None:
+        return self.session_jobs.keeping(name)
 
     def resume_query(self, name: str) -> None:
         self.session_jobs.resume(name)

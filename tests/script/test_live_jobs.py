@@ -68,13 +68,33 @@ def test_clauses_reach_the_job() -> None:
 def test_statements_that_need_running_queries_launch_them(statement: str) -> None:
     session, engine = fake_session(SALES + "KEEP sales WINDOW '60 seconds' EVERY '1 second';" + query("a"))
     execute(session, statement)
-    assert engine.log == ["start job: a"]
+    assert engine.log == ["start job: a, window sales"]
+
+
+def test_kept_windows_are_part_of_the_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keep = "KEEP sales WINDOW '60 seconds' EVERY '1 second';"
+    session, engine = fake_session(SALES + query("a") + keep, FakeEngine(str(tmp_path)))
+    assert session.backend.keeping("sales") is None
+    session.launch()
+    assert engine.log == ["start job: a, window sales"]
+    assert session.backend.keeping("Sales") is not None
+    execute(session, "DROP WINDOW sales")
+    assert engine.log[-1] == "apply job: a"
+    (tmp_path / "windows" / "sales" / "checkpoint").mkdir(parents=True)
+    with caplog.at_level(logging.WARNING, "sash"):
+        execute(session, keep)
+    session.launch()
+    assert engine.log[-1] == "keep sales alone", "it goes on where an earlier version kept it"
+    assert "goes on in its own checkpoint" in caplog.text
+    assert session.backend.separate().keys() == {"window sales"}
+    execute(session, "DROP WINDOW sales")
+    assert engine.log[-1] == "stop sales"
 
 
 def test_other_statements_do_not() -> None:
     session, engine = fake_session(SALES + query("a") + "SHOW QUERIES; SHOW JOBS; DESCRIBE a; EXPLAIN JOB;")
     assert engine.log == []
-    assert execute(session, "EXPLAIN JOB").text == "Job job\n\ndataflow of a"
+    assert execute(session, "EXPLAIN JOB").text == "dataflow of a"
     assert execute(session, "SHOW QUERIES").rows[0][:4] == ("a", None, "noop", "not started")
 
 
@@ -117,7 +137,7 @@ def test_a_query_is_altered() -> None:
 
 
 def test_a_parked_query_is_resumed() -> None:
-    session, engine = fake_session(SALES + query("a", "ON ERROR SUSPEND"))
+    session, _engine = fake_session(SALES + query("a", "ON ERROR SUSPEND"))
     session.launch()
     handle: Any = session.backend.running("a")
     handle.state = "parked: division by zero"

@@ -54,6 +54,10 @@ def check(text: str, backend: DryRunBackend) -> list[SqlSyntaxError]:
             session.execute(statement)
         except SashError as problem:
             problems.append(positioned(problem, statement))
+    try:
+        session.launch()
+    except SashError as problem:
+        problems.append(SqlSyntaxError(str(problem)))
     problems += _shared_targets(backend.checked)
     if not problems and not session.queries and not session.windows:
         problems.append(SqlSyntaxError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))

@@ -88,6 +88,10 @@ def explain(
         int | None, typer.Option(min=1, hidden=True, help="Partitions of calendar buffers (docs/strategies.md).")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also show the rejected plans.")] = False,
+    job: Annotated[
+        bool,
+        typer.Option("--job", help="Show the dataflow of a job, with what its queries share, instead of each query."),
+    ] = False,
 ) -> None:
     """Show the plan of a query, or of every query of a job, without running it. Nothing is started, not even Java."""
     from sash.cli.explain import explain_job, explain_query
@@ -95,7 +99,9 @@ def explain(
     path, chosen = _file(query), check_strategy(strategy)
     text = query if path is None else path.read_text(encoding="utf-8")
     if path is not None and not stream and not relation:
-        raise typer.Exit(explain_job(path, text, chosen, partitions, every=every))
+        raise typer.Exit(explain_job(path, text, chosen, partitions, every=every, job=job))
+    if job:
+        raise typer.BadParameter("it explains a job: give a file of statements", param_hint="--job")
     options = Options(chosen, partitions=partitions)
     typer.echo(explain_query(text, stream, relation, options, every=every), nl=False)
 

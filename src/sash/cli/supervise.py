@@ -60,13 +60,9 @@ class Supervisor:
 
     def _watched(self) -> list[_Watched]:
         """The streaming queries that have not ended."""
-        session = self.session()
-        backend = session.backend
+        backend = self.session().backend
         found = [_Watched(name, job, list(job.queries.values())) for name, job in backend.jobs().items()]
         found += [_Watched(name, query, []) for name, query in backend.separate().items()]
-        for window in list(session.windows.values()):
-            kept = backend.keeping(window.name)
-            found += [] if kept is None else [_Watched(f"window {window.name}", kept, [])]
         return [one for one in found if one.label not in self._ended]
 
     def _look(self, one: _Watched) -> bool:

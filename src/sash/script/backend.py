@@ -15,7 +15,6 @@ from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateSt
 
 if TYPE_CHECKING:
     from sash.query import Query
-    from sash.running import RunningQuery
     from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
     from sash.window_store.options import IsolationLevel
@@ -68,6 +67,17 @@ class QueryHandle(Protocol):
         """Return the plan with the counts of the run."""
 
 
+class WindowHandle(Protocol):
+    """What keeps a window: a job, or a query of its own."""
+
+    @property
+    def active(self) -> bool:
+        """Whether the window is being kept."""
+
+    def progress(self) -> dict[str, Any]:
+        """Return numbers about the window."""
+
+
 class Backend(Protocol):
     """Executes or checks statements. Methods that return an optional result return None if they only check."""
 
@@ -117,8 +127,8 @@ class Backend(Protocol):
     def jobs(self) -> Mapping[str, RunningJob]:
         """The jobs that have been started, by name."""
 
-    def separate(self) -> Mapping[str, RunningQuery]:
-        """The separate queries that have been started, by name."""
+    def separate(self) -> Mapping[str, StreamingHandle]:
+        """The separate queries and windows that have been started, by name."""
 
     def explain_job(self) -> str:
         """Return the dataflow of the jobs, with what their queries share."""
@@ -126,8 +136,8 @@ class Backend(Protocol):
     def keep(self, statement: Keep, trigger: str | None) -> None:
         """Add the window of a stream to the windows that are kept, from `launch` on."""
 
-    def keeping(self, name: str) -> StreamingHandle | None:
-        """The query that keeps the window of that name, if it has been started."""
+    def keeping(self, name: str) -> WindowHandle | None:
+        """What keeps the window of that name, if it has been started."""
 
     def attach(self, statement: Attach) -> None:
         """Open a window that another process keeps."""

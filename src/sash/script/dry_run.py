@@ -13,10 +13,10 @@ from sash.errors import CatalogError, OptionError, TypeMismatchError
 from sash.plan.catalog import Catalog, update_columns
 from sash.plan.options import Mode, Trigger
 from sash.plan.types import TIMESTAMP, Schema
-from sash.planning import Planned, plan_query
-from sash.script.backend import QueryHandle, QueryOptions, check_relation, check_sink_options
+from sash.planning import Planned, PlannedJob, plan_query, plan_together
+from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation, check_sink_options
 from sash.script.extensions import Extensions
-from sash.script.groups import group_of
+from sash.script.groups import explain_jobs, group_of
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, about
 from sash.sql.spark_library import LibraryTyper
@@ -26,7 +26,6 @@ from sash.window_store.store.layout import StoreLayout, layout_of
 
 if TYPE_CHECKING:
     from sash.query import Query
-    from sash.running import RunningQuery
     from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
     from sash.spark.sinks import OutputSpec, Sink
@@ -73,6 +72,7 @@ class DryRunBackend:
         self._undeclared: dict[str, str] = {}
         self._with_heartbeat: set[str] = set()
         self._layouts: dict[str, StoreLayout] = {}
+        self._kept: dict[str, tuple[str, Planned]] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -169,7 +169,18 @@ class DryRunBackend:
         """Do nothing: no query runs that could be parked."""
 
     def launch(self) -> None:
-        """Start nothing."""
+        """Plan the queries of each job together, and start nothing."""
+        self.planned_jobs()
+
+    def planned_jobs(self) -> dict[str, PlannedJob]:
+        """The jobs by name, each with its queries and kept windows planned together; unchecked queries are left out."""
+        groups: dict[str, dict[str, Planned]] = {}
+        for query in self.checked:
+            if query.planned is not None and query.group is not None:
+                groups.setdefault(query.group, {})[query.statement.name] = query.planned
+        for name, (group, planned) in self._kept.items():
+            groups.setdefault(group, {})[f"window {name}"] = planned
+        return {group: plan_together(queries) for group, queries in groups.items()}
 
     def running(self, name: str) -> QueryHandle | None:
         return None
@@ -180,11 +191,15 @@ class DryRunBackend:
     def jobs(self) -> Mapping[str, RunningJob]:
         return {}
 
-    def separate(self) -> Mapping[str, RunningQuery]:
+    def separate(self) -> Mapping[str, StreamingHandle]:
         return {}
 
     def explain_job(self) -> str:
-        raise NotImplementedError
+        jobs = self.planned_jobs()
+        if self.unchecked:
+            name, reason = next(iter(self.unchecked.items()))
+            raise UncheckedError(f"query {name} cannot be explained without Spark: {reason}")
+        return explain_jobs({name: job.explain() for name, job in jobs.items()})
 
     def _check(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> CheckedQuery:
         """Check a query; raise an error if it, its sink or its trigger is wrong."""
@@ -231,8 +246,9 @@ class DryRunBackend:
             entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
         )
         Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
+        self._kept[entry.name] = group_of(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
 
-    def keeping(self, name: str) -> StreamingHandle | None:
+    def keeping(self, name: str) -> WindowHandle | None:
         return None
 
     def attach(self, statement: Attach) -> None:
@@ -240,6 +256,7 @@ class DryRunBackend:
 
     def drop_window(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)
+        self._kept = {kept: planned for kept, planned in self._kept.items() if kept.lower() != name.lower()}
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         parse_queries([sql], self._layouts, self._catalog.streams)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from sash.errors import OptionError
+from sash.errors import CatalogError, OptionError
 from sash.plan.options import Trigger
 from sash.script.statements import CreateQuery, about
 from sash.sizes import size_in_bytes
@@ -25,6 +26,15 @@ def group_of(trigger: str | None) -> str:
     period = None if parsed.milliseconds is None else f"{parsed.milliseconds}ms"
     suffix = parsed.word or period
     return JOB if suffix is None else f"{JOB}-{suffix}"
+
+
+def explain_jobs(plans: Mapping[str, str]) -> str:
+    """The plans of jobs, by name, as one text; the names are shown if there are several."""
+    if not plans:
+        raise CatalogError("there is no query to explain: write CREATE QUERY name AS SELECT ... INTO sink first")
+    if len(plans) == 1:
+        return next(iter(plans.values()))
+    return "\n\n".join(f"Job {name}\n\n{plan.rstrip()}" for name, plan in plans.items()) + "\n"
 
 
 def check_job_clauses(statement: CreateQuery) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
-from sash.script.backend import QueryHandle, QueryOptions, check_relation
+from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation
 from sash.script.live_jobs import SessionJobs
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
     from sash.engine import Engine
     from sash.query import Query
-    from sash.running import RunningQuery
     from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
-    from sash.spark.kept_window import KeptWindow
     from sash.window_store.snapshot import Snapshot
 
 _POLL = 0.1
@@ -39,8 +37,6 @@ class LiveBackend:
         self.engine = engine
         self._patience = patience
         self.session_jobs = SessionJobs(engine)
-        self._unkept: list[tuple[Keep, str | None]] = []
-        self._kept: dict[str, KeptWindow] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -115,16 +111,6 @@ class LiveBackend:
 
     def launch(self) -> None:
         self.session_jobs.launch()
-        for statement, trigger in self._unkept:
-            self._kept[statement.name.lower()] = self.engine.keep(
-                statement.name,
-                statement.window,
-                statement.every,
-                path=statement.path,
-                retain=statement.retain,
-                trigger=trigger,
-            )
-        self._unkept.clear()
 
     def running(self, name: str) -> QueryHandle | None:
         return self.session_jobs.running(name)
@@ -135,46 +121,35 @@ class LiveBackend:
     def jobs(self) -> Mapping[str, RunningJob]:
         return self.session_jobs.started
 
-    def separate(self) -> Mapping[str, RunningQuery]:
+    def separate(self) -> Mapping[str, StreamingHandle]:
         return self.session_jobs.separate
 
     def explain_job(self) -> str:
         return self.session_jobs.explain()
 
     def keep(self, statement: Keep, trigger: str | None) -> None:
-        self._unkept.append((statement, trigger))
+        self.session_jobs.keep(statement, trigger)
 
-    def keeping(self, name: str) -> StreamingHandle | None:
-        return self._kept.get(name.lower())
+    def keeping(self, name: str) -> WindowHandle | None:
+        return self.session_jobs.keeping(name)
 
     def attach(self, statement: Attach) -> None:
         self.engine.attach(statement.name, statement.path)
 
     def drop_window(self, name: str) -> None:
-        self._unkept = [(keep, trigger) for keep, trigger in self._unkept if keep.name.lower() != name.lower()]
-        kept = self._kept.pop(name.lower(), None)
-        if kept is not None:
-            kept.stop()
-        else:
+        if not self.session_jobs.drop_window(name):
             self.engine.windows.detach(name)
 
     def adopt(self, before: LiveBackend) -> None:
         """Take over what the backend of an earlier script runs; `launch` then applies the differences."""
         self.session_jobs.adopt(before.session_jobs)
-        for keep, _ in list(self._unkept):
-            name = keep.name.lower()
-            if name in before._kept:
-                self._kept[name] = before._kept.pop(name)
-                self._unkept = [(other, trigger) for other, trigger in self._unkept if other is not keep]
-        for kept in before._kept.values():
-            kept.stop()
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         return self.engine.windows.plan(sql, SnapshotOptions(isolation)).explain()
 
     def snapshot(self, sql: str, isolation: IsolationLevel) -> Snapshot | None:
         live = self.engine.windows.plan(sql, SnapshotOptions(isolation)).window
-        keeping = self._kept.get(live.layout.name.lower())
+        keeping = self.session_jobs.keeping(live.layout.name)
         until = time.monotonic() + self._patience
         while keeping is not None and keeping.active and not live.manifest.live and time.monotonic() < until:
             time.sleep(_POLL)

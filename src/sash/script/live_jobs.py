@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
-from sash.script.backend import QueryHandle, QueryOptions, check_sink_options
-from sash.script.groups import group_of
-from sash.script.statements import CreateQuery, Position, QueryText, about_query
+from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_sink_options
+from sash.script.groups import explain_jobs, group_of
+from sash.script.statements import CreateQuery, Keep, Position, QueryText, about_query
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.job import Job
     from sash.running_job import RunningJob
+    from sash.spark.handle import StreamingHandle
+    from sash.spark.kept_window import KeptWindow
     from sash.query import Query
     from sash.running import RunningQuery
 
@@ -66,12 +69,30 @@ class SeparateQuery:
 
 
 @dataclass
+class SeparateWindow:
+    """A window that a Spark streaming query of its own keeps."""
+
+    statement: Keep
+    trigger: str | None
+    running: KeptWindow | None = None
+
+    def start(self, engine: Engine) -> None:
+        """Start to keep the window, unless that has been done."""
+        keep = self.statement
+        if self.running is None:
+            self.running = engine.keep(
+                keep.name, keep.window, keep.every, path=keep.path, retain=keep.retain, trigger=self.trigger
+            )
+
+
+@dataclass
 class JobGroup:
-    """The queries with one trigger, and the job that runs them. It has `changed` since it was started if the two differ."""
+    """The queries and kept windows with one trigger, and the job that runs them. It has `changed` since it was started if the two differ."""
 
     name: str
     trigger: str | None
     members: dict[str, JobMember] = field(default_factory=dict)
+    windows: dict[str, Keep] = field(default_factory=dict)
     running: RunningJob | None = None
     changed: bool = False
 
@@ -83,6 +104,7 @@ class SessionJobs:
         self._engine = engine
         self._groups: dict[str, JobGroup] = {}
         self._separate: dict[str, SeparateQuery] = {}
+        self._separate_windows: dict[str, SeparateWindow] = {}
 
     def add(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
         """Add a query to the job of its trigger; it is separate if it says so, or if it has a checkpoint of its own."""
@@ -92,9 +114,32 @@ class SessionJobs:
         if statement.separate or self._has_own_checkpoint(statement):
             self._separate[name] = SeparateQuery(member)
             return
-        group = self._groups.setdefault(group_of(trigger), JobGroup(group_of(trigger), trigger))
+        group = self._group(trigger)
         group.members[name] = member
         group.changed = True
+
+    def keep(self, statement: Keep, trigger: str | None) -> None:
+        """Add a window to those that the job of the trigger keeps; it is separate if it has a checkpoint of its own."""
+        name = statement.name.lower()
+        if self._is_kept_alone(statement):
+            self._separate_windows[name] = SeparateWindow(statement, trigger)
+            return
+        group = self._group(trigger)
+        group.windows[name] = statement
+        group.changed = True
+
+    def drop_window(self, name: str) -> bool:
+        """Stop to keep a window; return whether there was one of this name."""
+        separate = self._separate_windows.pop(name.lower(), None)
+        if separate is not None:
+            if separate.running is not None:
+                separate.running.stop()
+            return True
+        group = next((group for group in self._groups.values() if name.lower() in group.windows), None)
+        if group is not None:
+            del group.windows[name.lower()]
+            self._changed(group)
+        return group is not None
 
     def alter(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
         """Replace a query of a job by another one of its name, which may belong to another job."""
@@ -120,9 +165,7 @@ class SessionJobs:
         group = self._group_of(name)
         if group is not None:
             del group.members[name.lower()]
-            group.changed = True
-            if group.running is not None:
-                self._launch(group)
+            self._changed(group)
 
     def launch(self) -> None:
         """Start the jobs that do not run, and change those that run and whose queries have changed."""
@@ -131,6 +174,8 @@ class SessionJobs:
                 self._launch(group)
         for query in self._separate.values():
             query.start()
+        for window in self._separate_windows.values():
+            window.start(self._engine)
 
     def resume(self, name: str) -> None:
         """Let a parked query run again."""
@@ -152,6 +197,11 @@ class SessionJobs:
                 self._groups[name].running = group.running
             elif group.running is not None:
                 group.running.stop()
+        for name, window in before._separate_windows.items():
+            if name in self._separate_windows:
+                self._separate_windows[name].running = window.running
+            elif window.running is not None:
+                window.running.stop()
 
     def running(self, name: str) -> QueryHandle | None:
         """The query of that name, if it has been started."""
@@ -161,6 +211,15 @@ class SessionJobs:
         if group is None or group.running is None:
             return None
         return group.running.queries.get(group.members[name.lower()].statement.name)
+
+    def keeping(self, name: str) -> WindowHandle | None:
+        """What keeps the window of that name, if it has been started."""
+        if name.lower() in self._separate_windows:
+            return self._separate_windows[name.lower()].running
+        group = next((group for group in self._groups.values() if name.lower() in group.windows), None)
+        if group is None or group.running is None:
+            return None
+        return next((window for kept, window in group.running.windows.items() if kept.lower() == name.lower()), None)
 
     def job_of(self, name: str) -> str | None:
         """The name of the job of a query; None for a separate one."""
@@ -173,26 +232,37 @@ class SessionJobs:
         return {group.name: group.running for group in self._groups.values() if group.running is not None}
 
     @property
-    def separate(self) -> Mapping[str, RunningQuery]:
-        """The separate queries, by name."""
-        found = ((query.member.statement.name, query.running) for query in self._separate.values())
-        return {name: running for name, running in found if running is not None}
+    def separate(self) -> Mapping[str, StreamingHandle]:
+        """The separate queries by name, and the windows that are kept alone."""
+        found: dict[str, StreamingHandle | None] = {
+            query.member.statement.name: query.running for query in self._separate.values()
+        }
+        found |= {f"window {window.statement.name}": window.running for window in self._separate_windows.values()}
+        return {name: running for name, running in found.items() if running is not None}
 
     def explain(self) -> str:
         """The dataflow of every job."""
-        return "\n\n".join(
-            f"Job {group.name}\n\n{self._job(group).explain().rstrip()}" for group in self._with_members()
-        )
+        return explain_jobs({name: job.explain() for name, job in self.definitions().items()})
 
     def definitions(self) -> Mapping[str, Job]:
         """The jobs as they are now defined, by name, whether they run or not."""
         return {group.name: self._job(group) for group in self._with_members()}
 
     def _with_members(self) -> Iterator[JobGroup]:
-        return (group for group in self._groups.values() if group.members)
+        return (group for group in self._groups.values() if group.members or group.windows)
+
+    def _group(self, trigger: str | None) -> JobGroup:
+        """The job of the queries with this trigger."""
+        return self._groups.setdefault(group_of(trigger), JobGroup(group_of(trigger), trigger))
+
+    def _changed(self, group: JobGroup) -> None:
+        """Note that a query or window is gone; one that runs is stopped at once."""
+        group.changed = True
+        if group.running is not None:
+            self._launch(group)
 
     def _launch(self, group: JobGroup) -> None:
-        if not group.members:
+        if not group.members and not group.windows:
             if group.running is not None:
                 group.running.stop()
             del self._groups[group.name]
@@ -221,6 +291,8 @@ class SessionJobs:
                 backfill=statement.backfill,
                 **sink_options(statement),
             )
+        for keep in group.windows.values():
+            job.keep(keep.name, keep.window, keep.every, path=keep.path, retain=keep.retain)
         return job
 
     def _group_of(self, name: str) -> JobGroup | None:
@@ -241,6 +313,20 @@ class SessionJobs:
             "folder, which also deletes its window",
             statement.name,
             folder,
+        )
+        return True
+
+    def _is_kept_alone(self, statement: Keep) -> bool:
+        """Whether a query of its own keeps the window in its store, as earlier versions did; this is logged."""
+        from sash.spark.kept_window import StoreFolder
+
+        if statement.path is None and (self._engine.checkpoint is None or "://" in self._engine.checkpoint):
+            return False
+        folder = Path(StoreFolder.of(statement.path, self._engine.checkpoint, statement.name).checkpoint)
+        if not folder.exists():
+            return False
+        logging.getLogger("sash").warning(
+            "window %s goes on in its own checkpoint %s, as a separate query", statement.name, folder
         )
         return True
 
