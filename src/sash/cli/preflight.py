@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from sash.cli.check import positioned
 from sash.errors import CatalogError, CheckpointError, OptionError, SashError, SqlSyntaxError
@@ -51,6 +52,8 @@ def _checks(
         for query in backend.checked:
             yield partial(check_checkpoint, query, checkpoint), query.statement
             yield partial(refuse_locked, _checkpoint(query, checkpoint)), query.statement
+        for group in dict.fromkeys(query.group for query in backend.checked if query.group is not None):
+            yield partial(refuse_locked, f"{checkpoint.rstrip('/')}/{group}"), None
     for statement in backend.declared:
         yield partial(check_package, conf, statement.declaration.source), statement
     for query in backend.checked:
@@ -145,9 +148,28 @@ def _required(source: str) -> tuple[str, ...]:
 def check_sink(query: CheckedQuery, checkpoint: str) -> None:
     """Raise an error if the system that the query writes to cannot be reached, or holds something else."""
     if query.sink is not None and query.output is not None:
-        stored = _stored(_checkpoint(query, checkpoint))
         with about("sink"):
-            query.sink.connect(replace(query.output, identity=str(stored.get("identity", ""))))
+            query.sink.connect(replace(query.output, identity=_identity(query, checkpoint)))
+
+
+def _identity(query: CheckedQuery, checkpoint: str) -> str:
+    """The identity by which the query's sink knows its checkpoint, or that of its job; empty if there is none."""
+    stored = _stored(_checkpoint(query, checkpoint))
+    if stored or query.group is None:
+        return str(stored.get("identity", ""))
+    manifest = stored_manifest(f"{checkpoint.rstrip('/')}/{query.group}")
+    return "" if manifest is None else f"{manifest['identity']}-{query.statement.name}"
+
+
+def stored_manifest(job: str) -> dict[str, Any] | None:
+    """The manifest of a job's current generation in a local folder; None if there is none."""
+    from sash.spark.job_manifest import CURRENT, NAME
+
+    current = local_path(f"{job}/{CURRENT}")
+    if current is None or not current.exists():
+        return None
+    file = current.parent / current.read_text(encoding="utf-8").strip() / NAME
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
 
 
 def _checkpoint(query: CheckedQuery, checkpoint: str) -> str:
