@@ -70,9 +70,16 @@ def test_a_job_goes_on_in_its_checkpoint_and_another_query_is_refused(runner: Cl
     run = ["run", "--json", "--shards", "1", "--checkpoint", str(home / "state")]
     done = runner.invoke(app, [*run, job(home)])
     assert done.exit_code == 0, done.output
-    assert [entry["event"] for entry in logged(done)][-4:] == ["started", "row", "batch", "ended"]
-    assert logged(done)[-3]["row"]["query"] == "totals"
-    assert (home / "state" / "totals").is_dir()
+    found = [(entry["event"], entry.get("query") or entry.get("job")) for entry in logged(done)][-5:]
+    assert found == [
+        ("row", None),
+        ("started", "totals"),
+        ("batch", "totals"),
+        ("batch", "job-available_now"),
+        ("ended", "totals"),
+    ]
+    assert logged(done)[-5]["row"]["query"] == "totals"
+    assert (home / "state" / "job-available_now" / "CURRENT").read_text() == "g1"
 
     again = runner.invoke(app, [*run, job(home)])
     assert again.exit_code == 0, again.output

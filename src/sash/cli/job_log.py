@@ -17,6 +17,12 @@ _INTERVAL = 10.0
 """Seconds between two lines of text about the batches of a query."""
 
 
+class JobName(str):
+    """The name of a job, in a log in which most names are those of queries."""
+
+    __slots__ = ()
+
+
 @dataclass
 class JobLog:
     """The log of a job on standard output, one line per event: text, or JSON for programs."""
@@ -26,10 +32,10 @@ class JobLog:
     _pending: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def write(self, event: str, query: str | None = None, level: str = "info", **details: Any) -> None:
-        """Write one line."""
+        """Write one line, about a query if one is named; a `JobName` instead names a job as a whole."""
         now = datetime.now(UTC)
         if self.as_json:
-            named = {} if query is None else {"query": query}
+            named = {} if query is None else {"job" if isinstance(query, JobName) else "query": query}
             entry = {"time": now.isoformat(timespec="milliseconds"), "level": level, "event": event, **named, **details}
             print(json.dumps(entry, default=str), flush=True)
         else:

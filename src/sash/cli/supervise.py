@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sash.cli.check import OK
-from sash.cli.job_log import JobLog
+from sash.cli.job_log import JobLog, JobName
 from sash.script.session import Session
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Supervisor:
     def _watched(self) -> list[_Watched]:
         """The streaming queries that have not ended."""
         backend = self.session().backend
-        found = [_Watched(name, job, list(job.queries.values())) for name, job in backend.jobs().items()]
+        found = [_Watched(JobName(name), job, list(job.queries.values())) for name, job in backend.jobs().items()]
         found += [_Watched(name, query, []) for name, query in backend.separate().items()]
         return [one for one in found if one.label not in self._ended]
 
