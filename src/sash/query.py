@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sash.arguments import check_flag, check_path, check_query_name, check_text, check_word
+from sash.arguments import check_flag, check_path, check_query_name, check_word
 from sash.display import code, facts, folded, section
 from sash.errors import CatalogError
 from sash.plan.annotated import PlanNode

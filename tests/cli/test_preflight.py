@@ -153,7 +153,7 @@ def test_sinks_know_the_job_of_a_query(home: Path) -> None:
     generation = home / "state" / "job" / "g2"
     generation.mkdir(parents=True)
     (home / "state" / "job" / "CURRENT").write_text("g2\n")
-    (generation / "sash-job.json").write_text(json.dumps({"identity": "one"}))
+    (generation / "sash-job.json").write_text(json.dumps({"identity": "one", "queries": [{"name": "q"}]}))
     assert problems(home, job) == []
 
 

@@ -75,11 +75,11 @@ def test_a_job_goes_on_in_its_checkpoint_and_another_query_is_refused(runner: Cl
         ("row", None),
         ("started", "totals"),
         ("batch", "totals"),
-        ("batch", "job-available_now"),
+        ("batch", "job"),
         ("ended", "totals"),
     ]
     assert logged(done)[-5]["row"]["query"] == "totals"
-    assert (home / "state" / "job-available_now" / "CURRENT").read_text() == "g1"
+    assert (home / "state" / "job" / "CURRENT").read_text() == "g1"
 
     again = runner.invoke(app, [*run, job(home)])
     assert again.exit_code == 0, again.output

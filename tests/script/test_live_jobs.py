@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from sash.errors import CatalogError, OptionError, SashError
-from sash.script.groups import group_of
+from sash.script.groups import job_names, trigger_key
 from sash.script.reader import read_script
 from sash.script.session import Session
 from tests.script.fake_jobs import SALES, TOTALS, FakeBackend, FakeEngine, fake_session, query
@@ -32,7 +33,7 @@ def test_unequal_triggers_make_jobs_of_their_own() -> None:
     text = SALES + query("a", "TRIGGER '1 second'") + query("b") + query("c", "TRIGGER '1000 milliseconds'")
     session, engine = fake_session(text + "SET trigger = 'available_now';" + query("d"))
     session.launch()
-    assert engine.log == ["start job-1000ms: a, c", "start job: b", "start job-available_now: d"]
+    assert engine.log == ["start job: a, c", "start job-continuous: b", "start job-available_now: d"]
     assert [job.trigger for job in engine.made] == ["1 second", None, "available_now"]
 
 
@@ -219,7 +220,13 @@ def test_another_script_takes_over_the_running_jobs() -> None:
     before.launch()
     execute(before, query("old", "TRIGGER '9 seconds'"))
     before.launch()
-    changed = query("s", "SEPARATE") + query("t", "SEPARATE MODE net") + query("b") + query("c", "TRIGGER '1 second'")
+    changed = (
+        query("s", "SEPARATE")
+        + query("t", "SEPARATE MODE net")
+        + query("a")
+        + query("b")
+        + query("c", "TRIGGER '1 second'")
+    )
     after, _ = fake_session(SALES + changed, engine)
     old, new = before.backend, after.backend
     assert isinstance(old, FakeBackend)
@@ -229,20 +236,45 @@ def test_another_script_takes_over_the_running_jobs() -> None:
     after.launch()
     assert engine.log[started:] == [
         "stop t",
-        "stop job-9000ms",
-        "apply job: b",
-        "start job-1000ms: c",
+        "apply job: a, b",
+        "apply job-9000ms: c",
         "start separate t into noop",
     ]
 
 
-def test_groups_are_named_by_their_trigger() -> None:
-    triggers = (None, "once", "available_now", "availableNow", "1 minute", "1500 ms")
-    assert [group_of(trigger) for trigger in triggers] == [
-        "job",
-        "job-once",
-        "job-available_now",
-        "job-available_now",
-        "job-60000ms",
-        "job-1500ms",
-    ]
+def test_a_job_goes_on_in_the_folder_of_its_queries_whatever_its_trigger(tmp_path: Path) -> None:
+    for name, queries in (("job", ["a", "b"]), ("job-1000ms", ["c"])):
+        (tmp_path / name / "g1").mkdir(parents=True)
+        (tmp_path / name / "CURRENT").write_text("g1")
+        manifest = {"queries": [{"name": query} for query in queries]}
+        (tmp_path / name / "g1" / "sash-job.json").write_text(json.dumps(manifest))
+    text = query("C") + query("b", "TRIGGER '1 second'") + query("d", "TRIGGER '2 seconds'")
+    session, engine = fake_session(SALES + text, FakeEngine(str(tmp_path)))
+    session.launch()
+    assert engine.log == ["start job-1000ms: C", "start job: b", "start job-2000ms: d"]
+
+
+def test_a_script_with_other_triggers_takes_over_the_running_job() -> None:
+    before, engine = fake_session(SALES + query("a") + query("b"))
+    before.launch()
+    after, _ = fake_session(SALES + query("a", "TRIGGER '1 second'"), engine)
+    assert isinstance(before.backend, FakeBackend)
+    assert isinstance(after.backend, FakeBackend)
+    after.backend.session_jobs.adopt(before.backend.session_jobs)
+    after.launch()
+    assert engine.log == ["start job: a, b", "apply job: a"]
+    assert engine.made[-1].trigger == "1 second"
+
+
+def test_equal_triggers_have_equal_keys() -> None:
+    triggers = (None, "once", "available_now", "availableNow", "1 minute", "60 s", "1500 ms")
+    keys = ["continuous", "once", "available_now", "available_now", "60000ms", "60000ms", "1500ms"]
+    assert [trigger_key(trigger) for trigger in triggers] == keys
+
+
+def test_names_of_jobs() -> None:
+    assert job_names({"continuous": ["a"]}, {}) == {"continuous": "job"}
+    assert job_names({"once": ["a"]}, {"job": ["z"]}) == {"once": "job"}, "a job whose queries have all changed"
+    stored = {"job": ["z"], "job-once": ["y"]}
+    assert job_names({"once": ["a"], "continuous": ["y"]}, stored) == {"once": "job", "continuous": "job-once"}
+    assert job_names({"once": ["a"]}, stored, taken=["job", "job-once", "job-once-2"]) == {"once": "job-once-3"}

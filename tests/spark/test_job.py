@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sash.engine import Engine
-from sash.errors import CatalogError, CheckpointError, OptionError, QueryFailedError, SinkError
 from sash.metrics import exposition
 from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from sash.plan.types import TIMESTAMP, Schema
 from sash.planning import Planned, PlannedJob, plan_query, plan_together
 from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation, check_sink_options
 from sash.script.extensions import Extensions
-from sash.script.groups import explain_jobs, group_of
+from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, about
 from sash.sql.spark_library import LibraryTyper
@@ -43,7 +43,7 @@ class UncheckedError(CatalogError):
 class CheckedQuery:
     """A query that was checked; `planned` is None if it cannot be planned without Spark.
 
-    `sink` and `output` are None for a sink of Spark's own, `group` is the name of its job; None if it is separate.
+    `sink` and `output` are None for a sink of Spark's own, `group` is the key of its job's trigger; None if it is separate.
     """
 
     statement: CreateQuery
@@ -180,13 +180,25 @@ class DryRunBackend:
                 groups.setdefault(query.group, {})[query.statement.name] = query.planned
         for name, (group, planned) in self._kept.items():
             groups.setdefault(group, {})[f"window {name}"] = planned
-        return {group: plan_together(queries) for group, queries in groups.items()}
+        names = self.job_names({})
+        return {names[group]: plan_together(queries) for group, queries in groups.items()}
 
     def running(self, name: str) -> QueryHandle | None:
         return None
 
     def job_of(self, name: str) -> str | None:
-        return next((query.group for query in self.checked if is_named(query, name)), None)
+        group = next((query.group for query in self.checked if is_named(query, name)), None)
+        return None if group is None else self.job_names({})[group]
+
+    def job_names(self, stored: Mapping[str, Collection[str]]) -> dict[str, str]:
+        """The names of the jobs by the keys of their triggers, given the jobs in the checkpoint."""
+        groups: dict[str, list[str]] = {}
+        for query in self.checked:
+            if query.group is not None:
+                groups.setdefault(query.group, []).append(query.statement.name)
+        for name, (group, _) in self._kept.items():
+            groups.setdefault(group, []).append(f"window {name}")
+        return job_names(groups, stored)
 
     def jobs(self) -> Mapping[str, RunningJob]:
         return {}
@@ -215,7 +227,7 @@ class DryRunBackend:
                 check_file_sink(statement)
         with about("trigger"):
             parsed = Trigger.parse(trigger)
-        group = None if statement.separate else group_of(trigger)
+        group = None if statement.separate else trigger_key(trigger)
         self.unchecked.pop(statement.name, None)
         try:
             with about("query"):
@@ -246,7 +258,7 @@ class DryRunBackend:
             entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
         )
         Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
-        self._kept[entry.name] = group_of(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
+        self._kept[entry.name] = trigger_key(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
 
     def keeping(self, name: str) -> WindowHandle | None:
         return None

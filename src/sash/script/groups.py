@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sash.errors import CatalogError, OptionError
 from sash.plan.options import Trigger
@@ -11,21 +11,52 @@ from sash.script.statements import CreateQuery, about
 from sash.sizes import size_in_bytes
 
 JOB = "job"
-"""The name of the job of the queries without a trigger; the names of others begin with it."""
+"""The name of a job, and of its folder in the checkpoint; the names of further jobs begin with it."""
 
 _FOR_JOBS = {"max_state": "MAX STATE", "outbox": "OUTBOX", "when_complete": "WHEN COMPLETE", "backfill": "BACKFILL"}
 
 
-def group_of(trigger: str | None) -> str:
-    """The name of the job, and of its folder in the checkpoint, to which queries with this trigger belong.
+def trigger_key(trigger: str | None) -> str:
+    """The same text for equal triggers.
 
-    >>> group_of(None), group_of("1 second"), group_of("1000 ms"), group_of("availableNow")
-    ('job', 'job-1000ms', 'job-1000ms', 'job-available_now')
+    >>> trigger_key(None), trigger_key("1 second"), trigger_key("1000 ms"), trigger_key("availableNow")
+    ('continuous', '1000ms', '1000ms', 'available_now')
     """
     parsed = Trigger.parse(trigger)
     period = None if parsed.milliseconds is None else f"{parsed.milliseconds}ms"
-    suffix = parsed.word or period
-    return JOB if suffix is None else f"{JOB}-{suffix}"
+    return parsed.word or period or "continuous"
+
+
+def job_names(
+    groups: Mapping[str, Collection[str]], stored: Mapping[str, Collection[str]], taken: Collection[str] = ()
+) -> dict[str, str]:
+    """The names of jobs, which are also those of their folders, by trigger key; `groups` has the names of their queries.
+
+    A job goes on in the folder of `stored` that has most of its queries, whatever its trigger was then, or in one that no
+    other job uses: what becomes of its queries is then a change of that job. Further jobs get new names: `job`, and names
+    with their triggers.
+
+    >>> job_names({"1000ms": ["a"], "continuous": ["b"]}, {})
+    {'1000ms': 'job', 'continuous': 'job-continuous'}
+    >>> job_names({"1000ms": ["a"], "continuous": ["b"]}, {"job": ["b"]})
+    {'1000ms': 'job-1000ms', 'continuous': 'job'}
+    """
+    found: dict[str, str] = {}
+    known = {name: {query.lower() for query in queries} for name, queries in stored.items() if name not in taken}
+    pairs = [
+        (len(names & {query.lower() for query in queries}), key, name)
+        for key, queries in groups.items()
+        for name, names in known.items()
+    ]
+    for _, key, name in sorted(pairs, key=lambda pair: -pair[0]):
+        if key not in found and name not in found.values():
+            found[key] = name
+    for key in groups:
+        if key not in found:
+            used = {*found.values(), *taken}
+            choices = (JOB, f"{JOB}-{key}", *(f"{JOB}-{key}-{number}" for number in range(2, 2 + len(used))))
+            found[key] = next(name for name in choices if name not in used)
+    return {key: found[key] for key in groups}
 
 
 def explain_jobs(plans: Mapping[str, str]) -> str:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CatalogError
 from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_sink_options
-from sash.script.groups import explain_jobs, group_of
+from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.statements import CreateQuery, Keep, Position, QueryText, about_query
+from sash.script.stored_jobs import stored_jobs
 
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.job import Job
+    from sash.query import Query
+    from sash.running import RunningQuery
     from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
     from sash.spark.kept_window import KeptWindow
-    from sash.query import Query
-    from sash.running import RunningQuery
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,24 @@ class SeparateWindow:
 
 @dataclass
 class JobGroup:
-    """The queries and kept windows with one trigger, and the job that runs them. It has `changed` since it was started if the two differ."""
+    """The queries and kept windows with one trigger, and the job that runs them.
 
-    name: str
+    Its name is determined when it is started. It has `changed` if its queries are not those that run.
+    """
+
+    key: str
     trigger: str | None
+    name: str | None = None
     members: dict[str, JobMember] = field(default_factory=dict)
     windows: dict[str, Keep] = field(default_factory=dict)
     running: RunningJob | None = None
     changed: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its queries and windows."""
+        windows = (f"window {window.name}" for window in self.windows.values())
+        return [*(member.statement.name for member in self.members.values()), *windows]
 
 
 class SessionJobs:
@@ -151,7 +162,7 @@ class SessionJobs:
             )
         before = self._group_of(name)
         self.add(statement, options, trigger)
-        if before is not None and before.name != group_of(trigger):
+        if before is not None and before.key != trigger_key(trigger):
             del before.members[name]
             before.changed = True
 
@@ -192,10 +203,13 @@ class SessionJobs:
                 new.running = old.running
             elif old.running is not None:
                 old.running.stop()
-        for name, group in before._groups.items():
-            if name in self._groups:
-                self._groups[name].running = group.running
-            elif group.running is not None:
+        running = {group.name: group for group in before._groups.values() if group.name is not None}
+        names = job_names(self._queries(), {name: group.names for name, group in running.items()})
+        for key, name in names.items():
+            if name in running:
+                self._groups[key].name, self._groups[key].running = name, running.pop(name).running
+        for group in running.values():
+            if group.running is not None:
                 group.running.stop()
         for name, window in before._separate_windows.items():
             if name in self._separate_windows:
@@ -224,12 +238,13 @@ class SessionJobs:
     def job_of(self, name: str) -> str | None:
         """The name of the job of a query; None for a separate one."""
         group = self._group_of(name)
-        return None if group is None else group.name
+        return None if group is None else group.name or self._names()[group.key]
 
     @property
     def started(self) -> Mapping[str, RunningJob]:
         """The jobs that have been started, by name."""
-        return {group.name: group.running for group in self._groups.values() if group.running is not None}
+        found = ((group.name, group.running) for group in self._groups.values())
+        return {name: running for name, running in found if name is not None and running is not None}
 
     @property
     def separate(self) -> Mapping[str, StreamingHandle]:
@@ -246,14 +261,27 @@ class SessionJobs:
 
     def definitions(self) -> Mapping[str, Job]:
         """The jobs as they are now defined, by name, whether they run or not."""
-        return {group.name: self._job(group) for group in self._with_members()}
+        names = self._names()
+        return {names[key]: self._job(self._groups[key], names[key]) for key in self._queries()}
 
-    def _with_members(self) -> Iterator[JobGroup]:
-        return (group for group in self._groups.values() if group.members or group.windows)
+    def _queries(self) -> dict[str, list[str]]:
+        """The names of the queries and windows of each job that has any, by the key of its trigger."""
+        return {key: group.names for key, group in self._groups.items() if group.names}
+
+    def _names(self) -> dict[str, str]:
+        """The names of the jobs by the keys of their triggers: those that they have, or would get if they were started now."""
+        from sash.spark.folders import Folder
+
+        have = {key: group.name for key, group in self._groups.items() if group.name is not None}
+        new = {key: names for key, names in self._queries().items() if key not in have}
+        checkpoint = self._engine.checkpoint
+        stored = stored_jobs(Folder(self._engine.spark, checkpoint)) if checkpoint is not None and new else {}
+        return have | job_names(new, stored, have.values())
 
     def _group(self, trigger: str | None) -> JobGroup:
         """The job of the queries with this trigger."""
-        return self._groups.setdefault(group_of(trigger), JobGroup(group_of(trigger), trigger))
+        key = trigger_key(trigger)
+        return self._groups.setdefault(key, JobGroup(key, trigger))
 
     def _changed(self, group: JobGroup) -> None:
         """Note that a query or window is gone; one that runs is stopped at once."""
@@ -262,20 +290,21 @@ class SessionJobs:
             self._launch(group)
 
     def _launch(self, group: JobGroup) -> None:
-        if not group.members and not group.windows:
+        if not group.names:
             if group.running is not None:
                 group.running.stop()
-            del self._groups[group.name]
+            del self._groups[group.key]
             return
-        job = self._job(group)
+        group.name = group.name or self._names()[group.key]
+        job = self._job(group, group.name)
         if group.running is not None and group.running.active:
             group.running = group.running.apply(job)
         else:
             group.running = job.start()
         group.changed = False
 
-    def _job(self, group: JobGroup) -> Job:
-        job = self._engine.job(group.name, trigger=group.trigger)
+    def _job(self, group: JobGroup, name: str) -> Job:
+        job = self._engine.job(name, trigger=group.trigger)
         for member in group.members.values():
             statement = member.statement
             job.add(
