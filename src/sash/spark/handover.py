@@ -11,7 +11,7 @@ import pyarrow as pa
 from sash.change.classify import Classification
 from sash.change.derivation import RowProgram
 from sash.change.diff import JobDiff
-from sash.physical.channels import Channel, Reader, StageRows
+from sash.physical.channels import Channel, StageRows
 from sash.plan.nodes import Node
 from sash.spark.layout import Layout
 from sash.spark.stored_state import Headers, header_part, log_place
@@ -135,7 +135,3 @@ def snapshot_chunks(stage: dict[str, Any] | None) -> list[int]:
     directory = None if stage is None else stage.get("snapshot")
     return [] if directory is None else [number for file in directory["files"] for number in file[2]]
 
-
-def reader_key(reader: Reader) -> tuple[int, int]:
-    """The stage and the input that read a channel."""
-    return reader.stage, reader.input

@@ -20,7 +20,7 @@ from sash.spark.handover import NOTICE, RAW, SNAPSHOT, Handover, OldAnswer
 from sash.spark.layout import Layout, shard_labels
 from sash.spark.messages import BLOB_BYTES, OUTPUT, ROWS, SMALL, Message, to_record_batches
 from sash.spark.scatter import pack_rows
-from sash.spark.stored_state import HEADER, log_place
+from sash.spark.stored_state import HEADER
 from sash.spark.workers import freeze_loaded_objects
 from sash.operators.current_rows import CurrentRows
 from sash.state.changes import ChangeBatch, concat
@@ -90,10 +90,7 @@ class _Packing:
     def copies(self, channel: int, label: int) -> tuple[int, ...]:
         """The shards that need the rows of this one: without keys, all of the channel's."""
         target = self._targets[channel]
-        return (label,) if target.keys or len(target.labels) > 1 and self._is_local(channel) else target.labels
-
-    def _is_local(self, channel: int) -> bool:
-        return bool(self._layout.channels.channels[channel].description.get("local"))
+        return (label,) if target.keys else target.labels
 
     def add(self, channel: int, rows: ChangeBatch) -> Iterator[Message]:
         """Add rows to a channel; yield what is large enough."""
@@ -181,6 +178,3 @@ class _OldAnswers:
         for output in answer.outputs:
             to = self._handover.new.labels[self._handover.new.plan.outputs[output].stage][0]
             yield from pack_rows(gone, Message(to, OUTPUT, SMALL, number, 0, output, shard.clock))
-
-
-__all__ = ["SeedScatter", "log_place"]

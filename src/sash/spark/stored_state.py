@@ -53,11 +53,7 @@ def log_place(layout: Layout, channel: Channel) -> LogPlace:
     level = min(layout.levels_of(channel))
     here = [reader for reader in channel.readers if layout.levels[reader.stage] == level]
     labels = tuple(dict.fromkeys(label for reader in here for label in layout.labels[reader.stage]))
-    return LogPlace(level, labels if channel.keys or _is_local(channel) else labels[:1])
-
-
-def _is_local(channel: Channel) -> bool:
-    return bool(channel.description.get("local"))
+    return LogPlace(level, labels if channel.keys else labels[:1])
 
 
 def stored_state(
