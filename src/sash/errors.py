@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 
 _LONGEST_LINE = 160
 _LONGEST_MESSAGE = 1_500
@@ -133,6 +135,21 @@ class JavaError(SashError):
 
 class QueryFailedError(SashError):
     """A running query failed for a reason given by Spark or the sink; `log` has the full trace."""
+
+
+class StageError(SashError):
+    """A part of a job failed, on which only some of its queries depend."""
+
+    @staticmethod
+    def of(queries: Iterable[str], text: str) -> StageError:
+        """The error of these queries."""
+        return StageError(f"queries {json.dumps(sorted(queries))} failed: {text}")
+
+    @property
+    def queries(self) -> list[str]:
+        """The names of the queries."""
+        names, _ = json.JSONDecoder().raw_decode(str(self).partition("queries ")[2])
+        return [str(name) for name in names]
 
 
 class SinkError(SashError):

@@ -257,7 +257,7 @@ class Query:
 
     def _fingerprint(self) -> dict[str, Any]:
         """Return the parts of the query and its options that must not change under a checkpoint."""
-        from sash.spark.stage import FORMAT
+        from sash.spark.header import FORMAT
 
         return {
             "format": FORMAT,

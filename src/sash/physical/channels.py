@@ -166,6 +166,18 @@ def channels_of(plan: PhysicalPlan, share: bool) -> Channels:
     return _Builder(plan, share).build()
 
 
+def queries_of_stages(plan: PhysicalPlan) -> tuple[frozenset[str], ...]:
+    """The names of the queries that need each stage: it outputs their changes, or a stage that they need reads it."""
+    found: list[set[str]] = [set() for _ in plan.stages]
+    for output in plan.outputs:
+        found[output.stage].add(output.query)
+    for stage in reversed(plan.stages):
+        for given in stage.inputs:
+            if given.leaf.stage is not None:
+                found[given.leaf.stage] |= found[stage.index]
+    return tuple(map(frozenset, found))
+
+
 def needs_snapshots(plan: PhysicalPlan, stage: Stage) -> bool:
     """Whether the log of some input would grow without bound, so that snapshots must replace it.
 
@@ -215,7 +227,9 @@ class _Builder:
             inputs += [one for one in found if one is not None]
         groups: dict[str, list[_Input]] = {}
         for one in inputs:
-            key = self._shared_by(one) if self._share and one.owner is None else f"{one.stage.index} {one.index}"
+            # Updates that do not hold the clock back are moved to the clock of the stage that reads them.
+            own = not self._share or one.owner is not None or one.given.leaf.follows
+            key = f"{one.stage.index} {one.index}" if own else self._shared_by(one)
             groups.setdefault(key, []).append(one)
         scans = self._scans(groups.values())
         made: list[Channel] = []

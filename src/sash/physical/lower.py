@@ -182,7 +182,8 @@ class Lowering:
         if isinstance(made, Leaf) or made.expected is not None:
             return made
         estimate = self._costs.estimates(node)
-        expected = Expected(estimate.rate, self._costs.state(node), estimate.premature, estimate.rows)
+        kept, cost = self._costs.state(node), self._costs.of(node)
+        expected = Expected(estimate.rate, kept, estimate.premature, estimate.rows, cost)
         return replace(made, expected=expected)
 
     def _chain(self, node: Node) -> Physical | None:

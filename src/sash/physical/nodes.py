@@ -85,13 +85,14 @@ class Leaf(_Node):
 
 @dataclass(frozen=True)
 class Expected:
-    """The planner's estimates of an operator: rows per second out, rows kept, premature expirations per second, and rows
-    valid in its output at a time."""
+    """The planner's estimates of an operator: rows per second out, rows kept, premature expirations per second, rows valid
+    in its output at a time, and cost per second."""
 
     rate: float
     kept: float
     premature: float
     rows: float
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

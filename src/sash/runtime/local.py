@@ -155,7 +155,15 @@ class LocalRun:
     @property
     def state_rows(self) -> int:
         """The number of rows that all operators keep."""
-        return sum(shard.state_rows for shards in self._stages for shard in shards)
+        return sum(self.stage_rows.values())
+
+    @property
+    def stage_rows(self) -> dict[int, int]:
+        """The number of rows that the operators of each stage keep, and of those that wait."""
+        return {
+            stage.index: sum(shard.state_rows for shard in shards)
+            for stage, shards in zip(self.plan.stages, self._stages, strict=True)
+        }
 
     @property
     def operator_rows(self) -> dict[str, int]:
