@@ -29,11 +29,12 @@ class SashError(Exception):
     """Base class of all errors of Sash.
 
     `log` is the file with the full trace, if the error came out of Spark. `part` names the clause of a statement that the
-    error is about, such as `sink` or `trigger`, where it is known.
+    error is about, such as `sink` or `trigger`, and `query` the query, where they are known.
     """
 
     log: str | None = None
     part: str | None = None
+    query: str | None = None
 
     def logged_in(self, path: str) -> None:
         """Refer to the file with the full trace, also in Python's own display of the error."""

@@ -193,7 +193,11 @@ def from_words(word: str) -> str:
 
 def total(metrics: Sequence[str], operators: Sequence[str] = ()) -> BatchMetrics:
     """Add up the metrics of a batch. The total has these operators and all that occur in the metrics."""
-    parts = [BatchMetrics(**json.loads(one)) for one in metrics]
+    return combined([BatchMetrics(**json.loads(one)) for one in metrics], operators)
+
+
+def combined(parts: Sequence[BatchMetrics], operators: Sequence[str] = ()) -> BatchMetrics:
+    """Add up metrics. The total has these operators and all that occur in them."""
     names = dict.fromkeys([*operators, *(name for part in parts for name in part.operators)])
     clocks = [part.clock for part in parts if part.clock is not None]
     delays = np.array([part.delays for part in parts if part.delays], np.int64).reshape(-1, len(EDGES) + 1)
