@@ -207,7 +207,7 @@ class Change:
                 made.inside("outbox").remove_tree(name)
         made.inside(_START).write(_GO, '{"go":1}\n')
         with query_settings(self.spark, self.new.plan.shards, made.location):
-            frame = seed_frame(self.spark, given, current.location, made.inside(_START).location)
+            frame = seed_frame(self.spark, given, current.location, made.inside(_START).location, self.new.plan.shards)
             writer = frame.writeStream.outputMode("append").option("checkpointLocation", made.location)
             writer = writer.foreachBatch(lambda batch, _: self._fill_outboxes(batch, given, made, number))
             with sash_errors():
@@ -260,11 +260,10 @@ def _left_incomplete(diff: JobDiff) -> Incomplete:
     return Incomplete(logs, stages)
 
 
-def seed_frame(spark: SparkSession, given: Handover, old: str, start: str) -> DataFrame:
+def seed_frame(spark: SparkSession, given: Handover, old: str, start: str, shards: int) -> DataFrame:
     """The first batch of a generation: the old state, read as soon as the file in `start` is, through all levels."""
     begin = spark.readStream.schema("go long").json(start)
     state = state_frame(spark, old, given.old.height).crossJoin(sf.broadcast(begin)).drop("go")
-    shards = max(len(labels) for labels in given.new.labels)
     frame = state.mapInArrow(SeedScatter(given, shards), DDL)
     for level in range(given.new.height):
         processor: Any = SeedProcessor(given, level)
