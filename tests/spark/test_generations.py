@@ -67,3 +67,31 @@ def test_queries_are_added_and_dropped(job: SmallJob, tmp_path: Path) -> None:
     check(job, "e", LONGER, reached(3) + 20_001)
     assert max(job.got["b"]) == 2
     assert sorted(job.got["a"]) == [0, 1, 2, 4, 5, 6]
+
+
+def test_a_chain_of_changes(job: SmallJob, tmp_path: Path) -> None:
+    """Windows, filters, aggregates, levels and shards change, one batch apart; each time a batch is left uncommitted."""
+    steps: list[tuple[dict[str, str], int]] = [
+        ({"a": BY_KEY, "b": BY_KEY, "j": JOIN}, 2),
+        ({"a": BY_KEY, "b": SHORTER, "j": JOIN, "t": TOTAL}, 3),
+        ({"a": BY_KEY, "b": FILTERED, "j": JOIN, "c": TWO_LEVELS, "t": TOTAL}, 5),
+        ({"a": BY_KEY, "b": HIGHEST, "c": TWO_LEVELS, "t": TOTAL, "d": BY_VALUE}, 1),
+        ({"a": BY_KEY, "b": BY_KEY, "t": TOTAL, "d": BY_VALUE}, 4),
+    ]
+    since: dict[tuple[str, str], int] = {}
+    shape = None
+    for number, (queries, shards) in enumerate(steps):
+        put(tmp_path / "in", STREAMS, range(number, number + 1))
+        following = job.shape(queries, shards)
+        if shape is not None:
+            job.run(shape, fail_in_sink=True)
+            diff = job.change(shape, following)
+            assert all(query.verdict != "new" for query in diff.queries)
+        shape = following
+        for name, sql in queries.items():
+            since.setdefault((name, sql), 0 if number == 0 else reached(number + 1))
+        job.run(shape)
+    put(tmp_path / "in", STREAMS, range(len(steps), BATCHES))
+    job.run(shape)
+    for name, sql in steps[-1][0].items():
+        check(job, name, sql, since[name, sql] if sql == steps[-1][0][name] and name != "b" else reached(len(steps)))

@@ -19,6 +19,7 @@ from sash.physical.canonical import expression_text
 from sash.physical.channels import MASK_BITS, Channel, Channels, Reader, Scan, ScanRows
 from sash.plan.compound import rewrite, walk
 from sash.plan.expressions import Column, Expression
+from sash.plan.types import BIGINT, TIMESTAMP, TIMESTAMP_NTZ
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints
 
@@ -45,7 +46,8 @@ class RowProgram:
     """Computes the rows of a new channel from those of an old one.
 
     `filters` has a rule per filter of the new channel (None: it accepts no old row), `everything` one for readers of all
-    rows. Without either, all rows are taken. `masked` is whether the new rows have masks.
+    rows. `masked` is whether the new rows have masks. With `time`, expressions may read the rows' times, of this type, as
+    another column after all others.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -54,12 +56,15 @@ class RowProgram:
     old_columns: int
     masked: bool
     horizon: int | None = None
+    time: pa.DataType | None = None
 
     def run(self, rows: ChangeBatch, clock: int) -> ChangeBatch:
         """The new rows, without those that ended before the clock."""
         if self.horizon is not None:
             live = np.flatnonzero(rows.ts + self.horizon >= clock)
             rows = rows if len(live) == len(rows) else rows.take(live)
+        if self.time is not None:
+            rows = rows.with_columns([*rows.columns, pa.array(rows.ts).cast(self.time)])
         accepted = [self._accepted(rule, rows) for rule in self.filters]
         kept = np.zeros(len(rows), np.bool_)
         for some in accepted:
@@ -213,8 +218,12 @@ def _from_scan(old: Channel, old_scan: Scan, new: Channel, new_scan: Scan) -> De
         return None
     ordered = tuple(filters[number] for number in new.source.filters)
     cut = new.horizon if new.horizon < old.horizon else None
-    program = RowProgram(rules, ordered, everything, len(old.columns), masked, cut)
+    program = RowProgram(rules, ordered, everything, len(old.columns), masked, cut, known.time)
     return Derivation(old, program, frozenset(served))
+
+
+_TIMES = (BIGINT, TIMESTAMP, TIMESTAMP_NTZ)
+"""The types of a time column whose values follow from the times of rows."""
 
 
 def _time(scan: Scan) -> str:
@@ -241,6 +250,11 @@ class _Known:
             self._columns.setdefault(self._text(column.expression, self._names), []).append((place, guard))
             if isinstance(column.expression, Column) and column.guard is None:
                 self._plain[self._text(column.expression, self._names)] = place
+        field = scan.stream.schema[scan.stream.time]
+        moment = self._text(Column(scan.stream.time, field.name, field.dtype), self._names)
+        self.time = field.dtype if field.dtype in _TIMES and moment not in self._plain else None
+        if self.time is not None:
+            self._plain[moment] = len(channel.dtypes)
 
     @staticmethod
     def _text(expression: Expression, names: list[str]) -> str:
@@ -271,7 +285,8 @@ class _Known:
         guard: frozenset[str] = frozenset()
         if wanted.guard is not None:
             guard = frozenset(self._text(one, self._new_names) for one in scan.filters[wanted.guard])
-        for place, old_guard in self._columns.get(self._text(wanted.expression, self._new_names), ()):
+        text = self._text(wanted.expression, self._new_names)
+        for place, old_guard in self._columns.get(text, ()):
             if old_guard <= guard:
                 return ColumnRule(Column(place, "", dtype), dtype)
         made = self.computed(wanted.expression)
