@@ -92,6 +92,8 @@ def without_secrets(options: Mapping[str, Any]) -> dict[str, str]:
     {'url': 'postgresql://...@host/shop', 'table': 't', 'password': '...'}
     """
     return {
-        name: "..." if re.search(r"password|secret|token|jaas", name, re.IGNORECASE) else re.sub(r"://[^@/\s]+@", "://...@", str(value))
+        name: "..."
+        if re.search(r"password|secret|token|jaas", name, re.IGNORECASE)
+        else re.sub(r"://[^@/\s]+@", "://...@", str(value))
         for name, value in options.items()
     }
