@@ -86,7 +86,7 @@ def test_a_chain_of_changes(job: SmallJob, tmp_path: Path) -> None:
         if shape is not None:
             job.run(shape, fail_in_sink=True)
             diff = job.change(shape, following)
-            assert all(query.verdict != "new" for query in diff.queries)
+            assert all(query.verdict != "new" for query in diff.queries), diff.render()
         shape = following
         for name, sql in queries.items():
             since.setdefault((name, sql), 0 if number == 0 else reached(number + 1))

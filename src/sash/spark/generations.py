@@ -57,8 +57,8 @@ Step = Literal["begun", "seeded", "outbox", "offsets", "manifest", "committed"]
 OnStep = Callable[[Step], None]
 
 _START, _GO = "start", "go.json"
-_COPIED = ("parked.json", "relations")
-"""What a generation keeps for its job, besides the state: it is the same in the next one."""
+_COPIED = ("parked.json",)
+"""What a generation keeps for its job, besides state and outboxes, and hands on unchanged."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,11 @@ class Generations:
     @property
     def _name(self) -> str:
         return (self._folder.read(CURRENT) or "g1").strip()
+
+    @property
+    def following(self) -> Folder:
+        """The generation after the one in use."""
+        return self._folder.inside(f"g{int(self._name[1:]) + 1}")
 
     def begin(self) -> Folder:
         """An empty folder for the next generation. What an interrupted change left there is deleted."""
