@@ -264,9 +264,7 @@ class _Known:
         """The rule of a filter with these conjuncts: from the narrowest old filter that holds all its rows."""
         wanted = {self._text(one, self._new_names): one for one in conjuncts}
         choices: list[tuple[frozenset[str], int | None]] = [
-            (some, bit if self._masked else None)
-            for bit, some in enumerate(self._filters)
-            if some <= wanted.keys()
+            (some, bit if self._masked else None) for bit, some in enumerate(self._filters) if some <= wanted.keys()
         ]
         if self._everything:
             choices.append((frozenset(), None))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from sash.errors import SashError
-from sash.plan.options import Options, check_strategy
+from sash.plan.options import MOST_SHARDS, Options, check_strategy
 
 app = typer.Typer(
     name="sash",
@@ -233,6 +233,19 @@ def apply_file(job: JobFile, checkpoint: Checkpoint = None, as_json: AsJson = Fa
     from sash.cli.remote import change_running
 
     change_running("apply", job, checkpoint or default_checkpoint(job), as_json=as_json)
+
+
+@app.command("rescale")
+def rescale_file(
+    checkpoint: Annotated[str, typer.Argument(help="The checkpoint of a job that does not run.")],
+    shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="The new number of shards.")],
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+) -> None:
+    """Distribute the state of the jobs in a checkpoint over another number of shards; their change streams go on."""
+    from sash.cli.rescale import rescale_checkpoint
+
+    rescale_checkpoint(checkpoint, shards, master, _settings(conf), typer.echo)
 
 
 @app.command("ps")

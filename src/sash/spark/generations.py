@@ -178,7 +178,9 @@ class Change:
         current = self.generations.current
         committed, pending = last_batch(current)
         if pending:
-            raise CheckpointError(f"{current.location} has a batch that is not committed: finish it with the old job first")
+            raise CheckpointError(
+                f"{current.location} has a batch that is not committed: finish it with the old job first"
+            )
         known = json.loads(current.read(NAME) or "{}")
         headers = survey(self.spark, current, self.old)
         diff = compare(self.old, self.new, headers, Incomplete.of(known))

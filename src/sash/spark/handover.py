@@ -134,4 +134,3 @@ def snapshot_chunks(stage: dict[str, Any] | None) -> list[int]:
     """The numbers of the chunks of a stage's snapshot."""
     directory = None if stage is None else stage.get("snapshot")
     return [] if directory is None else [number for file in directory["files"] for number in file[2]]
-

@@ -96,7 +96,9 @@ def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInput
     if [channel.identity for channel in layout.channels.channels] != list(known["channels"]):
         raise CheckpointError(f"the plan in {folder.location} is not that of its state: restore it from a copy")
     answers = {
-        query["name"]: Answer(query["sql"], tuple(known["answers"][query["name"]][:-1]), known["answers"][query["name"]][-1])
+        query["name"]: Answer(
+            query["sql"], tuple(known["answers"][query["name"]][:-1]), known["answers"][query["name"]][-1]
+        )
         for query in manifest["queries"]
     }
     tables = {} if inputs is None else _tables(plan, inputs)
@@ -196,7 +198,9 @@ class JobChange:
                 ledger.commit(output.query)
 
         modes = [
-            OutputMode(queries[o.query]["mode"], None if queries[o.query]["key"] is None else tuple(queries[o.query]["key"]))
+            OutputMode(
+                queries[o.query]["mode"], None if queries[o.query]["key"] is None else tuple(queries[o.query]["key"])
+            )
             for o in plan.outputs
         ]
         with query_settings(self.spark, old.plan.shards, folder.location), sash_errors():
