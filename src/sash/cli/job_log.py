@@ -95,4 +95,5 @@ class _WarningHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.write_warning(record.getMessage())
+        if not hasattr(record, "parked"):  # the supervisor logs the states of queries
+            self._log.write_warning(record.getMessage())
