@@ -43,7 +43,10 @@ class RunningProcess:
             self.control.attend()
 
     def diff(self, text: str) -> dict[str, Any]:
-        return described_change(self._read(text, FakeEngine()).definitions(), self.session.backend.jobs())
+        running: Any = self.session.backend.jobs()
+        jobs = self._read(text, FakeEngine()).definitions()
+        names = {name: list(job.queries) for name, job in running.items()}
+        return described_change(jobs, names, lambda name, job: running[name].diff(job))
 
     def apply(self, text: str) -> dict[str, Any]:
         found = self.diff(text)

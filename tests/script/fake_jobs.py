@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sash.errors import SashError
+from sash.errors import SashError, SinkError
 from sash.script.backend import QueryHandle, QueryOptions, WindowHandle
 from sash.script.dry_run import DryRunBackend
 from sash.script.live_jobs import SessionJobs
@@ -88,7 +88,10 @@ class FakeRunningJob(FakeHandle):
         added = [name for name in job.queries if name not in self.queries]
         return FakeDiff(added, [name for name in self.queries if name not in job.queries])
 
-    def apply(self, job: FakeJob) -> FakeRunningJob:
+    def change(self, job: FakeJob) -> FakeRunningJob:
+        if any("refused" in query["sql"] for query in job.queries.values()):
+            self.active = False
+            raise SinkError("the sink cannot be opened")
         self.log.append(f"apply {self.name}: {', '.join(job.queries)}")
         kept = {name: self.queries.get(name) or FakeHandle(name) for name in job.queries}
         return replace(self, queries=kept, windows={name: FakeHandle(name) for name in job.windows})
@@ -117,7 +120,9 @@ class FakeJob:
     def explain(self) -> str:
         return f"dataflow of {', '.join(self.queries)}\n"
 
-    def start(self) -> FakeRunningJob:
+    def start(self, on_change: str = "refuse") -> FakeRunningJob:
+        if any("refused" in query["sql"] for query in self.queries.values()):
+            raise SinkError("the sink cannot be opened")
         kept = [f"window {name}" for name in self.windows]
         self.log.append(f"start {self.name}: {', '.join([*self.queries, *kept])}")
         queries = {name: FakeHandle(name) for name in self.queries}
@@ -198,6 +203,12 @@ class FakeBackend(DryRunBackend):
 
     def launch(self) -> None:
         self.session_jobs.launch()
+
+    def queries(self) -> dict[str, CreateQuery]:
+        return self.session_jobs.queries
+
+    def windows(self) -> dict[str, Keep]:
+        return self.session_jobs.windows
 
     def running(self, name: str) -> QueryHandle | None:
         return self.session_jobs.running(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sash.errors import CatalogError, OptionError, SashError
+from sash.errors import CatalogError, OptionError, SashError, SinkError
 from sash.script.groups import job_names, trigger_key
 from sash.script.reader import read_script
 from sash.script.session import Session
@@ -46,6 +46,27 @@ def test_a_separate_query_is_no_part_of_the_job() -> None:
     assert engine.log[-1] == "stop b"
     with pytest.raises(CatalogError, match="not part of a running job"):
         session.backend.resume_query("b")
+
+
+def test_a_query_whose_job_cannot_be_started_is_dropped_again() -> None:
+    refused = "CREATE QUERY bad AS SELECT 'refused' AS x FROM sales [NOW] INTO noop;"
+    session, engine = fake_session(SALES + refused)
+    with pytest.raises(SinkError, match="cannot be opened"):
+        session.launch()
+    assert session.queries == {}
+    session.launch()
+    for statement in read_script(query("a") + query("s", "SEPARATE")):
+        session.execute(statement)
+    session.launch()
+    execute(session, refused)
+    execute(session, "ALTER QUERY a SET MODE net")
+    with pytest.raises(SinkError, match="cannot be opened"):
+        session.launch()
+    assert session.queries.keys() == {"a", "s"}
+    assert session.queries["a"].mode is None, "as it was"
+    assert engine.log == ["start job: a", "start separate s into noop", "start job: a"], "the old job runs again"
+    job: Any = session.backend.jobs()["job"]
+    assert job.active
 
 
 def test_clauses_reach_the_job() -> None:

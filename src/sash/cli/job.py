@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Literal
 
 from sash.cli.check import INVALID, check, described, located, positioned
 from sash.cli.job_control import JobControl, ScriptChange, job_entry
-from sash.cli.job_log import JobLog
+from sash.cli.job_log import JobLog, JobName
 from sash.cli.preflight import check_surroundings
+from sash.cli.remote import default_checkpoint
 from sash.cli.script_change import RunningScript
 from sash.cli.session import quiet_engine, stopped_by
 from sash.cli.supervise import Supervisor
 from sash.errors import ControlError, SashError, SqlSyntaxError
 from sash.script.dry_run import DryRunBackend
+from sash.script.live import LiveBackend
 from sash.script.reader import read_script
 from sash.script.replies import MessageReply, Reply, TableReply
 from sash.script.session import Session
@@ -79,7 +81,7 @@ def run_job(path: Path, settings: JobSettings) -> int:
         if settings.metrics_port is not None:
             log.write("metrics", url=engine.metrics(settings.metrics_port))
         script = RunningScript(path, engine, Session.on(engine), conf)
-        if not stop.is_set() and not _start(path, text, script.session, log):
+        if not stop.is_set() and not _start(path, text, script.session, log, settings.on_change):
             return INVALID
         control = JobControl(
             lambda: script.session, ScriptChange(script.diff, script.apply), stop, job_entry(path.name, folder)
@@ -92,12 +94,7 @@ def run_job(path: Path, settings: JobSettings) -> int:
         return Supervisor(lambda: script.session, log, control.attend).watch(stop)
 
 
-def default_checkpoint(path: Path) -> str:
-    """The checkpoint of a job without --checkpoint: a folder beside the file."""
-    return str(path.with_suffix(".checkpoint").resolve())
-
-
-def _start(path: Path, text: str, session: Session, log: JobLog) -> bool:
+def _start(path: Path, text: str, session: Session, log: JobLog, on_change: OnChange) -> bool:
     """Execute the statements and start the queries; log the first error, and return whether there was none."""
     for statement in read_script(text):
         try:
@@ -105,10 +102,13 @@ def _start(path: Path, text: str, session: Session, log: JobLog) -> bool:
         except SashError as problem:
             _log_error(log, path, text, positioned(problem, statement))
             return False
+    if not _may_start(session, log, on_change):
+        return False
+    created = dict(session.queries)
     try:
         session.launch()
     except SashError as problem:
-        about = session.queries.get((problem.query or "").lower())
+        about = created.get((problem.query or "").lower())
         error = SqlSyntaxError(str(problem)) if about is None else positioned(problem, about)
         error.log = problem.log
         _log_error(log, path, text, error)
@@ -116,6 +116,28 @@ def _start(path: Path, text: str, session: Session, log: JobLog) -> bool:
     for query in session.queries.values():
         log.write("started", query.name, sink=query.sink)
     return True
+
+
+def _may_start(session: Session, log: JobLog, on_change: OnChange) -> bool:
+    """Whether the jobs may be started: if that changes the checkpoint of one, the difference is logged, and `on_change` decides."""
+    backend = session.backend
+    assert isinstance(backend, LiveBackend)
+    changes = backend.session_jobs.changes()
+    for name, diff in changes.items():
+        if log.as_json:
+            log.write("change", JobName(name), **diff.to_json())
+        else:
+            log.write(f"the script is not the one that wrote the checkpoint:\n{diff.render()}", JobName(name))
+    if not changes or on_change == "apply" or (on_change == "ask" and _confirmed()):
+        backend.session_jobs.on_change = "apply"
+        return True
+    log.write("refused: run with --on-change apply to change the job, or restore the script", level="error")
+    return False
+
+
+def _confirmed() -> bool:
+    """Whether the user, if there is one at a terminal, agrees to the change."""
+    return sys.stdin.isatty() and input("Apply this change? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _log_reply(log: JobLog, statement: Statement, reply: Reply) -> None:

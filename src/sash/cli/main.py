@@ -212,15 +212,30 @@ JobFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A fi
 
 
 @app.command("diff")
-def diff_file(job: JobFile, checkpoint: Checkpoint = None, as_json: AsJson = False) -> None:
+def diff_file(
+    job: JobFile,
+    checkpoint: Checkpoint = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=MOST_SHARDS, help="Compare with this number of shards.")
+    ] = None,
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+    as_json: AsJson = False,
+) -> None:
     """Show what would become of every query if a file of statements replaced the job on the checkpoint.
 
-    A query is kept, derived from rows that are kept, or new: then it is complete from a given instant on.
+    A query is kept, derived from rows that are kept, or new: then it is complete from a given instant on. If the job is
+    running, it is asked; otherwise Spark is started to read the checkpoint.
     """
-    from sash.cli.job import default_checkpoint
-    from sash.cli.remote import change_running
+    from sash.cli.remote import change_running, default_checkpoint, is_running, print_change
 
-    change_running("diff", job, checkpoint or default_checkpoint(job), as_json=as_json)
+    where = checkpoint or default_checkpoint(job)
+    if is_running(where):
+        change_running("diff", job, where, as_json=as_json)
+        return
+    from sash.cli.script_change import diff_checkpoint
+
+    print_change(diff_checkpoint(job, where, shards, master, _settings(conf)), as_json=as_json)
 
 
 @app.command("apply")
@@ -229,8 +244,7 @@ def apply_file(job: JobFile, checkpoint: Checkpoint = None, as_json: AsJson = Fa
 
     It prints what became of every query: kept, derived from rows that are kept, new, or dropped.
     """
-    from sash.cli.job import default_checkpoint
-    from sash.cli.remote import change_running
+    from sash.cli.remote import change_running, default_checkpoint
 
     change_running("apply", job, checkpoint or default_checkpoint(job), as_json=as_json)
 

@@ -58,6 +58,11 @@ def _named(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (dict(zip(table["columns"], row, strict=True)) for row in table["rows"])
 
 
+def default_checkpoint(path: Path) -> str:
+    """The checkpoint of a job without --checkpoint: a folder beside the file."""
+    return str(path.with_suffix(".checkpoint").resolve())
+
+
 def is_running(checkpoint: str) -> bool:
     """Whether a job runs on the checkpoint and answers."""
     try:

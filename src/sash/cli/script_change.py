@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sash.cli.check import check, located, positioned
+from sash.cli.session import quiet_engine
 from sash.engine import Engine
 from sash.errors import ControlError, SashError
 from sash.script.dry_run import DryRunBackend
@@ -14,10 +15,12 @@ from sash.script.live import LiveBackend
 from sash.script.reader import read_script
 from sash.script.session import Session
 from sash.script.statements import Analyze, Explain, ExplainJob, SetOption, Show, SnapshotStatement, Statement
+from sash.script.stored_jobs import stored_jobs
+from sash.spark.folders import Folder
 
 if TYPE_CHECKING:
+    from sash.change.diff import JobDiff
     from sash.job import Job
-    from sash.running_job import RunningJob
 
 _PASSED_OVER = (Show, Explain, ExplainJob, Analyze, SnapshotStatement)
 """Statements of a script that only show something."""
@@ -33,8 +36,19 @@ class RunningScript:
     def diff(self, text: str) -> dict[str, Any]:
         """What would become of every query if the script were applied."""
         self._check(text)
-        planned = self._read(text, Session.on(Engine(self._engine.spark, self._engine.checkpoint, self._engine.shards)))
-        return described_change(_backend(planned).session_jobs.definitions(), self.session.backend.jobs())
+        engine = Engine(self._engine.spark, self._engine.checkpoint, self._engine.shards)
+        jobs = _backend(self._read(text, Session.on(engine))).session_jobs.definitions()
+        running = self.session.backend.jobs()
+        names = {name: list(job.queries) for name, job in running.items()}
+        return described_change(jobs, names, lambda name, job: running[name].diff(job))
+
+    def diff_stored(self, text: str) -> dict[str, Any]:
+        """What would become of every query if the script were run on the checkpoint of the engine, which no job uses."""
+        self._check(text)
+        assert self._engine.checkpoint is not None
+        stored = stored_jobs(Folder(self._engine.spark, self._engine.checkpoint))
+        jobs = _backend(self._read(text, self.session)).session_jobs.definitions()
+        return described_change(jobs, stored, lambda _, job: job.diff())
 
     def apply(self, text: str) -> dict[str, Any]:
         """Change the running job to the script; nothing changes if the script has errors, or cannot be applied."""
@@ -66,25 +80,29 @@ class RunningScript:
         return session
 
 
-def described_change(new: Mapping[str, Job], running: Mapping[str, RunningJob]) -> dict[str, Any]:
-    """The difference of every job, by name: for programs as `jobs`, for people as `text`."""
+def described_change(
+    new: Mapping[str, Job], old: Mapping[str, Collection[str]], diff: Callable[[str, Job], JobDiff]
+) -> dict[str, Any]:
+    """The difference of every job, by name: for programs as `jobs`, for people as `text`.
+
+    `old` has the names of the queries of the jobs before, and `diff` compares one of them with a job of its name.
+    """
     jobs: dict[str, Any] = {}
     texts: list[str] = []
     for name, job in new.items():
-        if name not in running:
+        if name not in old:
             names = [member.name for member in job.members.values()]
             jobs[name] = {"changed": True, "verdict": "new", "queries": names}
             texts.append(f"job {name}: new, with {', '.join(names)}")
             continue
-        found = running[name].diff(job)
+        found = diff(name, job)
         jobs[name] = found.to_json()
-        texts.append(
-            f"job {name}: {found.render()}" if not found.changed else f"job {name}:\n{_indented(found.render())}"
-        )
-    for name, gone in running.items():
+        shown = found.render()
+        texts.append(f"job {name}:\n{_indented(shown)}" if found.changed else f"job {name}: {shown}")
+    for name, queries in old.items():
         if name not in new:
-            jobs[name] = {"changed": True, "verdict": "dropped", "queries": list(gone.queries)}
-            texts.append(f"job {name}: dropped, with {', '.join(gone.queries)}")
+            jobs[name] = {"changed": True, "verdict": "dropped", "queries": list(queries)}
+            texts.append(f"job {name}: dropped, with {', '.join(queries)}")
     return {"changed": any(job["changed"] for job in jobs.values()), "jobs": jobs, "text": "\n".join(texts)}
 
 
@@ -99,3 +117,11 @@ def _is_spark_setting(statement: Statement) -> bool:
 def _backend(session: Session) -> LiveBackend:
     assert isinstance(session.backend, LiveBackend)
     return session.backend
+
+
+def diff_checkpoint(
+    path: Path, checkpoint: str, shards: int | None, master: str | None, conf: Mapping[str, str]
+) -> dict[str, Any]:
+    """Compare a script with the jobs in a checkpoint that no process uses."""
+    with quiet_engine(master, conf, checkpoint, shards) as engine:
+        return RunningScript(path, engine, Session.on(engine), conf).diff_stored(path.read_text(encoding="utf-8"))

@@ -116,7 +116,16 @@ class Backend(Protocol):
         """Let a parked query run again."""
 
     def launch(self) -> None:
-        """Start the jobs that have not been started, and apply the changes that were made to those that run."""
+        """Start the jobs that have not been started, and apply the changes that were made to those that run.
+
+        Queries of a job that cannot be started, or changed, are dropped again.
+        """
+
+    def queries(self) -> dict[str, CreateQuery]:
+        """The statements that created the queries, by lower-case name."""
+
+    def windows(self) -> dict[str, Keep]:
+        """The statements that created the kept windows, by lower-case name."""
 
     def running(self, name: str) -> QueryHandle | None:
         """The query of that name, if it has been started."""

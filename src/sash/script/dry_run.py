@@ -73,6 +73,7 @@ class DryRunBackend:
         self._with_heartbeat: set[str] = set()
         self._layouts: dict[str, StoreLayout] = {}
         self._kept: dict[str, tuple[str, Planned]] = {}
+        self._keeps: dict[str, Keep] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -183,6 +184,12 @@ class DryRunBackend:
         names = self.job_names({})
         return {names[group]: plan_together(queries) for group, queries in groups.items()}
 
+    def queries(self) -> dict[str, CreateQuery]:
+        return {query.statement.name.lower(): query.statement for query in self.checked}
+
+    def windows(self) -> dict[str, Keep]:
+        return dict(self._keeps)
+
     def running(self, name: str) -> QueryHandle | None:
         return None
 
@@ -258,6 +265,7 @@ class DryRunBackend:
             entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
         )
         Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
+        self._keeps[entry.name.lower()] = statement
         self._kept[entry.name] = trigger_key(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
 
     def keeping(self, name: str) -> WindowHandle | None:
@@ -268,6 +276,7 @@ class DryRunBackend:
 
     def drop_window(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)
+        self._keeps.pop(name.lower(), None)
         self._kept = {kept: planned for kept, planned in self._kept.items() if kept.lower() != name.lower()}
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:

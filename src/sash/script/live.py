@@ -112,6 +112,12 @@ class LiveBackend:
     def launch(self) -> None:
         self.session_jobs.launch()
 
+    def queries(self) -> dict[str, CreateQuery]:
+        return self.session_jobs.queries
+
+    def windows(self) -> dict[str, Keep]:
+        return self.session_jobs.windows
+
     def running(self, name: str) -> QueryHandle | None:
         return self.session_jobs.running(name)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,17 @@ from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_s
 from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.statements import CreateQuery, Keep, Position, QueryText, about_query
 from sash.script.stored_jobs import stored_jobs
+from sash.spark.folders import Folder
 
 if TYPE_CHECKING:
+    from sash.change.diff import JobDiff
     from sash.engine import Engine
     from sash.job import Job
     from sash.query import Query
     from sash.running import RunningQuery
     from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
+    from sash.spark.job_change import OnChange
     from sash.spark.kept_window import KeptWindow
 
 
@@ -100,6 +104,22 @@ class JobGroup:
     windows: dict[str, Keep] = field(default_factory=dict)
     running: RunningJob | None = None
     changed: bool = False
+    launched: tuple[dict[str, JobMember], dict[str, Keep]] = field(default_factory=lambda: ({}, {}))
+
+    def launch(self, job: Job, on_change: OnChange) -> None:
+        """Start the job, or change the running one to it. If that fails, the queries are those of before."""
+        before = self.running
+        try:
+            if before is not None and before.active:
+                self.running = before.change(job)
+            else:
+                self.running = job.start(on_change=on_change)
+        except BaseException:
+            self.members, self.windows = (dict(part) for part in self.launched)
+            raise
+        finally:
+            self.changed = False
+        self.launched = dict(self.members), dict(self.windows)
 
     @property
     def names(self) -> list[str]:
@@ -113,6 +133,7 @@ class SessionJobs:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.on_change: OnChange = "refuse"
         self._groups: dict[str, JobGroup] = {}
         self._separate: dict[str, SeparateQuery] = {}
         self._separate_windows: dict[str, SeparateWindow] = {}
@@ -183,10 +204,36 @@ class SessionJobs:
         for group in list(self._groups.values()):
             if group.changed:
                 self._launch(group)
-        for query in self._separate.values():
-            query.start()
-        for window in self._separate_windows.values():
-            window.start(self._engine)
+        for name, query in list(self._separate.items()):
+            with _dropped_if_failed(self._separate, name):
+                query.start()
+        for name, window in list(self._separate_windows.items()):
+            with _dropped_if_failed(self._separate_windows, name):
+                window.start(self._engine)
+
+    def changes(self) -> dict[str, JobDiff]:
+        """What starting the jobs would change in the checkpoint, by their names; only those that would change anything."""
+        if self._engine.checkpoint is None:
+            return {}
+        stored = stored_jobs(Folder(self._engine.spark, self._engine.checkpoint))
+        found = {name: job.diff() for name, job in self.definitions().items() if name in stored}
+        return {name: diff for name, diff in found.items() if diff.changed}
+
+    @property
+    def queries(self) -> dict[str, CreateQuery]:
+        """The statements that created the queries, by lower-case name."""
+        found = {name: query.member.statement for name, query in self._separate.items()}
+        for group in self._groups.values():
+            found |= {name: member.statement for name, member in group.members.items()}
+        return found
+
+    @property
+    def windows(self) -> dict[str, Keep]:
+        """The statements that created the kept windows, by lower-case name."""
+        found = {name: window.statement for name, window in self._separate_windows.items()}
+        for group in self._groups.values():
+            found |= group.windows
+        return found
 
     def resume(self, name: str) -> None:
         """Let a parked query run again."""
@@ -270,8 +317,6 @@ class SessionJobs:
 
     def _names(self) -> dict[str, str]:
         """The names of the jobs by the keys of their triggers: those that they have, or would get if they were started now."""
-        from sash.spark.folders import Folder
-
         have = {key: group.name for key, group in self._groups.items() if group.name is not None}
         new = {key: names for key, names in self._queries().items() if key not in have}
         checkpoint = self._engine.checkpoint
@@ -296,12 +341,16 @@ class SessionJobs:
             del self._groups[group.key]
             return
         group.name = group.name or self._names()[group.key]
-        job = self._job(group, group.name)
-        if group.running is not None and group.running.active:
-            group.running = group.running.apply(job)
-        else:
-            group.running = job.start()
-        group.changed = False
+        before = group.running
+        try:
+            group.launch(self._job(group, group.name), self.on_change)
+        except BaseException:
+            if before is not None and not before.active and group.names:  # it was stopped to be changed
+                group.running = self._job(group, group.name).start()
+            raise
+        finally:
+            if not group.names:
+                self._groups.pop(group.key, None)
 
     def _job(self, group: JobGroup, name: str) -> Job:
         job = self._engine.job(name, trigger=group.trigger)
@@ -330,7 +379,6 @@ class SessionJobs:
     def _has_own_checkpoint(self, statement: CreateQuery) -> bool:
         """Whether there is a checkpoint of this query alone, as earlier versions wrote it; this is logged."""
         from sash.spark.fingerprint import NAME
-        from sash.spark.folders import Folder
 
         if self._engine.checkpoint is None:
             return False
@@ -358,6 +406,16 @@ class SessionJobs:
             "window %s goes on in its own checkpoint %s, as a separate query", statement.name, folder
         )
         return True
+
+
+@contextmanager
+def _dropped_if_failed(started: dict[str, Any], name: str) -> Iterator[None]:
+    """Remove an entry if what it stands for cannot be started."""
+    try:
+        yield
+    except BaseException:
+        del started[name]
+        raise
 
 
 def sink_options(statement: CreateQuery) -> dict[str, Any]:

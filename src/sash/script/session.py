@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sash.errors import CatalogError, OptionError
+from sash.errors import CatalogError, OptionError, SashError
 from sash.plan.options import Trigger
 from sash.script import statements
 from sash.script.backend import Backend, QueryOptions
@@ -65,8 +65,16 @@ class Session:
         return cls(LiveBackend(engine))
 
     def launch(self) -> None:
-        """Start the queries and windows that were created, and apply the changes of those that run."""
-        self.backend.launch()
+        """Start the queries and windows that were created, and apply the changes of those that run.
+
+        If that fails, those that could not be started are dropped again.
+        """
+        try:
+            self.backend.launch()
+        except SashError:
+            attached = {name: window for name, window in self.windows.items() if isinstance(window, statements.Attach)}
+            self.queries, self.windows = self.backend.queries(), {**attached, **self.backend.windows()}
+            raise
 
     def execute(self, statement: Statement) -> Reply:
         """Execute one statement."""
