@@ -31,8 +31,8 @@ _MOST_RESTARTS = 3
 
 _PAUSE = 1.0
 
-StartQuery = Callable[[frozenset[str]], StreamingQuery]
-"""Starts the job's Spark query without the operators of these queries."""
+StartQuery = Callable[[frozenset[str], frozenset[str]], StreamingQuery]
+"""Starts the job's Spark query without the operators of some queries, and without the expressions above sources of others."""
 
 
 class Search:
@@ -94,7 +94,7 @@ class JobRun:
         self._failed_batch = -1
         self._reporting: StreamingQuery | None = None
         batches.before_batch, batches.on_parked = self._before_batch, self.restart
-        self.query = self._reporting = start(parking.standing)
+        self.query = self._reporting = start(parking.standing, parking.unevaluated)
         threading.Thread(target=self._supervise, name="sash-job", daemon=True).start()
 
     @property
@@ -160,7 +160,7 @@ class JobRun:
                 left_out = self._search.left_out if self._search is not None else frozenset()
                 self._restart = False
                 self._reporting = None
-                query = self._start(self._parking.standing | left_out)
+                query = self._start(self._parking.standing | left_out, self._parking.unevaluated | left_out)
                 with self._changed:
                     self.query = self._reporting = query
                     self._changed.notify_all()
@@ -224,12 +224,19 @@ class JobRun:
         return self._search is not None or self._park((search.culprit or "",), search.error)
 
     def _park(self, queries: Sequence[str], error: SashError) -> bool:
-        """Park the queries that failed; the job ends if one of them must not be parked, or stands already."""
+        """Park the queries that failed. The job ends if one of them must not be parked, or if parking it did not help.
+
+        What fails although its operators stand still is an expression above a source.
+        """
         reason = one_line(str(error).rpartition(" failed: ")[2] if isinstance(error, StageError) else str(error))
-        if not queries or any(self._on_error.get(name, "fail") == "fail" or self._parking[name] for name in queries):
+        hopeless = [
+            name for name in queries if self._on_error.get(name) != "suspend" or name in self._parking.unevaluated
+        ]
+        if hopeless or not queries:
             self.error = QueryFailedError(f"query {', '.join(queries)}: {reason}")
             self.error.log, self.error.query = error.log, queries[0] if len(queries) == 1 else None
             return False
         for name in queries:
-            self._parking.park(name, "operator", reason, max(0, self._batches.number))
+            standing = name in self._parking.standing or not isinstance(error, StageError)
+            self._parking.park(name, "expression" if standing else "operator", reason, max(0, self._batches.number))
         return True

@@ -237,9 +237,9 @@ class JobStart:
         limits = {member.name: member.max_state for member in self._members if member.max_state is not None}
         batches = BatchFunction(outputs, Ledger(folder.inside("ledger")), progress, parking, WriteFailure(), limits)
 
-        def start(parked: frozenset[str]) -> StreamingQuery:
+        def start(parked: frozenset[str], unevaluated: frozenset[str]) -> StreamingQuery:
             with query_settings(self._spark, shards, path):
-                frame = job_frame(planned.physical, inputs, shards, modes, parked)
+                frame = job_frame(planned.physical, inputs, shards, modes, parked, unevaluated)
                 return start_query(frame, batches, {}, job.trigger, path, job.name)
 
         def diagnose(error: SashError) -> SashError:
