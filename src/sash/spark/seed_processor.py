@@ -116,7 +116,9 @@ class _SeedShard:
         senders = len(self._layout.labels[channel.source.stage]) if sends else 0  # type: ignore[union-attr]
         record: dict[str, Any] = self._header["channels"].setdefault(channel.identity, {})
         raw = sorted((m for m in messages if m.kind == RAW), key=lambda m: (m.sender, m.seq))
-        rows = decode_all([pa.py_buffer(m.blob) for m in messages if m.kind == ROWS and m.blob is not None], channel.dtypes)
+        rows = decode_all(
+            [pa.py_buffer(m.blob) for m in messages if m.kind == ROWS and m.blob is not None], channel.dtypes
+        )
         clock = change.clock
         if change.restored:
             if channel.index in self._handed:
