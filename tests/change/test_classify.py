@@ -19,7 +19,9 @@ from tests.physical.together import plans_together
 SECOND = 1_000_000
 CLOCK = 1_000 * SECOND
 SALES = StreamEntry("sales", parse_schema("ts BIGINT, item BIGINT, shop BIGINT, price BIGINT, code STRING"), "ts")
-WIDER = StreamEntry("sales", parse_schema("ts BIGINT, a STRING, item BIGINT, shop BIGINT, price BIGINT, code STRING"), "ts")
+WIDER = StreamEntry(
+    "sales", parse_schema("ts BIGINT, a STRING, item BIGINT, shop BIGINT, price BIGINT, code STRING"), "ts"
+)
 VIEWS = StreamEntry("views", parse_schema("ts BIGINT, item BIGINT, shop BIGINT"), "ts")
 SHOPS = RelationEntry("shops", parse_schema("shop BIGINT, city STRING"), key=(0,))
 PRICES = RelationEntry("prices", parse_schema("item BIGINT, price BIGINT"), key=(0,), changes=True)
@@ -159,7 +161,9 @@ def test_updates_of_a_relation_that_were_read_before_are_missing() -> None:
 
 
 def test_lookups_are_kept_with_a_shorter_window_and_another_key() -> None:
-    old = "SELECT city, COUNT(*) AS n FROM sales [RANGE 9 SECONDS] AS s JOIN shops AS t ON s.shop = t.shop GROUP BY city"
+    old = (
+        "SELECT city, COUNT(*) AS n FROM sales [RANGE 9 SECONDS] AS s JOIN shops AS t ON s.shop = t.shop GROUP BY city"
+    )
     assert verdicts(change({"a": old}, {"a": old.replace("9", "4")})) == {"a": "derived"}
 
 

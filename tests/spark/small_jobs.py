@@ -14,19 +14,16 @@ from sash.change.diff import JobDiff
 from sash.change.stored import Answer, JobPlan
 from sash.plan.options import Options
 from sash.planning import plan_query, plan_together
-from sash.runtime.legs import stage_tables
 from sash.spark.dataflow import job_frame, job_sources, time_type
 from sash.spark.generations import Change, Generations, JobShape, OnStep, last_batch
-from sash.spark.job_manifest import CURRENT, NAME
+from sash.spark.job_manifest import NAME
 from sash.spark.layout import layout_of
-from sash.spark.legs import relation_table
+from sash.spark.messages import OUTPUT
 from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import Unpack
-from sash.spark.messages import OUTPUT
-from sash.state.changes import ChangeBatch
 from sash.testing import replay
 from tests.spark.files import Rows, write_batch
 
@@ -52,8 +49,9 @@ class SmallJob:
 
     def shape(self, queries: Mapping[str, str], shards: int, strategy: str = "auto") -> JobShape:
         options = Options(strategy).for_engine()  # type: ignore[arg-type]
-        catalog = self.engine.catalog if hasattr(self.engine, "catalog") else self.engine._catalog
-        planned = {name: plan_query(sql, catalog, shards=shards, options=options) for name, sql in queries.items()}
+        planned = {
+            name: plan_query(sql, self.engine.catalog, shards=shards, options=options) for name, sql in queries.items()
+        }
         physical = plan_together(planned, shards).physical
         layout = layout_of(physical, shards, share=True)
         answers = {
@@ -62,9 +60,8 @@ class SmallJob:
         }
         time = time_type(physical, self.inputs)
         outputs = {name: OutputSpec(one.output, time, "changes", None, "job") for name, one in planned.items()}
-        tables = {node: relation_table(node, self.inputs.relations) for node in stage_tables(physical)}
         plan = JobPlan(physical, layout.channels, shards, answers)
-        return JobShape(plan, layout, tables, job_sources(layout, self.inputs), outputs)
+        return JobShape(plan, layout, dict, job_sources(layout, self.inputs), outputs)
 
     @property
     def generations(self) -> Generations:
@@ -140,6 +137,3 @@ def put(folder: Path, streams: Mapping[str, list[Rows]], numbers: range) -> None
     for name, batches in streams.items():
         for number in numbers:
             write_batch(folder / name, number, batches[number])
-
-
-__all__ = ["Answers", "ChangeBatch", "CURRENT", "SmallJob", "expected", "put"]

@@ -99,7 +99,9 @@ class Job:
         streams = {name: StreamSource(reader.parquet(str(self._home / name))) for name in ("s", "u")}
         checkpoint = str(self._home / "checkpoint")
         with query_settings(self._spark, 2, checkpoint):
-            frame = job_frame(self.plan, QueryInputs(streams), 2, [OutputMode()] * len(self.plan.outputs), parked, parked)
+            frame = job_frame(
+                self.plan, QueryInputs(streams), 2, [OutputMode()] * len(self.plan.outputs), parked, parked
+            )
             query = start_query(frame, self._collect, {}, Trigger("available_now"), checkpoint)
         try:
             query.awaitTermination()

@@ -147,9 +147,9 @@ class _Classifier:
         reached = all(part.instant is not None and part.instant <= self._start(inputs) for part in parts)
         if not reached and reasons:
             return StageChange(index, identity, "new", complete, reason)
-        if known and all(one.verdict == "kept" for one in below):
-            if not (self._reshaped and strategy_of(stage.strategy).paced):
-                return StageChange(index, identity, "kept", self._known(identity), "")
+        lags = self._reshaped and strategy_of(stage.strategy).paced
+        if known and not lags and all(one.verdict == "kept" for one in below):
+            return StageChange(index, identity, "kept", self._known(identity), "")
         return StageChange(index, identity, "derived", complete, reason)
 
     def _known(self, identity: str) -> Completeness:

@@ -175,7 +175,8 @@ def _derive(old: Channel, old_channels: Channels, new: Channel, new_channels: Ch
     if _content(old) != _content(new):
         return None
     if new.kind == "rows":
-        assert old.window is not None and new.window is not None
+        assert old.window is not None
+        assert new.window is not None
         if new.window.partition != old.window.partition or new.window.count > old.window.count:
             return None
     columns = tuple(ColumnRule(Column(n, "", dtype), dtype) for n, dtype in enumerate(new.dtypes))
@@ -300,11 +301,12 @@ class _Known:
         for place, guard in self._columns.get(text, ()):
             if not guard:
                 return Column(place, "", expression.dtype)
-        read = [part for part in walk(expression) if isinstance(part, Column)]
-        if supports(expression) is not None or any(self._place(part) is None for part in read):
+        places = {part.index: self._place(part) for part in walk(expression) if isinstance(part, Column)}
+        known = {index: place for index, place in places.items() if place is not None}
+        if supports(expression) is not None or len(known) < len(places):
             return None
         return rewrite(
-            expression, lambda part: replace(part, index=self._place(part)) if isinstance(part, Column) else None
+            expression, lambda part: replace(part, index=known[part.index]) if isinstance(part, Column) else None
         )
 
     def _place(self, column: Column) -> int | None:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -65,12 +67,12 @@ _COPIED = ("parked.json",)
 class JobShape:
     """A job as a generation needs it: its plan, its layout on shards, the tables of its stages, and its sources in order.
 
-    `relations` are the static parts of the plan that stages read, by node.
+    `tables` reads the static parts of the plan that stages look up.
     """
 
     plan: JobPlan
     layout: Layout
-    tables: Mapping[Node, pa.Table]
+    tables: Callable[[], Mapping[Node, pa.Table]]
     sources: Sequence[str]
     outputs: Mapping[str, OutputSpec] = field(default_factory=dict)
 
@@ -130,11 +132,11 @@ class Generations:
         self._folder.write(CURRENT, generation.location.rstrip("/").rsplit("/", 1)[1])
 
     def clean(self) -> None:
-        """Delete the generations before the current one."""
-        number = int(self._name[1:])
-        for name in self._folder.names():
-            if name[:1] == "g" and name[1:].isdigit() and int(name[1:]) < number:
-                self._folder.remove_tree(name)
+        """Delete the generations before the current one, if that has committed a batch of its own; it may take a while."""
+        committed, number = last_batch(self.current)[0], int(self._name[1:])
+        old = [name for name in self._folder.names() if re.fullmatch(r"g\d+", name) and int(name[1:]) < number]
+        if old and committed:
+            threading.Thread(target=lambda: list(map(self._folder.remove_tree, old)), name="sash-clean").start()
 
 
 def last_batch(generation: Folder) -> tuple[int | None, bool]:
@@ -206,7 +208,11 @@ class Change:
         return diff
 
     def _seed(self, diff: JobDiff, headers: Headers, current: Folder, made: Folder, number: int) -> None:
-        given = handover(diff, self.old.layout, self.new.layout, headers, self.old.tables, self.new.tables)
+        given = handover(diff, self.old.layout, self.new.layout, headers)
+        if given.retracted:
+            given = replace(given, old_tables=self.old.tables())
+        if given.restored:
+            given = replace(given, new_tables=self.new.tables())
         current.copy("outbox", made)
         kept = {output.query for output in self.new.layout.plan.outputs}
         for name in made.inside("outbox").names():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -57,8 +57,8 @@ class Handover:
     classification: Classification
     emitted: frozenset[int]
     retracted: tuple[OldAnswer, ...]
-    old_tables: Mapping[Node, pa.Table]
-    new_tables: Mapping[Node, pa.Table]
+    old_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
+    new_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
 
     @property
     def restored(self) -> frozenset[int]:
@@ -109,15 +109,8 @@ class Handover:
         return [one for one in found if one is not None]
 
 
-def handover(
-    diff: JobDiff,
-    old: Layout,
-    new: Layout,
-    headers: Headers,
-    old_tables: Mapping[Node, pa.Table],
-    new_tables: Mapping[Node, pa.Table],
-) -> Handover:
-    """What must move for a difference between two jobs."""
+def handover(diff: JobDiff, old: Layout, new: Layout, headers: Headers) -> Handover:
+    """What must move for a difference between two jobs; the tables that stages look up are to be added."""
     verdicts = {query.name: query for query in diff.queries}
     emitted = [number for number, output in enumerate(new.plan.outputs) if verdicts[output.query].verdict != "kept"]
     stages = {output.query: output.stage for output in old.plan.outputs}
@@ -127,7 +120,7 @@ def handover(
         if name in stages and not verdicts[name].fresh:
             retracted.setdefault(stages[name], []).append(number)
     answers = tuple(OldAnswer(stage, tuple(numbers)) for stage, numbers in retracted.items())
-    return Handover(old, new, headers, diff.classification, frozenset(emitted), answers, old_tables, new_tables)
+    return Handover(old, new, headers, diff.classification, frozenset(emitted), answers)
 
 
 def snapshot_chunks(stage: dict[str, Any] | None) -> list[int]:

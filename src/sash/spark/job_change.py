@@ -9,8 +9,9 @@ import logging
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +40,9 @@ from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import Unpack
 from sash.spark.sources.inputs import QueryInputs
 
+OnChange = Literal["refuse", "apply"]
+"""What happens if a checkpoint belongs to another job."""
+
 PLAN = "sash-plan.pickle"
 _LIMIT = 64 << 20
 
@@ -54,16 +58,18 @@ def job_shape(
     layout = layout_of(plan, shards, share=True)
     slack = {name: source.slack for name, source in inputs.streams.items() if source.slack}
     given = JobPlan(plan, layout.channels, shards, answers, slack)
-    return JobShape(given, layout, _tables(plan, inputs), job_sources(layout, inputs), outputs)
+    return JobShape(given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs)
 
 
 def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> dict[Node, pa.Table]:
-    """The tables that the stages read; those of relations that are gone are left out."""
-
-    def known(node: Node) -> bool:
-        return all(n.name.lower() in inputs.relations for n in walk_logical(node) if isinstance(n, Relation))
-
-    return {node: relation_table(node, inputs.relations) for node in stage_tables(plan) if known(node)}
+    """The tables that the stages look up."""
+    for node in stage_tables(plan):
+        for below in walk_logical(node):
+            if isinstance(below, Relation) and below.name.lower() not in inputs.relations:
+                raise CheckpointError(
+                    f"the change needs relation {below.name}, which the old job looked up: declare it until the job has changed"
+                )
+    return {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
 
 
 def described_plan(shape: JobShape) -> dict[str, Any]:
@@ -81,16 +87,21 @@ def save_plan(folder: Folder, plan: PhysicalPlan) -> None:
     folder.write_bytes(PLAN, pickle.dumps({"version": version("sash"), "plan": plan}))
 
 
-def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInputs | None) -> JobShape:
-    """The shape of the job that wrote a generation; `inputs` are needed only for what its stages look up."""
+def kept_plan(folder: Folder) -> PhysicalPlan | None:
+    """The plan of the job that wrote a generation; None if another version of Sash did."""
     found = folder.read_bytes(PLAN)
     kept = None if found is None else pickle.loads(found)  # noqa: S301  (written by `save_plan`)
-    if kept is None or kept["version"] != version("sash"):
+    return None if kept is None or kept["version"] != version("sash") else kept["plan"]
+
+
+def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInputs) -> JobShape:
+    """The shape of the job that wrote a generation; `inputs` are needed only for what its stages look up."""
+    plan = kept_plan(folder)
+    if plan is None:
         raise CheckpointError(
             f"{folder.location} was written by version {manifest.get('version')} of Sash, and this is {version('sash')}: "
             "change the job with the version that wrote it, then go on with this one"
         )
-    plan: PhysicalPlan = kept["plan"]
     layout = layout_of(plan, int(manifest["shards"]), share=True)
     known = manifest["plan"]
     if [channel.identity for channel in layout.channels.channels] != list(known["channels"]):
@@ -101,7 +112,7 @@ def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInput
         )
         for query in manifest["queries"]
     }
-    tables = {} if inputs is None else _tables(plan, inputs)
+    tables = partial(_tables, plan, inputs)
     return JobShape(JobPlan(plan, layout.channels, int(manifest["shards"]), answers), layout, tables, known["sources"])
 
 
@@ -229,9 +240,8 @@ def rescale(spark: SparkSession, root: str, shards: int, on_step: OnStep = lambd
             "the job was interrupted in a batch: start it once so that the batch is finished, or start it with "
             f"--shards {shards} --on-change apply"
         )
-    old = stored_shape(folder, known, None)
+    old = stored_shape(folder, known, QueryInputs({}))
     layout = layout_of(old.layout.plan, shards, share=True)
-    new = JobShape(JobPlan(old.layout.plan, layout.channels, shards, old.plan.answers), layout, {}, old.sources)
-    manifest = {**known, "shards": shards}
-    change = JobChange(spark, root, new, manifest, QueryInputs({}), on_step=on_step)
-    return Change(spark, Generations(spark, root), old, new, manifest, _LIMIT, change._step).apply()
+    plan = JobPlan(old.layout.plan, layout.channels, shards, old.plan.answers)
+    new = JobShape(plan, layout, old.tables, old.sources)
+    return JobChange(spark, root, new, {**known, "shards": shards}, QueryInputs({}), on_step=on_step).apply()

@@ -15,9 +15,9 @@ _NOTHING = "-"
 
 
 def moved_offsets(written: str, old: str, old_sources: Sequence[str], new_sources: Sequence[str]) -> str:
-    """The offset log of a generation's first batch: as it was written, with the offsets that the old generation reached.
+    r"""The offset log of a generation's first batch: as it was written, with the offsets that the old generation reached.
 
-    >>> print(moved_offsets("v1\\n{2}\\n0", "v1\\n{1}\\n5\\n7", ["s", "t"], ["t", "u", "s"]))
+    >>> print(moved_offsets("v1\n{2}\n0", "v1\n{1}\n5\n7", ["s", "t"], ["t", "u", "s"]))
     v1
     {2}
     7

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sash.operators.current_rows import CurrentRows
 from sash.runtime.shard import Shard, partition
 from sash.spark.channel_batch import pick
 from sash.spark.handover import NOTICE, RAW, SNAPSHOT, Handover, OldAnswer
@@ -22,7 +23,6 @@ from sash.spark.messages import BLOB_BYTES, OUTPUT, ROWS, SMALL, Message, to_rec
 from sash.spark.scatter import pack_rows
 from sash.spark.stored_state import HEADER
 from sash.spark.workers import freeze_loaded_objects
-from sash.operators.current_rows import CurrentRows
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode, size_of
 from sash.state.memory import HeapMemory
@@ -171,10 +171,10 @@ class _OldAnswers:
         current = CurrentRows()
         for changes in shard.replay(live, record["clocks"], record.get("reached")):
             current.add(changes)
-        rows = current.rows()
-        if rows is None or not len(rows):
+        left = current.rows()
+        if left is None:
             return
-        gone = ChangeBatch(rows.ts, rows.exp, -rows.sign, rows.columns)
+        gone = ChangeBatch(left.ts, left.exp, -left.sign, left.columns)
         for output in answer.outputs:
             to = self._handover.new.labels[self._handover.new.plan.outputs[output].stage][0]
             yield from pack_rows(gone, Message(to, OUTPUT, SMALL, number, 0, output, shard.clock))

@@ -24,11 +24,14 @@ Headers = Mapping[tuple[int, int], dict[str, Any]]
 
 
 def state_frame(spark: SparkSession, checkpoint: str, levels: int) -> DataFrame:
-    """The chunks of all shards, as the last committed batch left them: level, label, number, data."""
+    """The chunks of all shards, as the last committed batch left them: level, label, number, data.
+
+    Spark numbers the operators of a query from the last to the first.
+    """
     reader = spark.read.format("statestore").option("stateVarName", "chunks")
     columns = ("key.label AS label", "user_map_key.number AS number", "user_map_value.data AS data")
     parts = [
-        reader.option("operatorId", level).load(checkpoint).selectExpr(f"{level} AS level", *columns)
+        reader.option("operatorId", levels - 1 - level).load(checkpoint).selectExpr(f"{level} AS level", *columns)
         for level in range(levels)
     ]
     return reduce(DataFrame.unionAll, parts)
