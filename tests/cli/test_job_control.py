@@ -30,9 +30,9 @@ class RunningProcess:
         self.session, self.engine = fake_session(SALES + query("a"))
         self.session.launch()
         self.stop = threading.Event()
-        self.control = JobControl(
-            lambda: self.session, ScriptChange(self.diff, self.apply), self.stop, job_entry("job.sql", str(checkpoint))
-        )
+        self.logged: list[str] = []
+        change, entry = ScriptChange(self.diff, self.apply), job_entry("job.sql", str(checkpoint))
+        self.control = JobControl(lambda: self.session, change, self.stop, entry, self.logged.append)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._attend)
         self._thread.start()
@@ -108,6 +108,7 @@ def test_queries_are_created_altered_resumed_and_dropped(ask: Callable[..., Any]
         {"text": "Dropped query a"},
     ]
     assert process.engine.log == ["start job: a", "apply job: a, b", "apply job: a, b", "apply job: b"]
+    assert process.logged == ["Created query b, into noop", "Altered query b", "Resumed query b", "Dropped query a"]
     (shown,) = ask("execute", text="SHOW QUERIES")
     assert [row["query"] for row in named(shown)] == ["b"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sash.errors import SashError, SinkError
+from sash.errors import CatalogError, SashError, SinkError
 from sash.script.backend import QueryHandle, QueryOptions, WindowHandle
 from sash.script.dry_run import DryRunBackend
 from sash.script.live_jobs import SessionJobs
@@ -115,6 +115,8 @@ class FakeJob:
         return {name.lower(): FakeHandle(name) for name in self.queries}
 
     def add(self, name: str, query: FakeQuery, sink: str, **options: Any) -> None:
+        if any(other["sink"] == sink == "memory" for other in self.queries.values()):
+            raise CatalogError(f"{name} would write to the same target")
         self.queries[name] = {"sink": sink, "sql": query.sql, **options}
 
     def explain(self) -> str:
@@ -163,9 +165,11 @@ class FakeEngine:
         self.log.append(f"keep {name} alone")
         return FakeHandle(name, log=self.log)
 
-    def job(self, name: str, trigger: str | None = None) -> FakeJob:
-        self.made.append(FakeJob(name, trigger, self.log))
-        return self.made[-1]
+    def job(self, name: str | None = None, trigger: str | None = None) -> FakeJob:
+        job = FakeJob(name or "job", trigger, self.log)
+        if name is not None:
+            self.made.append(job)
+        return job
 
 
 class FakeBackend(DryRunBackend):

@@ -67,6 +67,12 @@ def test_a_query_whose_job_cannot_be_started_is_dropped_again() -> None:
     assert engine.log == ["start job: a", "start separate s into noop", "start job: a"], "the old job runs again"
     job: Any = session.backend.jobs()["job"]
     assert job.active
+    for name in ("one", "two"):
+        execute(session, f"CREATE QUERY {name} AS {TOTALS} INTO memory")
+    with pytest.raises(CatalogError, match="two would write to the same target") as caught:
+        session.launch()
+    assert caught.value.query == "two"
+    assert session.queries.keys() == {"a", "s"}
 
 
 def test_clauses_reach_the_job() -> None:

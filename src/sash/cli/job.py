@@ -83,9 +83,8 @@ def run_job(path: Path, settings: JobSettings) -> int:
         script = RunningScript(path, engine, Session.on(engine), conf)
         if not stop.is_set() and not _start(path, text, script.session, log, settings.on_change):
             return INVALID
-        control = JobControl(
-            lambda: script.session, ScriptChange(script.diff, script.apply), stop, job_entry(path.name, folder)
-        )
+        change, entry = ScriptChange(script.diff, script.apply), job_entry(path.name, folder)
+        control = JobControl(lambda: script.session, change, stop, entry, log.write)
         stack.callback(control.close)
         try:
             stack.callback(control.serve().close)

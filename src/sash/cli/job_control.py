@@ -28,6 +28,14 @@ from sash.spark.folders import local_path
 from sash.sql.source import did_you_mean
 
 COMMANDS = ("status", "execute", "diff", "apply", "stop")
+_CHANGES = (
+    statements.CreateStream,
+    statements.CreateRelation,
+    statements.CreateQuery,
+    statements.AlterQuery,
+    statements.ResumeQuery,
+    statements.Drop,
+)
 _REFUSED = (statements.Select, statements.SetOption, statements.Keep, statements.Attach)
 """Statements that a running job does not execute for others: they would change its settings, or need a screen."""
 
@@ -48,6 +56,8 @@ class JobControl:
     change: ScriptChange
     stop: threading.Event
     entry: JobEntry
+    log: Callable[[str], None] = lambda _: None
+    """Gets a line about every change."""
     _pending: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = field(default_factory=queue.SimpleQueue)
     _closed: bool = False
 
@@ -71,7 +81,7 @@ class JobControl:
                 return self._submit(lambda: self.change.diff(text))
             case "apply":
                 text = check_text("text", arguments.get("text"), ControlError)
-                return self._submit(lambda: self.change.apply(text))
+                return self._submit(lambda: self._apply(text))
         raise ControlError(f"there is no command {command}{did_you_mean(command, COMMANDS)}; use {', '.join(COMMANDS)}")
 
     def attend(self) -> None:
@@ -111,7 +121,14 @@ class JobControl:
         session = self.session()
         reply = session.execute(statement)
         session.launch()
+        if isinstance(reply, MessageReply) and isinstance(statement, _CHANGES):
+            self.log(reply.text)
         return [encode_reply(reply)]
+
+    def _apply(self, text: str) -> dict[str, Any]:
+        found = self.change.apply(text)
+        self.log(f"the job was changed to another script:\n{found['text']}")
+        return found
 
     def _status(self) -> dict[str, Any]:
         session = self.session()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -106,16 +106,17 @@ class JobGroup:
     changed: bool = False
     launched: tuple[dict[str, JobMember], dict[str, Keep]] = field(default_factory=lambda: ({}, {}))
 
-    def launch(self, job: Job, on_change: OnChange) -> None:
+    def launch(self, define: Callable[[], Job], on_change: OnChange) -> None:
         """Start the job, or change the running one to it. If that fails, the queries are those of before."""
         before = self.running
         try:
+            job = define()
             if before is not None and before.active:
                 self.running = before.change(job)
             else:
                 self.running = job.start(on_change=on_change)
         except BaseException:
-            self.members, self.windows = (dict(part) for part in self.launched)
+            self.members, self.windows = dict(self.launched[0]), dict(self.launched[1])
             raise
         finally:
             self.changed = False
@@ -141,11 +142,11 @@ class SessionJobs:
     def add(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
         """Add a query to the job of its trigger; it is separate if it says so, or if it has a checkpoint of its own."""
         query = self._engine.sql(statement.query.sql, strategy=options.strategy, join=options.join, tau=options.tau)
-        check_sink_options(statement)
         member, name = JobMember(statement, query, trigger), statement.name.lower()
         if statement.separate or self._has_own_checkpoint(statement):
             self._separate[name] = SeparateQuery(member)
             return
+        _add(self._engine.job(), member)  # checks its sink and clauses
         group = self._group(trigger)
         group.members[name] = member
         group.changed = True
@@ -341,12 +342,12 @@ class SessionJobs:
             del self._groups[group.key]
             return
         group.name = group.name or self._names()[group.key]
-        before = group.running
+        before, name = group.running, group.name
         try:
-            group.launch(self._job(group, group.name), self.on_change)
+            group.launch(lambda: self._job(group, name), self.on_change)
         except BaseException:
             if before is not None and not before.active and group.names:  # it was stopped to be changed
-                group.running = self._job(group, group.name).start()
+                group.running = self._job(group, name).start()
             raise
         finally:
             if not group.names:
@@ -355,20 +356,8 @@ class SessionJobs:
     def _job(self, group: JobGroup, name: str) -> Job:
         job = self._engine.job(name, trigger=group.trigger)
         for member in group.members.values():
-            statement = member.statement
-            job.add(
-                statement.name,
-                member.query,
-                statement.sink,
-                mode=statement.mode,
-                key=statement.key,
-                on_error=statement.on_error,
-                max_state=statement.max_state,
-                outbox=statement.outbox,
-                when_complete=statement.when_complete,
-                backfill=statement.backfill,
-                **sink_options(statement),
-            )
+            with about_query(member.statement.name):
+                _add(job, member)
         for keep in group.windows.values():
             job.keep(keep.name, keep.window, keep.every, path=keep.path, retain=keep.retain)
         return job
@@ -406,6 +395,24 @@ class SessionJobs:
             "window %s goes on in its own checkpoint %s, as a separate query", statement.name, folder
         )
         return True
+
+
+def _add(job: Job, member: JobMember) -> None:
+    """Add a query to a job."""
+    statement = member.statement
+    job.add(
+        statement.name,
+        member.query,
+        statement.sink,
+        mode=statement.mode,
+        key=statement.key,
+        on_error=statement.on_error,
+        max_state=statement.max_state,
+        outbox=statement.outbox,
+        when_complete=statement.when_complete,
+        backfill=statement.backfill,
+        **sink_options(statement),
+    )
 
 
 @contextmanager
