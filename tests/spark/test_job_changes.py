@@ -22,6 +22,7 @@ from sash.spark import job_change
 from sash.spark.generations import Step
 from sash.spark.job_change import rescale
 from tests.spark.files import FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
+from tests.spark.kept_queries import AFTER, BEFORE, QUERIES, engine_of, write_rows
 
 pytestmark = pytest.mark.spark
 
@@ -198,3 +199,38 @@ def test_a_process_that_is_killed_in_a_change_leaves_the_old_job(engine: Engine,
     assert FolderSink(tmp_path / "a").read() == expected(BY_KEY, ROWS)
     assert answer(tmp_path, "b") == final(HIGHEST)
     assert json.loads((job / "g2" / "sash-job.json").read_text())["first_batch"] == 3
+
+
+def test_state_of_every_kind_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """Never-ending windows, count windows, relations and lagging operators, over a change and then in other shards."""
+    kinds = ("unbounded", "relation", "non_retroactive", "count_windows", "two_stages", "input_triggered", "multi_join")
+    whole = BEFORE + AFTER
+
+    def job(folder: str, shards: int, *more: str) -> Job:
+        made = engine_of(spark, tmp_path / "in").job(
+            checkpoint=tmp_path / folder / "checkpoint", trigger="available_now", shards=shards
+        )
+        for name in (*kinds, *more):
+            query = made.engine.sql(QUERIES[name].sql, strategy=QUERIES[name].strategy)
+            made.add(name, query, FolderSink(tmp_path / folder / name), mode="changes")
+        return made
+
+    write_rows(tmp_path / "in", range(BEFORE))
+    run(job("changed", 2))
+    diff = job("changed", 2, "group_by").diff()
+    assert {query.name: query.verdict for query in diff.queries} == {**dict.fromkeys(kinds, "kept"), "group_by": "new"}
+    run(job("changed", 2, "group_by"), "apply")
+    write_rows(tmp_path / "in", range(BEFORE, BEFORE + 1))
+    run(job("changed", 2, "group_by"))
+    diff = job("changed", 3).diff()
+    assert {query.name: query.verdict for query in diff.queries} == {
+        **dict.fromkeys(kinds, "kept"), "input_triggered": "derived", "group_by": "dropped",
+    }  # fmt: skip
+    write_rows(tmp_path / "in", range(BEFORE + 1, whole))
+    run(job("changed", 3), "apply")
+    run(job("alone", 2))
+    for name in kinds:
+        if name == "input_triggered":
+            assert answer(tmp_path / "changed", name) == answer(tmp_path / "alone", name)
+        else:
+            assert FolderSink(tmp_path / "changed" / name).read() == FolderSink(tmp_path / "alone" / name).read(), name
