@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 from sash.change.stored import AT_ONCE, Completeness
 from sash.spark.folders import Folder
@@ -10,6 +11,14 @@ from sash.time import BEGINNING
 
 NAME = "complete.json"
 """The file of a generation with the instants that became known while it ran, by query."""
+
+_file = threading.Lock()
+
+
+def completed(generation: Folder) -> dict[str, int]:
+    """The instants that became known while a generation ran, by query."""
+    found: dict[str, int] = json.loads(generation.read(NAME) or "{}")
+    return found
 
 
 class Completion:
@@ -25,7 +34,7 @@ class Completion:
         self.reached = complete == AT_ONCE
         self.waits = waits and complete.known
         if self._after is not None and folder is not None:
-            self._set(json.loads(folder.read(NAME) or "{}").get(query))
+            self._set(completed(folder).get(query))
 
     @property
     def holds(self) -> bool:
@@ -39,8 +48,8 @@ class Completion:
         if self._after is not None:
             self._set(clock + self._after)
             if self._folder is not None:
-                known = json.loads(self._folder.read(NAME) or "{}")
-                self._folder.write(NAME, json.dumps({**known, self._query: self.instant}))
+                with _file:
+                    self._folder.write(NAME, json.dumps({**completed(self._folder), self._query: self.instant}))
         self.reached = self.instant is not None and clock >= self.instant
 
     def _set(self, instant: int | None) -> None:

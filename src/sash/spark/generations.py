@@ -33,6 +33,7 @@ from sash.change.stored import AT_ONCE, Completeness, JobPlan
 from sash.errors import CheckpointError
 from sash.operators.netting import net_all
 from sash.plan.nodes import Node
+from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
 from sash.spark.handover import Handover, handover
@@ -90,6 +91,16 @@ class Incomplete:
         found = manifest.get("incomplete", {})
         stages = {name: Completeness(*entry) for name, entry in found.get("stages", {}).items()}
         return Incomplete(found.get("logs", {}), stages)
+
+    def learnt(self, generation: Folder, old: JobShape) -> Incomplete:
+        """With the instants that have become known since, while the generation ran."""
+        known = completed(generation)
+        stages = {
+            old.layout.channels.stages[output.stage]: Completeness(known[output.query])
+            for output in old.layout.plan.outputs
+            if output.query in known
+        }
+        return replace(self, stages={**self.stages, **stages})
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for the manifest."""
@@ -185,7 +196,7 @@ class Change:
             )
         known = json.loads(current.read(NAME) or "{}")
         headers = survey(self.spark, current, self.old)
-        diff = compare(self.old, self.new, headers, Incomplete.of(known))
+        diff = compare(self.old, self.new, headers, Incomplete.of(known).learnt(current, self.old))
         made = self.generations.begin()
         first = int(known.get("first_batch", 0)) + (0 if committed is None else committed + 1)
         self.on_step("begun")

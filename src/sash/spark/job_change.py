@@ -150,7 +150,7 @@ class JobChange:
         if known is None:
             return diff_jobs(self.shape.plan, self.shape.plan, StoredState())
         old = stored_shape(folder, known, self.inputs)
-        return compare(old, self.shape, survey(self.spark, folder, old), Incomplete.of(known))
+        return compare(old, self.shape, survey(self.spark, folder, old), Incomplete.of(known).learnt(folder, old))
 
     def apply(self) -> JobDiff:
         """Change the checkpoint: then the new job goes on from it. The caller holds the checkpoint's lock."""
