@@ -15,6 +15,8 @@ Word = TypeVar("Word", bound=str)
 
 _LONGEST = 60
 """The number of characters of a value that a message repeats."""
+_LONGEST_NAME = 200
+"""The number of bytes of the name of a query; file systems allow 255 for the name of a folder."""
 
 
 def shown(value: object) -> str:
@@ -38,6 +40,18 @@ def check_text(what: str, value: object, error: type[SashError] = OptionError) -
 def check_path(what: str, value: object) -> str:
     """Return a path, given as text or as an object such as `pathlib.Path`, as text."""
     return check_text(what, os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
+def check_query_name(value: object) -> str:
+    """Return the name of a query, which is also the name of a folder in the checkpoint, if it is one that stays there."""
+    name = check_text("the name of a query", value)
+    if "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
+        raise OptionError(
+            f"the name of a query is also that of a folder: it must not contain / or \\ nor begin with a dot, as {shown(name)} does"
+        )
+    if len(name.encode()) > _LONGEST_NAME:
+        raise OptionError(f"the name of a query must have at most {_LONGEST_NAME} bytes, not {shown(name)}")
+    return name
 
 
 def check_word(what: str, value: object, words: Sequence[Word], error: type[OptionError] = OptionError) -> Word:

@@ -133,6 +133,14 @@ class CheckpointError(SashError):
     """The checkpoint belongs to another query, or to another version of Sash."""
 
 
+class JobChangedError(CheckpointError):
+    """The checkpoint belongs to a job with other queries, options, streams or shards."""
+
+
+class ControlError(SashError):
+    """A running job cannot be reached, or refuses a command."""
+
+
 class JavaError(SashError):
     """Spark cannot be started: Java is missing or too old, or the cluster cannot be reached."""
 

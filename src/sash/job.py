@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,17 @@ from sash.query import Query
 from sash.sizes import size_in_bytes
 
 if TYPE_CHECKING:
+    from sash.change.diff import JobDiff
     from sash.engine import Engine
     from sash.running_job import RunningJob
+    from sash.spark.job_change import OnChange
     from sash.spark.job_output import OnError
     from sash.spark.sinks import Sink, WriteFrame
     from sash.window_store.scheduling.recorder import Recorder
     from sash.window_store.store.layout import StoreLayout
 
 _ON_ERROR: tuple[OnError, ...] = ("fail", "suspend")
+_ON_CHANGE: tuple[OnChange, ...] = ("refuse", "apply")
 _OUTBOX = "64 MB"
 _SUSPEND_AFTER = "15 seconds"
 """How long the sink of a query that is then suspended is retried by default: the other queries of the job wait meanwhile."""
@@ -208,6 +212,12 @@ class Job:
         ending = [m.name for m in self.members.values() if m.window is not None and m.query.planned.has_expiration]
         return plan_together({m.name: m.query.planned for m in self.members.values()}, width, ending)
 
+    def on_checkpoint(self, checkpoint: str, name: str) -> Job:
+        """The same job under another name, in another checkpoint directory."""
+        made = copy(self)
+        made.checkpoint, made.name = checkpoint, name
+        return made
+
     def explain(self) -> str:
         """Return the plan of the job as text: what its queries share, what that saves, and how often sinks get a change."""
         lines = [f"Outputs: {counted(len(self.members), 'sink', 'sinks')}"]
@@ -216,13 +226,27 @@ class Job:
             lines.append(f"  {member.name}: {member.sink.name}, mode {member.mode}, {member.sink.guarantee}{failing}")
         return f"{self.planned().explain().rstrip()}\n\n" + "\n".join(lines) + "\n"
 
-    def start(self, observe: bool = False) -> RunningJob:
-        """Start the job. With `observe`, statistics of the streams are collected for `RunningJob.statistics`."""
+    def diff(self) -> JobDiff:
+        """Compare the job with the one that its checkpoint belongs to: what starting it with `on_change="apply"` would keep.
+
+        The other job may be running.
+        """
+        from sash.spark.job_start import JobStart
+
+        return JobStart(self).diff()
+
+    def start(self, observe: bool = False, on_change: OnChange = "refuse") -> RunningJob:
+        """Start the job. With `observe`, statistics of the streams are collected for `RunningJob.statistics`.
+
+        If its checkpoint belongs to a job with other queries, options or shards, `on_change="refuse"` raises a
+        JobChangedError that says what a change would keep; with "apply" the checkpoint is changed, and the job goes on.
+        """
         from sash.running_job import RunningJob
         from sash.spark.job_start import JobStart
 
         check_flag("observe", observe)
-        running = RunningJob(JobStart(self, observe).run())
+        check_word("on_change", on_change, _ON_CHANGE)
+        running = RunningJob(JobStart(self, observe, on_change).run())
         self.engine.register_job(running)
         return running
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sash.arguments import check_flag, check_path, check_text, check_word
+from sash.arguments import check_flag, check_path, check_query_name, check_word
 from sash.display import code, facts, folded, section
 from sash.errors import CatalogError
 from sash.plan.annotated import PlanNode
@@ -134,7 +134,7 @@ class Query:
         given = StartOptions.parse(mode, trigger, options)
         target = own_sink(sink, given.sink)
         if name is not None:
-            check_text("name", name)
+            check_query_name(name)
         check_flag("observe", observe)
         given.trigger.check_heartbeats(self._with_heartbeat)
         if target is None:

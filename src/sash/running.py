@@ -106,14 +106,15 @@ class RunningQuery(StreamingHandle):
         return self._tracker.statistics()
 
     def __repr__(self) -> str:
-        return f"RunningQuery({self.name!r}, {self._state})"
+        return f"RunningQuery({self.name!r}, {self.state})"
 
     def _repr_html_(self) -> str:
         progress = {name: value for name, value in self.progress().items() if isinstance(value, int | float | str)}
-        return section(f"{self.name}: {self._state}", code(self._planned.sql.strip()), facts(progress))
+        return section(f"{self.name}: {self.state}", code(self._planned.sql.strip()), facts(progress))
 
     @property
-    def _state(self) -> str:
+    def state(self) -> str:
+        """Whether it is running, was stopped, or failed and why."""
         if self.active:
             return "running"
         problem = self.exception()

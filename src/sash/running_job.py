@@ -17,6 +17,8 @@ from sash.spark.handle import StreamingHandle, await_batch
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from sash.change.diff import JobDiff
+    from sash.job import Job
     from sash.spark.job_output import JobOutput
     from sash.spark.job_progress import QueryProgress
     from sash.spark.job_start import StartedJob
@@ -113,6 +115,25 @@ class RunningJob(StreamingHandle):
 
     process_all = process_all_available
 
+    def diff(self, job: Job) -> JobDiff:
+        """Compare another definition of the job with the running one: what `change` would keep, derive and begin anew."""
+        return self._on_this_checkpoint(job).diff()
+
+    def change(self, job: Job) -> RunningJob:
+        """Stop this job after its current batch, change its checkpoint, and start the other definition from it.
+
+        Nothing stops if the other job cannot be planned. If the change fails, the checkpoint is as before, and so is what
+        its start does.
+        """
+        job = self._on_this_checkpoint(job)
+        job.planned()
+        self.finish()
+        return job.start(on_change="apply")
+
+    def _on_this_checkpoint(self, job: Job) -> Job:
+        base, _, name = self._started.root.rpartition("/")
+        return job.on_checkpoint(base, name)
+
     def stop(self) -> None:
         """Stop the job; its checkpoint stays, unless it is a temporary one."""
         for table in self._started.tables.values():
@@ -177,7 +198,7 @@ class JobQuery:
         if parked is not None:
             missing = " (its outbox has net changes only)" if self._output.outbox.netted else ""
             return f"parked since {parked.since}: {parked.reason}{missing}"
-        if self.active and self._output.hold_until is not None:
+        if self.active and not self._output.completion.reached:
             return "running, and not yet complete"
         return self.job.state
 
@@ -216,7 +237,12 @@ class JobQuery:
         """
         self.job.started.run.update()
         outbox = self._output.outbox
-        return {**self._progress.last(), **({"outbox_bytes": outbox.size} if len(outbox) else {})}
+        completion = self._output.completion
+        return {
+            **self._progress.last(),
+            **({"outbox_bytes": outbox.size} if len(outbox) else {}),
+            **({} if completion.reached else {"complete": False, "complete_from": completion.instant}),
+        }
 
     def drain_progress(self) -> list[dict[str, Any]]:
         """Return the progress of every batch that ended since the last call, at most the last 1,000."""

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from sash.cli.job import JobLog
+from sash.cli.job_log import JobLog
 from sash.cli.main import app
 from tests.cli.command import python
 
@@ -94,3 +95,11 @@ def test_text_logs_have_the_date_and_the_bad_rows(capsys: pytest.CaptureFixture[
     log.write_batch("q")
     line = capsys.readouterr().out
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ q: batch done batch=1 total_late=2 total_bad=3\n", line)
+
+
+def test_warnings_are_logged_except_about_parked_queries(capsys: pytest.CaptureFixture[str]) -> None:
+    with JobLog(as_json=True).warnings():
+        logging.getLogger("sash").warning("the sink is slow")
+        logging.getLogger("sash").warning("query %s is parked", "q", extra={"parked": "q"})
+    (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert line["message"] == "the sink is slow"

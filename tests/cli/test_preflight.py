@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
 from dataclasses import replace
@@ -142,6 +143,29 @@ def test_a_changelog_of_another_checkpoint(home: Path) -> None:
     known = {"format": FORMAT, "sql": SELECT, "join": "auto", "tau": None, "identity": "another"}
     (home / "state" / "q" / NAME).write_text(json.dumps(known | {"streams": ["s"], "relations": [], "heartbeats": []}))
     assert problems(home, job) == []
+
+
+def test_sinks_know_the_job_of_a_query(home: Path) -> None:
+    (home / "log").mkdir()
+    (home / "log" / "_sash.json").write_text("one-q")
+    job = text(home, f"changelog (path '{home}/log')")
+    assert "holds the changelog of another query" in problems(home, job)[0]
+    generation = home / "state" / "job" / "g2"
+    generation.mkdir(parents=True)
+    (home / "state" / "job" / "CURRENT").write_text("g2\n")
+    (generation / "sash-job.json").write_text(json.dumps({"identity": "one", "queries": [{"name": "q"}]}))
+    assert problems(home, job) == []
+
+
+def test_a_job_that_runs_already(home: Path) -> None:
+    (home / "state" / "job").mkdir(parents=True)
+    with (home / "state" / "job" / "sash.lock").open("w") as lock:
+        lock.write(json.dumps({"pid": 1, "host": "h", "since": "now", "query": "job", "command": "sash run"}))
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (found,) = problems(home, text(home))
+    assert "state/job is in use: query job of process 1 on h (sash run) is running on it since now" in found
+    assert problems(home, text(home)) == []
 
 
 def test_kafka_needs_its_package(home: Path) -> None:

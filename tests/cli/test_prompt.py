@@ -18,7 +18,7 @@ def completions(text: str, names: list[str]) -> list[str]:
 
 
 def test_names_come_before_keywords() -> None:
-    assert completions("SELECT se", ["Sensors", "price"]) == ["Sensors", "seconds", "select", "semi", "set"]
+    assert completions("SELECT se", ["Sensors", "price"]) == ["Sensors", "seconds", "select", "semi", "separate", "set"]
     assert completions("SEL", []) == ["SELECT"]
     assert completions("SELECT ", ["price"]) == []
     assert completions("SELECT price", ["price"]) == []

@@ -5,17 +5,21 @@ from __future__ import annotations
 import io
 import json
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import sash.cli.job
+import sash.cli.rescale
+import sash.cli.script_change
 import sash.cli.session
 from sash.cli.main import app
 from sash.cli.shell import Shell
@@ -50,8 +54,8 @@ def runner(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
         yield engine
         engine.close()
 
-    monkeypatch.setattr(sash.cli.job, "quiet_engine", shared)
-    monkeypatch.setattr(sash.cli.session, "quiet_engine", shared)
+    for module in (sash.cli.job, sash.cli.session, sash.cli.rescale, sash.cli.script_change):
+        monkeypatch.setattr(module, "quiet_engine", shared)
     return CliRunner()
 
 
@@ -66,23 +70,51 @@ def logged(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
 
-def test_a_job_goes_on_in_its_checkpoint_and_another_query_is_refused(runner: CliRunner, home: Path) -> None:
+def test_a_job_goes_on_in_its_checkpoint_and_changes_if_that_is_wanted(runner: CliRunner, home: Path) -> None:
     run = ["run", "--json", "--shards", "1", "--checkpoint", str(home / "state")]
     done = runner.invoke(app, [*run, job(home)])
     assert done.exit_code == 0, done.output
-    assert [entry["event"] for entry in logged(done)][-4:] == ["started", "row", "batch", "ended"]
-    assert logged(done)[-3]["row"]["query"] == "totals"
-    assert (home / "state" / "totals").is_dir()
+    found = [(entry["event"], entry.get("query") or entry.get("job")) for entry in logged(done)][-5:]
+    assert found == [
+        ("row", None),
+        ("started", "totals"),
+        ("batch", "totals"),
+        ("batch", "job"),
+        ("ended", "totals"),
+    ]
+    assert logged(done)[-5]["row"]["query"] == "totals"
+    assert (home / "state" / "job" / "CURRENT").read_text() == "g1"
 
     again = runner.invoke(app, [*run, job(home)])
     assert again.exit_code == 0, again.output
     assert not [entry for entry in logged(again) if entry["event"] == "batch"], "nothing is new"
 
-    refused = runner.invoke(app, [*run, job(home, QUERY.replace("2 SECONDS", "3 SECONDS"))])
+    changed = job(home, QUERY.replace("2 SECONDS", "1 SECOND"))
+    refused = runner.invoke(app, [*run, changed])
     assert refused.exit_code == 1
-    problem = logged(refused)[-1]
-    assert (problem["event"], problem["level"], problem["line"]) == ("error", "error", 2)
-    assert "it belongs to another query" in problem["message"]
+    change, problem = logged(refused)[-2:]
+    assert (change["event"], change["job"], change["changed"]) == ("change", "job", True)
+    assert [(one["name"], one["verdict"]) for one in change["queries"]] == [("totals", "derived")]
+    assert problem["event"].startswith("refused: run with --on-change apply")
+
+    compared = runner.invoke(app, ["diff", changed, "--checkpoint", str(home / "state"), "--shards", "1"])
+    assert compared.exit_code == 0, compared.output
+    assert "totals  derived  computed from rows that are kept" in compared.stdout
+
+    applied = runner.invoke(app, [*run, "--on-change", "apply", changed])
+    assert applied.exit_code == 0, applied.output
+    assert (home / "state" / "job" / "CURRENT").read_text() == "g2"
+    rescaled = runner.invoke(app, ["rescale", str(home / "state"), "--shards", "3"])
+    assert rescaled.exit_code == 0, rescaled.output
+    assert "shards: 1 -> 3" in rescaled.stdout
+    (home / "sales" / "b.csv").write_text("ts,item,price\n4500000,2,7\n6000000,1,1\n")
+    done = runner.invoke(app, ["run", "--json", "--checkpoint", str(home / "state"), changed])
+    assert done.exit_code == 0, done.output
+    answer = Counter[tuple[int, int]]()
+    for file in sorted((home / "log").rglob("*.parquet")):
+        for row in pq.read_table(file).to_pylist():
+            answer[row["item"], row["n"]] += 1 if row["_op"] == "+" else -1
+    assert +answer == {}, "at 6, the rows of item 2 have left the window, and that of item 1 is yet to come"
 
 
 def test_a_query_that_fails_ends_the_job_with_the_reason(runner: CliRunner, home: Path) -> None:

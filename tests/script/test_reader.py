@@ -6,6 +6,7 @@ from sash.errors import SqlSyntaxError, UnknownNameError
 from sash.script.cursor import is_complete
 from sash.script.reader import read_script
 from sash.script.statements import (
+    AlterQuery,
     Analyze,
     Attach,
     CreateQuery,
@@ -14,8 +15,10 @@ from sash.script.statements import (
     Describe,
     Drop,
     Explain,
+    ExplainJob,
     Keep,
     Position,
+    ResumeQuery,
     Select,
     SetOption,
     Show,
@@ -84,6 +87,61 @@ def test_the_smaller_statements_are_read() -> None:
     assert [(s.name, s.path) for s in found if isinstance(s, Attach)] == [("w", "kept")]
 
 
+def test_clauses_of_a_query_in_a_job_are_read_in_any_order() -> None:
+    plain, full = read_script(
+        "CREATE QUERY a AS SELECT 1 INTO noop ON ERROR FAIL;"
+        "CREATE QUERY b AS SELECT 1 INTO noop BACKFILL OUTBOX '64 MB' WHEN COMPLETE MODE net MAX STATE '1 GB' "
+        "ON ERROR SUSPEND SEPARATE TAU '1 second'"
+    )
+    assert isinstance(plain, CreateQuery)
+    assert isinstance(full, CreateQuery)
+    assert (plain.separate, plain.on_error, plain.max_state, plain.outbox) == (False, "fail", None, None)
+    assert (plain.when_complete, plain.backfill) == (False, False)
+    assert (full.separate, full.on_error, full.max_state, full.outbox) == (True, "suspend", "1 GB", "64 MB")
+    assert (full.when_complete, full.backfill, full.mode, full.tau) == (True, True, "net", "1 second")
+    assert full.place("max") == Position(1, 140), "after the word of the clause"
+
+
+def test_statements_about_running_queries_are_read() -> None:
+    text, whole, clauses, resume, explain, show = read_script(
+        "ALTER QUERY q AS SELECT 2 FROM s; ALTER QUERY q AS SELECT 3 INTO console (a 1) MODE net;"
+        "ALTER QUERY q SET ON ERROR SUSPEND KEY (a); RESUME QUERY q; EXPLAIN JOB; SHOW JOBS"
+    )
+    assert isinstance(text, AlterQuery)
+    assert isinstance(whole, AlterQuery)
+    assert isinstance(clauses, AlterQuery)
+    assert isinstance(resume, ResumeQuery)
+    assert isinstance(explain, ExplainJob)
+    assert isinstance(show, Show)
+    (old,) = read_script("CREATE QUERY q AS SELECT 1 INTO noop (x 'y') TRIGGER '1 second' ON ERROR FAIL")
+    assert isinstance(old, CreateQuery)
+    altered = text.applied_to(old)
+    assert (altered.query.sql, altered.sink, altered.options, altered.trigger) == (
+        "SELECT 2 FROM s",
+        "noop",
+        {"x": "y"},
+        "1 second",
+    )
+    altered = clauses.applied_to(old)
+    assert (altered.query, altered.on_error, altered.key, altered.trigger) == (old.query, "suspend", ("a",), "1 second")
+    altered = whole.applied_to(old)
+    assert (altered.query.sql, altered.sink, altered.options, altered.mode, altered.trigger) == (
+        "SELECT 3",
+        "console",
+        {"a": 1},
+        "net",
+        None,
+    )
+    assert (resume.name, show.what) == ("q", "JOB")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "..", ".", ".hidden", "a\\\\b", "a\nb", "x" * 300])
+def test_a_query_has_a_name_that_stays_in_its_folder(name: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="the name of a query") as caught:
+        read_script(f"SHOW STREAMS; CREATE QUERY `{name}` AS SELECT 1 FROM s INTO noop")
+    assert (caught.value.line, caught.value.column) == (1, 28)
+
+
 def test_windows_are_kept_by_time_or_by_rows() -> None:
     by_time, by_rows = read_script(
         "KEEP s WINDOW '1 minute' EVERY '1 second'; KEEP s WINDOW 10 EVERY 2 PATH 'p' RETAIN 3"
@@ -123,6 +181,14 @@ def test_clauses_of_relations() -> None:
         ("SELECT a,\n  'open FROM s", "this string is not closed", 2, 3),
         ("CREATE QUERY q AS SELECT 1 FROM s;", "INTO and a sink", 1, 34),
         ("CREATE QUERY q AS SELECT 1 INTO console MODE all", "CHANGES or NET or UPSERT", 1, 46),
+        ("CREATE QUERY q AS SELECT 1 INTO noop ON FAILURE", "expected ERROR; found FAILURE", 1, 41),
+        ("CREATE QUERY q AS SELECT 1 INTO noop ON ERROR STOP", "expected SUSPEND or FAIL; found STOP", 1, 47),
+        ("CREATE QUERY q AS SELECT 1 INTO noop MAX STATE 5", "a size such as '1 GB'; found 5", 1, 48),
+        ("CREATE QUERY q AS SELECT 1 INTO noop BACKFILL BACKFILL", "BACKFILL is given twice", 1, 47),
+        ("ALTER QUERY q MODE net", "expected AS or SET; found MODE", 1, 15),
+        ("ALTER QUERY q SET;", "expected a clause (MODE, KEY", 1, 18),
+        ("ALTER STREAM s SET x", "expected QUERY; found STREAM", 1, 7),
+        ("RESUME q", "expected QUERY; found q", 1, 8),
         ("KEEP s WINDOW 1.5 EVERY 1", "or a number of rows", 1, 15),
         ("KEEP s WINDOW 10", "expected EVERY; the text ends", 1, 17),
         ("KEEP s WINDOW 10 EVERY 1 RETAIN '2'", "expected a number of sub-windows", 1, 33),

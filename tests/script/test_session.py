@@ -9,7 +9,8 @@ from sash.engine import Engine
 from sash.errors import CatalogError, OptionError, SashError, StrategyError, UnknownNameError
 from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
-from sash.script.session import MessageReply, Session, TableReply
+from sash.script.replies import MessageReply, TableReply
+from sash.script.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,21 +115,21 @@ def test_clauses_reach_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     query = "SELECT s.item, i.name FROM sales [RANGE 1 MINUTE] s JOIN items i ON s.item = i.item"
     text = reply(on, f"EXPLAIN ANALYZE {query}").text
     assert "actual: " in text
-    reply(on, f"CREATE QUERY named AS {query} INTO memory")
-    _, running = on.queries["named"]
-    assert running is not None
+    reply(on, f"CREATE QUERY named AS {query} INTO memory SEPARATE")
+    on.launch()
+    running = on.backend.separate()["named"]
     running.process_all()
     assert {row["name"] for row in spark.table("named").collect()} == {"pen"}
     (tmp_path / "items" / "b.csv").write_text("3,cap\n")
     assert running.refresh() == 1, "the folder is listed anew"
     assert "actual: " in reply(on, "EXPLAIN ANALYZE named").text
-    assert reply(on, "SHOW QUERIES").rows[0][:3] == ("named", "memory", "running")
+    assert reply(on, "SHOW QUERIES").rows[0][:4] == ("named", None, "memory", "running")
     engine.close()
 
 
 def test_queries_are_kept_by_name_until_they_are_dropped() -> None:
     on = session(f"{SALES} CREATE QUERY q AS {TOTALS} INTO console;")
-    assert [row[:3] for row in reply(on, "SHOW QUERIES").rows] == [("q", "console", "ended")]
+    assert [row[:3] for row in reply(on, "SHOW QUERIES").rows] == [("q", None, "console")]
     assert ("query", TOTALS) in reply(on, "DESCRIBE q").rows
     with pytest.raises(CatalogError, match="already a query Q"):
         reply(on, f"CREATE QUERY Q AS {TOTALS} INTO console")
@@ -195,10 +196,11 @@ def test_a_kept_window_answers_snapshots(spark: SparkSession, tmp_path: Path) ->
     on = Session.on(engine)
     reply(on, SALES.replace("TIMESTAMP", "BIGINT").replace("'x'", f"'{tmp_path / 'in'}'"))
     reply(on, f"KEEP sales WINDOW '4 seconds' EVERY '1 second' PATH '{tmp_path / 'kept'}'")
-    _, keeping = on.windows["sales"]
-    assert keeping is not None
+    assert on.backend.keeping("sales") is None, "it is started with the queries"
     query = "SELECT item, SUM(price) AS total FROM sales [RANGE 4 SECONDS] GROUP BY item"
     answer = reply(on, f"SNAPSHOT {query}")  # waits for the first update of the window
+    keeping = on.backend.keeping("sales")
+    assert keeping is not None
     assert sorted(answer.rows) == [(1, 6.0), (2, 9.0)]
     assert "access path" in reply(on, f"EXPLAIN SNAPSHOT {query}").text
     other = Session.on(Engine(spark))

@@ -54,7 +54,11 @@ def check(text: str, backend: DryRunBackend) -> list[SqlSyntaxError]:
             session.execute(statement)
         except SashError as problem:
             problems.append(positioned(problem, statement))
-    problems += _shared_targets([query for query in backend.checked if query.statement.name.lower() in session.queries])
+    try:
+        session.launch()
+    except SashError as problem:
+        problems.append(SqlSyntaxError(str(problem)))
+    problems += _shared_targets(backend.checked)
     if not problems and not session.queries and not session.windows:
         problems.append(SqlSyntaxError("the job starts no query: write CREATE QUERY name AS SELECT ... INTO sink"))
     return problems

@@ -15,7 +15,7 @@ from sash.planning import Planned, plan_query
 from sash.script.dry_run import DryRunBackend
 from sash.script.reader import read_script
 from sash.script.session import Session
-from sash.script.statements import CreateQuery, Explain, Select, Statement
+from sash.script.statements import CreateQuery, Explain, ExplainJob, Select, Statement
 
 
 def explain_query(
@@ -25,10 +25,13 @@ def explain_query(
     return plan_query(text, declared_catalog(streams, relations), options=options).explain(all=every)
 
 
-def explain_job(path: Path, text: str, strategy: Strategy, partitions: int | None, *, every: bool = False) -> int:
+def explain_job(
+    path: Path, text: str, strategy: Strategy, partitions: int | None, *, every: bool = False, job: bool = False
+) -> int:
     """Print the plans of all queries of a job, or its errors, and return the exit code.
 
-    The job's own STRATEGY clauses have precedence over the strategy.
+    The job's own STRATEGY clauses have precedence over the strategy. With `job`, its dataflow is printed instead of the
+    plan of each query alone.
     """
     backend = DryRunBackend()
     session, code = Session(backend), OK
@@ -41,14 +44,26 @@ def explain_job(path: Path, text: str, strategy: Strategy, partitions: int | Non
             print(located(path, text, positioned(problem, statement)), file=sys.stderr)
             code = INVALID
             continue
-        if plan is not None:
-            name = f"{statement.name}, into {statement.sink}" if isinstance(statement, CreateQuery) else "SELECT"
-            print(f"{chr(10) if explained else ''}Query {name}\n\n{plan.rstrip()}")
+        if plan is not None and not (job and isinstance(statement, CreateQuery | ExplainJob)):
+            print(f"{chr(10) if explained else ''}{_title(statement)}{plan.rstrip()}")
             explained += 1
+    if job and code == OK and backend.checked:
+        print(f"{chr(10) if explained else ''}{backend.explain_job().rstrip()}")
+        explained += 1
     if not explained and code == OK:
         print(f"{path}: there is no query to explain", file=sys.stderr)
         code = INVALID
     return code
+
+
+def _title(statement: Statement) -> str:
+    match statement:
+        case CreateQuery():
+            return f"Query {statement.name}, into {statement.sink}\n\n"
+        case ExplainJob():
+            return ""
+        case _:
+            return "Query SELECT\n\n"
 
 
 def _statements(path: Path, text: str) -> Iterator[Statement]:
@@ -66,6 +81,8 @@ def _plan(
     if isinstance(statement, Select | Explain):
         with statement.query.position.relocate_errors():
             planned = backend.plan(statement.query.sql, session.settings.options)
+    elif isinstance(statement, ExplainJob):
+        return backend.explain_job()
     else:
         session.execute(statement)
         if not isinstance(statement, CreateQuery):

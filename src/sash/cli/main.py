@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from sash.errors import SashError
-from sash.plan.options import Options, check_strategy
+from sash.plan.options import MOST_SHARDS, Options, check_strategy
 
 app = typer.Typer(
     name="sash",
@@ -88,6 +88,10 @@ def explain(
         int | None, typer.Option(min=1, hidden=True, help="Partitions of calendar buffers (docs/strategies.md).")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also show the rejected plans.")] = False,
+    job: Annotated[
+        bool,
+        typer.Option("--job", help="Show the dataflow of a job, with what its queries share, instead of each query."),
+    ] = False,
 ) -> None:
     """Show the plan of a query, or of every query of a job, without running it. Nothing is started, not even Java."""
     from sash.cli.explain import explain_job, explain_query
@@ -95,7 +99,9 @@ def explain(
     path, chosen = _file(query), check_strategy(strategy)
     text = query if path is None else path.read_text(encoding="utf-8")
     if path is not None and not stream and not relation:
-        raise typer.Exit(explain_job(path, text, chosen, partitions, every=every))
+        raise typer.Exit(explain_job(path, text, chosen, partitions, every=every, job=job))
+    if job:
+        raise typer.BadParameter("it explains a job: give a file of statements", param_hint="--job")
     options = Options(chosen, partitions=partitions)
     typer.echo(explain_query(text, stream, relation, options, every=every), nl=False)
 
@@ -126,13 +132,20 @@ def sql(
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     checkpoint: Checkpoint = None,
+    attach: Annotated[
+        str | None,
+        typer.Option(
+            help="Let the job that runs on this checkpoint execute the statements, instead of a Spark of its own."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a shell to declare streams, run continuous queries and watch their answers; or execute piped statements."""
     from sash.spark.session import launch_java
 
     settings = _settings(conf)
-    launch_java(master, settings)
+    if attach is None:
+        launch_java(master, settings)
     form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
     options: dict[str, Any] = {
         "form": form,
@@ -144,11 +157,18 @@ def sql(
     if command is None and sys.stdin.isatty():
         from sash.cli.prompt import run_prompt
 
-        run_prompt(**options)
+        run_prompt(attach, **options)
         return
+    text = sys.stdin.read() if command is None else command
+    if attach is not None:
+        from rich.console import Console
+
+        from sash.cli.remote import AttachedShell
+
+        raise typer.Exit(0 if AttachedShell(attach, Console(), form).run(text) else 1)
     from sash.cli.shell import run_script
 
-    raise typer.Exit(run_script(sys.stdin.read() if command is None else command, **options))
+    raise typer.Exit(run_script(text, **options))
 
 
 @app.command("run")
@@ -164,11 +184,17 @@ def run_file(
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port.")
     ] = None,
+    on_change: Annotated[
+        Literal["ask", "apply", "refuse"],
+        typer.Option(
+            help="What to do if the checkpoint was written by another script, or with another number of shards."
+        ),
+    ] = "refuse",
     as_json: Annotated[bool, typer.Option("--json", help="Log JSON, one line per event and batch.")] = False,
 ) -> None:
     """Run a file of statements as a job, until its queries end or it is stopped (SIGTERM, Ctrl-C).
 
-    Without --checkpoint, the checkpoints of JOB.sql are in JOB.checkpoint, beside the file. When you
+    The queries with the same trigger are one dataflow. Without --checkpoint, the checkpoints of JOB.sql are in JOB.checkpoint, beside the file. When you
     run the job again, it resumes from them. Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the
     command line has errors, 3 a query failed.
     """
@@ -176,9 +202,72 @@ def run_file(
 
     settings = _settings(conf)
     launch_java(master, settings)
-    from sash.cli.job import run_job
+    from sash.cli.job import JobSettings, run_job
 
-    raise typer.Exit(run_job(job, checkpoint, master, settings, shards, metrics_port, as_json=as_json))
+    options = JobSettings(checkpoint, master, settings, shards, metrics_port, on_change, as_json)
+    raise typer.Exit(run_job(job, options))
+
+
+JobFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")]
+
+
+@app.command("diff")
+def diff_file(
+    job: JobFile,
+    checkpoint: Checkpoint = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=MOST_SHARDS, help="Compare with this number of shards.")
+    ] = None,
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+    as_json: AsJson = False,
+) -> None:
+    """Show what would become of every query if a file of statements replaced the job on the checkpoint.
+
+    A query is kept, derived from rows that are kept, or new: then it is complete from a given instant on. If the job is
+    running, it is asked; otherwise Spark is started to read the checkpoint.
+    """
+    from sash.cli.remote import change_running, default_checkpoint, is_running, print_change
+
+    where = checkpoint or default_checkpoint(job)
+    if is_running(where):
+        change_running("diff", job, where, as_json=as_json)
+        return
+    from sash.cli.script_change import diff_checkpoint
+
+    print_change(diff_checkpoint(job, where, shards, master, _settings(conf)), as_json=as_json)
+
+
+@app.command("apply")
+def apply_file(job: JobFile, checkpoint: Checkpoint = None, as_json: AsJson = False) -> None:
+    """Change the job that runs on the checkpoint to a file of statements, without stopping it.
+
+    It prints what became of every query: kept, derived from rows that are kept, new, or dropped.
+    """
+    from sash.cli.remote import change_running, default_checkpoint
+
+    change_running("apply", job, checkpoint or default_checkpoint(job), as_json=as_json)
+
+
+@app.command("rescale")
+def rescale_file(
+    checkpoint: Annotated[str, typer.Argument(help="The checkpoint of a job that does not run.")],
+    shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="The new number of shards.")],
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+) -> None:
+    """Distribute the state of the jobs in a checkpoint over another number of shards; their change streams go on."""
+    from sash.cli.rescale import rescale_checkpoint
+
+    rescale_checkpoint(checkpoint, shards, master, _settings(conf), typer.echo)
+
+
+@app.command("ps")
+def list_jobs(as_json: AsJson = False) -> None:
+    """List the jobs that you run on this machine."""
+    from sash.cli.remote import list_running
+
+    list_running(as_json=as_json)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from typing import Any, cast
 
 from sash.cli.check import positioned
 from sash.errors import CatalogError, CheckpointError, OptionError, SashError, SqlSyntaxError
@@ -18,8 +19,9 @@ from sash.script.dry_run import CheckedQuery, DryRunBackend
 from sash.script.extensions import Extensions
 from sash.script.sources import STREAMS, option
 from sash.script.statements import CreateRelation, CreateStream, Statement, about
+from sash.script.stored_jobs import stored_jobs
 from sash.spark.checkpoint_lock import refuse_locked
-from sash.spark.folders import local_path
+from sash.spark.folders import Folder, local_path
 from sash.sql.spark_library import library
 
 _PATTERN = re.compile(r"[*?\[{]")
@@ -51,11 +53,15 @@ def _checks(
         for query in backend.checked:
             yield partial(check_checkpoint, query, checkpoint), query.statement
             yield partial(refuse_locked, _checkpoint(query, checkpoint)), query.statement
+        for name in _jobs(backend, checkpoint).values():
+            yield partial(refuse_locked, f"{checkpoint.rstrip('/')}/{name}"), None
     for statement in backend.declared:
         yield partial(check_package, conf, statement.declaration.source), statement
+    jobs = _jobs(backend, checkpoint)
     for query in backend.checked:
         yield partial(check_package, conf, query.statement.sink), query.statement
-        yield partial(check_sink, query, checkpoint), query.statement
+        job = None if query.group is None else jobs.get(query.group)
+        yield partial(check_sink, query, checkpoint, job), query.statement
 
 
 def is_local(conf: Mapping[str, str], master: str | None) -> bool:
@@ -142,12 +148,36 @@ def _required(source: str) -> tuple[str, ...]:
     return STREAMS[source].required if source in STREAMS else ()
 
 
-def check_sink(query: CheckedQuery, checkpoint: str) -> None:
+def check_sink(query: CheckedQuery, checkpoint: str, job: str | None) -> None:
     """Raise an error if the system that the query writes to cannot be reached, or holds something else."""
     if query.sink is not None and query.output is not None:
-        stored = _stored(_checkpoint(query, checkpoint))
         with about("sink"):
-            query.sink.connect(replace(query.output, identity=str(stored.get("identity", ""))))
+            query.sink.connect(replace(query.output, identity=_identity(query, checkpoint, job)))
+
+
+def _identity(query: CheckedQuery, checkpoint: str, job: str | None) -> str:
+    """The identity by which the query's sink knows its checkpoint, or that of its job; empty if there is none."""
+    from sash.spark.job_manifest import CURRENT, read_manifest
+
+    stored = _stored(_checkpoint(query, checkpoint))
+    folder = local_folder(checkpoint)
+    if stored or job is None or folder is None:
+        return str(stored.get("identity", ""))
+    current = folder.inside(job).read(CURRENT)
+    manifest = None if current is None else read_manifest(folder.inside(job).inside(current.strip()))
+    return "" if manifest is None else f"{manifest['identity']}-{query.statement.name}"
+
+
+def _jobs(backend: DryRunBackend, checkpoint: str) -> dict[str, str]:
+    """The names of the jobs, by the keys of their triggers."""
+    folder = local_folder(checkpoint)
+    return backend.job_names({} if folder is None else stored_jobs(folder))
+
+
+def local_folder(location: str) -> Folder | None:
+    """The folder at a path of this machine's file systems, to be read without Spark; None if there is none."""
+    path = local_path(location)
+    return None if path is None or not path.is_dir() else Folder(cast("Any", None), location)
 
 
 def _checkpoint(query: CheckedQuery, checkpoint: str) -> str:

@@ -126,9 +126,9 @@ def archive_classes(path: Path) -> None:
             session = Session.on(Engine(first.spark, f"{folder}/checkpoint"))
             for statement in read_script(_JOB.format(schema=_SCHEMA, folder=folder)):
                 session.execute(statement)
-            for _, query in session.queries.values():
-                if query is not None:
-                    query.await_termination()
+            session.launch()
+            for job in session.backend.jobs().values():
+                job.await_termination()
     end_java()
     unfinished.replace(path)
 

@@ -19,6 +19,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from sash.cli.remote import AttachedShell
     from sash.cli.shell import Shell
 
 HELP = r"""Statements end with a semicolon and may span several lines.
@@ -34,15 +35,18 @@ HELP = r"""Statements end with a semicolon and may span several lines.
   SELECT ... FROM name [RANGE 1 MINUTE] ...    show the changing answer until Ctrl-C
   CREATE QUERY name AS SELECT ... INTO sink (name value, ...)
       [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second']
-      [STRATEGY name] [JOIN name] [TAU '5 seconds']
+      [STRATEGY name] [JOIN name] [TAU '5 seconds'] [SEPARATE]
+      [ON ERROR SUSPEND|FAIL] [MAX STATE '1 GB'] [OUTBOX '64 MB'] [WHEN COMPLETE] [BACKFILL]
       sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, console, memory,
       or any other Spark sink
+  ALTER QUERY name AS SELECT ... [INTO ...]    ALTER QUERY name SET MODE net ...
+  RESUME QUERY name                            let a parked query run again
   KEEP stream WINDOW '60 seconds' EVERY '1 second' [PATH '...'] [RETAIN n]
                                                keep a window for snapshot queries
   ATTACH name PATH '...'                       open a window kept by another process
   SNAPSHOT SELECT ...                          answer once, from a kept window
-  EXPLAIN [ALL|ANALYZE|SNAPSHOT] SELECT ...    EXPLAIN ANALYZE query
-  SHOW STREAMS | RELATIONS | QUERIES | WINDOWS
+  EXPLAIN [ALL|ANALYZE|SNAPSHOT] SELECT ...    EXPLAIN ANALYZE query    EXPLAIN JOB
+  SHOW STREAMS | RELATIONS | QUERIES | WINDOWS | JOBS
   DESCRIBE name                                DROP STREAM|RELATION|QUERY|WINDOW name
   SET strategy|join|tau|trigger|isolation|spark.x = value
 
@@ -51,12 +55,12 @@ HELP = r"""Statements end with a semicolon and may span several lines.
 HISTORY = Path("~/.sash_history")
 
 _WORDS = """
-ALL ANALYZE AND ANTI AS ATTACH AVG BAD BETWEEN BY CASE CHANGES COUNT CREATE CROSS DAY DESC DESCRIBE DISTINCT DROP ELSE
-END EVERY EXCEPT EXISTS EXPLAIN FAIL FROM FULL GROUP HAVING HEARTBEAT HOUR IF IN INNER INTERSECT INTO IS ISOLATION
-JOIN KEEP KEY LEFT LIKE LIMIT MAX MEDIAN MIN MINUS MINUTE MODE NET NON NOT NOW NULL OFFSET ON OPTIONS OR ORDER
-PARTITION PATH QUERIES QUERY RANGE RATE REFRESH RELATION RELATIONS RETAIN RETROACTIVE RIGHT ROWS SECONDS SELECT SEMI
-SET SHOW SLACK SLIDE SNAPSHOT STRATEGY STREAM STREAMS SUM TAU THEN TIME TRIGGER UNBOUNDED UNION UPSERT USING WHEN
-WHERE WINDOW WINDOWS WITH
+ALL ALTER ANALYZE AND ANTI AS ATTACH AVG BACKFILL BAD BETWEEN BY CASE CHANGES COMPLETE COUNT CREATE CROSS DAY DESC
+DESCRIBE DISTINCT DROP ELSE END ERROR EVERY EXCEPT EXISTS EXPLAIN FAIL FROM FULL GROUP HAVING HEARTBEAT HOUR IF IN
+INNER INTERSECT INTO IS ISOLATION JOB JOBS JOIN KEEP KEY LEFT LIKE LIMIT MAX MEDIAN MIN MINUS MINUTE MODE NET NON NOT
+NOW NULL OFFSET ON OPTIONS OR ORDER OUTBOX PARTITION PATH QUERIES QUERY RANGE RATE REFRESH RELATION RELATIONS RESUME
+RETAIN RETROACTIVE RIGHT ROWS SECONDS SELECT SEMI SEPARATE SET SHOW SLACK SLIDE SNAPSHOT STATE STRATEGY STREAM STREAMS
+SUM SUSPEND TAU THEN TIME TRIGGER UNBOUNDED UNION UPSERT USING WHEN WHERE WINDOW WINDOWS WITH
 """
 KEYWORDS = _WORDS.split()
 
@@ -114,12 +118,19 @@ def prompt_session(names: Callable[[], list[str]], **terminal: Any) -> PromptSes
     return prompt
 
 
-def run_prompt(**options: Any) -> None:
-    """Read statements from the terminal, and execute them in a shell with the options, until the user quits."""
+def run_prompt(attach: str | None = None, **options: Any) -> None:
+    """Read statements from the terminal, and execute them in a shell with the options, until the user quits.
+
+    With `attach`, the job that runs on that checkpoint executes them.
+    """
     console = Console()
     with ExitStack() as stack, ThreadPoolExecutor(1, "sash-shell") as pool:
 
-        def load() -> Shell:
+        def load() -> Shell | AttachedShell:
+            if attach is not None:
+                from sash.cli.remote import AttachedShell
+
+                return AttachedShell(attach, console, options["form"])
             from sash.cli.shell import open_shell
 
             return stack.enter_context(open_shell(console, **options))
@@ -136,7 +147,7 @@ def run_prompt(**options: Any) -> None:
                 _execute(shell.result(), text)
 
 
-def _execute(shell: Shell, text: str) -> None:
+def _execute(shell: Shell | AttachedShell, text: str) -> None:
     from sash.spark.errors import to_sash_error
 
     if text.startswith("\\"):

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
-from sash.cli.answer import TimeLimit, cell, watch
+from sash.cli.answer import TimeLimit, watch
+from sash.cli.reply_view import ReplyView
 from sash.cli.session import starting_engine, stopped_by
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.catalog import RelationEntry, StreamEntry
 from sash.script.reader import read_script
-from sash.script.session import MessageReply, QueryReply, Reply, Session, TableReply
-from sash.script.statements import CreateQuery, Explain, Keep, SnapshotStatement
+from sash.script.replies import QueryReply, Reply
+from sash.script.session import Session
+from sash.script.statements import CreateQuery, Drop, Explain, SnapshotStatement
 
 if TYPE_CHECKING:
     from sash.engine import Engine
 
-_SLOW = {CreateQuery: "Starting", Keep: "Starting", SnapshotStatement: "Running", Explain: "Planning"}
+_SLOW = {CreateQuery: "Planning", Drop: "Stopping", SnapshotStatement: "Running", Explain: "Planning"}
 """Statements that may take a while, and the status to show meanwhile."""
 
 
@@ -56,54 +56,57 @@ class Shell:
         catalog = self.session.backend.catalog
         entries: list[StreamEntry | RelationEntry] = [*catalog.streams.values(), *catalog.relations.values()]
         columns = {field.name for entry in entries for field in entry.schema}
-        queries = [statement.name for statement, _ in self.session.queries.values()]
+        queries = [statement.name for statement in self.session.queries.values()]
         return [*(entry.name for entry in entries), *queries, *sorted(columns)]
 
     def run(self, text: str) -> bool:
-        """Execute the statements of a text up to the first error, which is shown; return whether there was none."""
+        """Execute the statements of a text up to the first error, which is shown; return whether there was none.
+
+        The queries that it creates are started together, at its end or before a statement that needs them.
+        """
         try:
             for statement in read_script(text):
                 session = self.session
-                slow = _SLOW.get(type(statement))
-                with self.console.status(slow) if slow and self.form == "live" else nullcontext():
+                with self._status(_SLOW.get(type(statement))):
                     reply = session.execute(statement)
                 self._show(reply)
-        except SqlSyntaxError as problem:
-            self.show_error(problem.marked(text), problem.log)
         except SashError as problem:
-            self.show_error(str(problem), problem.log)
-        else:
-            return True
-        return False
+            self._show_problem(problem, text)
+            with suppress(SashError):  # the statements before it hold
+                self._launch()
+            return False
+        try:
+            self._launch()
+        except SashError as problem:
+            self._show_problem(problem, text)
+            return False
+        return True
+
+    def _launch(self) -> None:
+        if "session" in self.__dict__:
+            with self._status("Starting"):
+                self.session.launch()
+
+    def _status(self, text: str | None) -> AbstractContextManager[object]:
+        return self.console.status(text) if text and self.form == "live" else nullcontext()
+
+    def _show_problem(self, problem: SashError, text: str) -> None:
+        message = problem.marked(text) if isinstance(problem, SqlSyntaxError) else str(problem)
+        self.show_error(message, problem.log)
 
     def show_error(self, message: str, log: str | None = None) -> None:
-        """Show an error: on standard error, or as JSON; `log` is the file with the full trace, if there is one."""
-        if self.form == "json":
-            shown = {"error": message} if log is None else {"error": message, "log": log}
-            self.console.out(json.dumps(shown), highlight=False)
-        else:
-            message += "" if log is None else f"\nThe full trace is in {log}"
-            Console(stderr=True).print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+        """Show an error; `log` is the file with the full trace, if there is one."""
+        self._view.show_error(message, log)
+
+    @property
+    def _view(self) -> ReplyView:
+        return ReplyView(self.console, self.form)
 
     def _show(self, reply: Reply) -> None:
-        match reply:
-            case QueryReply():
-                self._watch(reply)
-            case MessageReply() if self.form == "json":
-                self.console.out(json.dumps({"message": reply.text}), highlight=False)
-            case MessageReply():
-                self.console.print(reply.text, markup=False, highlight=False, soft_wrap=True)
-            case TableReply() if self.form == "json":
-                for row in reply.rows:
-                    named = dict(zip(reply.columns, row, strict=True))
-                    self.console.out(json.dumps(named, default=str), highlight=False)
-            case TableReply():
-                table = Table(*reply.columns)
-                for row in reply.rows:
-                    table.add_row(*map(cell, row))
-                self.console.print(table)
-                if reply.note:
-                    self.console.print(reply.note, style="dim", markup=False, highlight=False)
+        if isinstance(reply, QueryReply):
+            self._watch(reply)
+        else:
+            self._view.show(reply)
 
     def _watch(self, reply: QueryReply) -> None:
         """Show the answer until Ctrl-C, for the given number of seconds from its first row on, or until the input ends."""

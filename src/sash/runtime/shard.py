@@ -194,10 +194,16 @@ class Shard:
         For a shard that was restored from an older state, from the rows it has accepted since. None of them counts as late,
         and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock.
         """
+        for _ in self.replay(live, clocks, reached):
+            pass
+
+    def replay(
+        self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None
+    ) -> Iterator[ChangeBatch]:
+        """Restore an empty shard, and yield the changes from the empty answer to the current one."""
         if self._pacing is not None:
             self._pacing.hold(reached)
-        for _ in self.release(self._position(live, clocks, 0)):
-            pass
+        yield from self.release(self._position(live, clocks, 0))
         if self._pacing is not None:
             self._pacing.hold(None)
 

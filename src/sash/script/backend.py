@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sash.durations import microseconds
 from sash.errors import OptionError
@@ -14,7 +15,7 @@ from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateSt
 
 if TYPE_CHECKING:
     from sash.query import Query
-    from sash.running import RunningQuery
+    from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
     from sash.window_store.options import IsolationLevel
     from sash.window_store.snapshot import Snapshot
@@ -36,6 +37,45 @@ class QueryOptions:
         """The same options in the planner's units."""
         tau = None if self.tau is None else microseconds(self.tau, "tau")
         return Options(self.strategy, self.join, tau).for_engine()
+
+
+class QueryHandle(Protocol):
+    """A running query: one of a job, or a separate one."""
+
+    @property
+    def name(self) -> str:
+        """The name of the query."""
+
+    @property
+    def active(self) -> bool:
+        """Whether the query is running."""
+
+    @property
+    def state(self) -> str:
+        """Its state in words, such as running or parked, with the reason."""
+
+    def progress(self) -> dict[str, Any]:
+        """Return numbers about the last batch."""
+
+    def drain_progress(self) -> list[dict[str, Any]]:
+        """Return the progress of every batch that ended since the last call."""
+
+    def stream_warnings(self, batches: list[dict[str, Any]]) -> list[str]:
+        """Return warnings that are due about its streams."""
+
+    def explain(self) -> str:
+        """Return the plan with the counts of the run."""
+
+
+class WindowHandle(Protocol):
+    """What keeps a window: a job, or a query of its own."""
+
+    @property
+    def active(self) -> bool:
+        """Whether the window is being kept."""
+
+    def progress(self) -> dict[str, Any]:
+        """Return numbers about the window."""
 
 
 class Backend(Protocol):
@@ -63,17 +103,56 @@ class Backend(Protocol):
     def analyze(self, sql: str, options: QueryOptions) -> str:
         """Run a query over the present contents of its sources, and return its plan with what each operator did."""
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
-        """Start a continuous query."""
+    def add_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        """Add a continuous query to the job of its trigger, which `launch` starts; a separate query is started at once."""
 
-    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
-        """Start to keep the window of a stream."""
+    def alter_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        """Replace a query by another one of its name."""
+
+    def drop_query(self, name: str) -> None:
+        """Remove a query from its job, or stop a separate one."""
+
+    def resume_query(self, name: str) -> None:
+        """Let a parked query run again."""
+
+    def launch(self) -> None:
+        """Start the jobs that have not been started, and apply the changes that were made to those that run.
+
+        Queries of a job that cannot be started, or changed, are dropped again.
+        """
+
+    def queries(self) -> dict[str, CreateQuery]:
+        """The statements that created the queries, by lower-case name."""
+
+    def windows(self) -> dict[str, Keep]:
+        """The statements that created the kept windows, by lower-case name."""
+
+    def running(self, name: str) -> QueryHandle | None:
+        """The query of that name, if it has been started."""
+
+    def job_of(self, name: str) -> str | None:
+        """The name of the job to which a query belongs; None for a separate one."""
+
+    def jobs(self) -> Mapping[str, RunningJob]:
+        """The jobs that have been started, by name."""
+
+    def separate(self) -> Mapping[str, StreamingHandle]:
+        """The separate queries and windows that have been started, by name."""
+
+    def explain_job(self) -> str:
+        """Return the dataflow of the jobs, with what their queries share."""
+
+    def keep(self, statement: Keep, trigger: str | None) -> None:
+        """Add the window of a stream to the windows that are kept, from `launch` on."""
+
+    def keeping(self, name: str) -> WindowHandle | None:
+        """What keeps the window of that name, if it has been started."""
 
     def attach(self, statement: Attach) -> None:
         """Open a window that another process keeps."""
 
-    def detach(self, name: str) -> None:
-        """Close a window that was attached."""
+    def drop_window(self, name: str) -> None:
+        """Stop to keep a window, or close one that was attached."""
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         """Return how a snapshot query would read its kept window."""

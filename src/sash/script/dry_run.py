@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +13,10 @@ from sash.errors import CatalogError, OptionError, TypeMismatchError
 from sash.plan.catalog import Catalog, update_columns
 from sash.plan.options import Mode, Trigger
 from sash.plan.types import TIMESTAMP, Schema
-from sash.planning import Planned, plan_query
-from sash.script.backend import QueryOptions, check_relation, check_sink_options
+from sash.planning import Planned, PlannedJob, plan_query, plan_together
+from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation, check_sink_options
 from sash.script.extensions import Extensions
+from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, about
 from sash.sql.spark_library import LibraryTyper
@@ -25,7 +26,7 @@ from sash.window_store.store.layout import StoreLayout, layout_of
 
 if TYPE_CHECKING:
     from sash.query import Query
-    from sash.running import RunningQuery
+    from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
     from sash.spark.sinks import OutputSpec, Sink
     from sash.window_store.snapshot import Snapshot
@@ -42,11 +43,12 @@ class UncheckedError(CatalogError):
 class CheckedQuery:
     """A query that was checked; `planned` is None if it cannot be planned without Spark.
 
-    `sink` and `output` are None for a sink of Spark's own.
+    `sink` and `output` are None for a sink of Spark's own, `group` is the key of its job's trigger; None if it is separate.
     """
 
     statement: CreateQuery
     planned: Planned | None
+    group: str | None
     heartbeats: tuple[str, ...] = ()
     sink: Sink | None = None
     output: OutputSpec | None = None
@@ -70,6 +72,8 @@ class DryRunBackend:
         self._undeclared: dict[str, str] = {}
         self._with_heartbeat: set[str] = set()
         self._layouts: dict[str, StoreLayout] = {}
+        self._kept: dict[str, tuple[str, Planned]] = {}
+        self._keeps: dict[str, Keep] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -152,7 +156,72 @@ class DryRunBackend:
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.plan(sql, options).explain()
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
+    def add_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        self.checked.append(self._check(statement, options, trigger))
+
+    def alter_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        checked = self._check(statement, options, trigger)
+        self.checked = [checked if is_named(query, statement.name) else query for query in self.checked]
+
+    def drop_query(self, name: str) -> None:
+        self.checked = [query for query in self.checked if not is_named(query, name)]
+
+    def resume_query(self, name: str) -> None:
+        """Do nothing: no query runs that could be parked."""
+
+    def launch(self) -> None:
+        """Plan the queries of each job together, and start nothing."""
+        self.planned_jobs()
+
+    def planned_jobs(self) -> dict[str, PlannedJob]:
+        """The jobs by name, each with its queries and kept windows planned together; unchecked queries are left out."""
+        groups: dict[str, dict[str, Planned]] = {}
+        for query in self.checked:
+            if query.planned is not None and query.group is not None:
+                groups.setdefault(query.group, {})[query.statement.name] = query.planned
+        for name, (group, planned) in self._kept.items():
+            groups.setdefault(group, {})[f"window {name}"] = planned
+        names = self.job_names({})
+        return {names[group]: plan_together(queries) for group, queries in groups.items()}
+
+    def queries(self) -> dict[str, CreateQuery]:
+        return {query.statement.name.lower(): query.statement for query in self.checked}
+
+    def windows(self) -> dict[str, Keep]:
+        return dict(self._keeps)
+
+    def running(self, name: str) -> QueryHandle | None:
+        return None
+
+    def job_of(self, name: str) -> str | None:
+        group = next((query.group for query in self.checked if is_named(query, name)), None)
+        return None if group is None else self.job_names({})[group]
+
+    def job_names(self, stored: Mapping[str, Collection[str]]) -> dict[str, str]:
+        """The names of the jobs by the keys of their triggers, given the jobs in the checkpoint."""
+        groups: dict[str, list[str]] = {}
+        for query in self.checked:
+            if query.group is not None:
+                groups.setdefault(query.group, []).append(query.statement.name)
+        for name, (group, _) in self._kept.items():
+            groups.setdefault(group, []).append(f"window {name}")
+        return job_names(groups, stored)
+
+    def jobs(self) -> Mapping[str, RunningJob]:
+        return {}
+
+    def separate(self) -> Mapping[str, StreamingHandle]:
+        return {}
+
+    def explain_job(self) -> str:
+        jobs = self.planned_jobs()
+        if self.unchecked:
+            name, reason = next(iter(self.unchecked.items()))
+            raise UncheckedError(f"query {name} cannot be explained without Spark: {reason}")
+        return explain_jobs({name: job.explain() for name, job in jobs.items()})
+
+    def _check(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> CheckedQuery:
+        """Check a query; raise an error if it, its sink or its trigger is wrong."""
         from sash.spark.sinks import SINKS
         from sash.spark.sinks.base import ADDED, refuse_added
 
@@ -165,13 +234,14 @@ class DryRunBackend:
                 check_file_sink(statement)
         with about("trigger"):
             parsed = Trigger.parse(trigger)
+        group = None if statement.separate else trigger_key(trigger)
+        self.unchecked.pop(statement.name, None)
         try:
             with about("query"):
                 planned = self.plan(statement.query.sql, options)
         except UncheckedError as problem:
             self.unchecked[statement.name] = str(problem)
-            self.checked.append(CheckedQuery(statement, None))
-            return None
+            return CheckedQuery(statement, None, group)
         with about("key"):
             key = planned.key(statement.key, needed=statement.key is not None)
         with about("mode"):
@@ -187,22 +257,27 @@ class DryRunBackend:
         if sink is not None and output is not None:
             with about("sink"):
                 sink.check(output)
-        self.checked.append(CheckedQuery(statement, planned, heartbeats, sink, output))
-        return None
+        return CheckedQuery(statement, planned, group, heartbeats, sink, output)
 
-    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
+    def keep(self, statement: Keep, trigger: str | None) -> None:
         entry = self._catalog.streams[statement.name.lower()]
         self._layouts[entry.name.lower()] = layout_of(
             entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
         )
         Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
+        self._keeps[entry.name.lower()] = statement
+        self._kept[entry.name] = trigger_key(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
+
+    def keeping(self, name: str) -> WindowHandle | None:
         return None
 
     def attach(self, statement: Attach) -> None:
         self._layouts[statement.name.lower()] = StoreLayout.load(Path(statement.path))
 
-    def detach(self, name: str) -> None:
+    def drop_window(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)
+        self._keeps.pop(name.lower(), None)
+        self._kept = {kept: planned for kept, planned in self._kept.items() if kept.lower() != name.lower()}
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         parse_queries([sql], self._layouts, self._catalog.streams)
@@ -220,6 +295,11 @@ class DryRunBackend:
             with about("heartbeat"):
                 microseconds(statement.heartbeat, "heartbeat")
             self._with_heartbeat.add(statement.declaration.name.lower())
+
+
+def is_named(query: CheckedQuery, name: str) -> bool:
+    """Whether this is the name of the query, in any case."""
+    return query.statement.name.lower() == name.lower()
 
 
 def check_file_sink(statement: CreateQuery) -> None:

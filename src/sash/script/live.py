@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
-from sash.script.backend import QueryOptions, check_relation, check_sink_options
+from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation
+from sash.script.live_jobs import SessionJobs
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
 from sash.window_store.options import IsolationLevel, SnapshotOptions
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
 
     from sash.engine import Engine
     from sash.query import Query
-    from sash.running import RunningQuery
+    from sash.running_job import RunningJob
     from sash.spark.handle import StreamingHandle
-    from sash.spark.kept_window import KeptWindow
     from sash.window_store.snapshot import Snapshot
 
 _POLL = 0.1
@@ -36,7 +36,7 @@ class LiveBackend:
     def __init__(self, engine: Engine, patience: float = 30.0) -> None:
         self.engine = engine
         self._patience = patience
-        self._kept: dict[str, KeptWindow] = {}
+        self.session_jobs = SessionJobs(engine)
 
     @property
     def catalog(self) -> Catalog:
@@ -97,37 +97,65 @@ class LiveBackend:
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.query(sql, options).explain(analyze=True)
 
-    def start(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> RunningQuery | None:
-        query = self.query(statement.query.sql, options)
-        sink_options: dict[str, Any] = check_sink_options(statement)
-        return query.start(
-            statement.sink, mode=statement.mode, trigger=trigger, key=statement.key, name=statement.name, **sink_options
-        )
+    def add_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        self.session_jobs.add(statement, options, trigger)
 
-    def keep(self, statement: Keep, trigger: str | None) -> StreamingHandle | None:
-        kept = self.engine.keep(
-            statement.name,
-            statement.window,
-            statement.every,
-            path=statement.path,
-            retain=statement.retain,
-            trigger=trigger,
-        )
-        self._kept[statement.name.lower()] = kept
-        return kept
+    def alter_query(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
+        self.session_jobs.alter(statement, options, trigger)
+
+    def drop_query(self, name: str) -> None:
+        self.session_jobs.drop(name)
+
+    def resume_query(self, name: str) -> None:
+        self.session_jobs.resume(name)
+
+    def launch(self) -> None:
+        self.session_jobs.launch()
+
+    def queries(self) -> dict[str, CreateQuery]:
+        return self.session_jobs.queries
+
+    def windows(self) -> dict[str, Keep]:
+        return self.session_jobs.windows
+
+    def running(self, name: str) -> QueryHandle | None:
+        return self.session_jobs.running(name)
+
+    def job_of(self, name: str) -> str | None:
+        return self.session_jobs.job_of(name)
+
+    def jobs(self) -> Mapping[str, RunningJob]:
+        return self.session_jobs.started
+
+    def separate(self) -> Mapping[str, StreamingHandle]:
+        return self.session_jobs.separate
+
+    def explain_job(self) -> str:
+        return self.session_jobs.explain()
+
+    def keep(self, statement: Keep, trigger: str | None) -> None:
+        self.session_jobs.keep(statement, trigger)
+
+    def keeping(self, name: str) -> WindowHandle | None:
+        return self.session_jobs.keeping(name)
 
     def attach(self, statement: Attach) -> None:
         self.engine.attach(statement.name, statement.path)
 
-    def detach(self, name: str) -> None:
-        self.engine.windows.detach(name)
+    def drop_window(self, name: str) -> None:
+        if not self.session_jobs.drop_window(name):
+            self.engine.windows.detach(name)
+
+    def adopt(self, before: LiveBackend) -> None:
+        """Take over what the backend of an earlier script runs; `launch` then applies the differences."""
+        self.session_jobs.adopt(before.session_jobs)
 
     def explain_snapshot(self, sql: str, isolation: IsolationLevel) -> str:
         return self.engine.windows.plan(sql, SnapshotOptions(isolation)).explain()
 
     def snapshot(self, sql: str, isolation: IsolationLevel) -> Snapshot | None:
         live = self.engine.windows.plan(sql, SnapshotOptions(isolation)).window
-        keeping = self._kept.get(live.layout.name.lower())
+        keeping = self.session_jobs.keeping(live.layout.name)
         until = time.monotonic() + self._patience
         while keeping is not None and keeping.active and not live.manifest.live and time.monotonic() < until:
             time.sleep(_POLL)

@@ -5,26 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from sash.errors import SqlSyntaxError
+from sash.arguments import check_query_name
+from sash.errors import OptionError, SqlSyntaxError
 from sash.plan.options import MODES
 from sash.plan.types import Field, Schema
 from sash.script import statements
 from sash.script.cursor import Cursor
-from sash.script.statements import ObjectKind, Position, Statement
+from sash.script.statements import ObjectKind, Position, Statement, Value
 from sash.sql.source import SqlText
 from sash.sql.type_names import read_type
 
-STARTS = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "KEEP", "ATTACH", "SNAPSHOT", "SET")
+STARTS = (
+    "CREATE", "ALTER", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "RESUME", "KEEP", "ATTACH", "SNAPSHOT", "SET",
+)  # fmt: skip
 """The keywords with which a statement can start."""
 
 _CREATED: tuple[ObjectKind, ...] = ("STREAM", "RELATION", "QUERY")
 _KINDS: tuple[ObjectKind, ...] = (*_CREATED, "WINDOW")
-_PLURALS: dict[str, ObjectKind] = {
+_PLURALS: dict[str, Any] = {
     "STREAMS": "STREAM",
     "RELATIONS": "RELATION",
     "QUERIES": "QUERY",
     "WINDOWS": "WINDOW",
+    "JOBS": "JOB",
 }
+_QUERY_CLAUSES = (
+    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN", "BACKFILL",
+)  # fmt: skip
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""
 
@@ -58,6 +65,12 @@ class _Reader(Cursor):
             statement: Statement = statements.Select(position, self._query())
         elif self._word("CREATE"):
             statement = self._create(position)
+        elif self._word("ALTER"):
+            self._one_of("QUERY")
+            statement = self._alter(position)
+        elif self._word("RESUME"):
+            self._one_of("QUERY")
+            statement = statements.ResumeQuery(position, self._name("the name of a query"))
         elif self._word("EXPLAIN"):
             statement = self._explain(position)
         elif self._word("KEEP"):
@@ -112,6 +125,15 @@ class _Reader(Cursor):
                 case "NON":
                     self._one_of("RETROACTIVE")
                     found["retroactive"] = False
+                case "ON":
+                    self._one_of("ERROR")
+                    found["on_error"] = self._one_of("SUSPEND", "FAIL").lower()
+                case "MAX":
+                    self._one_of("STATE")
+                    found["max_state"] = self._string("a size such as '1 GB'")
+                case "WHEN":
+                    self._one_of("COMPLETE")
+                    found["when_complete"] = True
                 case _:
                     found[clause.lower()] = self._clause_value(clause)
         return found
@@ -122,8 +144,10 @@ class _Reader(Cursor):
                 return self._name("the name of the time column")
             case "KEY":
                 return self._columns()
-            case "CHANGES":
+            case "CHANGES" | "SEPARATE" | "BACKFILL":
                 return True
+            case "OUTBOX":
+                return self._string("a size such as '64 MB'")
             case "MODE":
                 return self._one_of(*(mode.upper() for mode in MODES)).lower()
             case "TRIGGER":
@@ -142,23 +166,46 @@ class _Reader(Cursor):
                 return self._string("a time such as '5 seconds'")
 
     def _explain(self, position: Position) -> Statement:
+        if self._word("JOB"):
+            return statements.ExplainJob(position)
         form = self._word("ALL", "ANALYZE", "SNAPSHOT")
         if form == "ANALYZE" and self._next.kind in ("word", "name") and not self._next.is_word(*_QUERIES):
             return statements.Analyze(position, self._name("the name of a query"))
         return statements.Explain(position, self._query(), cast("Any", form.lower() if form else "plan"))
 
     def _continuous_query(self, position: Position) -> statements.CreateQuery:
+        token = self._next
         name = self._name("a name for the query")
+        try:
+            check_query_name(name)
+        except OptionError as problem:
+            raise self._source.error(SqlSyntaxError, str(problem), token.start) from None
         self._one_of("AS")
         query = self._query(ends=("INTO",))
         if not self._word("INTO"):
             raise self._expected("INTO and a sink, such as INTO console")
+        sink, options = self._sink()
+        return statements.CreateQuery(position, name, query, sink, options, **self._clauses(*_QUERY_CLAUSES))
+
+    def _alter(self, position: Position) -> statements.AlterQuery:
+        name = self._name("the name of a query")
+        if self._one_of("AS", "SET") == "SET":
+            clauses = self._clauses(*_QUERY_CLAUSES)
+            if not clauses:
+                raise self._expected(f"a clause ({', '.join(_QUERY_CLAUSES)})")
+            return statements.AlterQuery(position, name, clauses=clauses)
+        query = self._query(ends=("INTO",))
+        if not self._word("INTO"):
+            return statements.AlterQuery(position, name, query)
+        sink, options = self._sink()
+        return statements.AlterQuery(position, name, query, sink, options, self._clauses(*_QUERY_CLAUSES))
+
+    def _sink(self) -> tuple[str, dict[str, Value]]:
+        """sink [OPTIONS] [(options)]."""
         self._note("sink")
         sink = self._source_name("a sink, such as console or postgres")
         self._word("OPTIONS")
-        options = self._options() if self._next.is_mark("(") else {}
-        clauses = self._clauses("MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU")
-        return statements.CreateQuery(position, name, query, sink, options, **clauses)
+        return sink, self._options() if self._next.is_mark("(") else {}
 
     def _keep(self, position: Position) -> statements.Keep:
         name = self._name("the name of a stream")

@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sash.errors import CatalogError, OptionError
+from sash.errors import CatalogError, OptionError, SashError
 from sash.plan.options import Trigger
-from sash.plan.types import type_name
 from sash.script import statements
 from sash.script.backend import Backend, QueryOptions
+from sash.script.groups import check_job_clauses
+from sash.script.listings import (
+    describe_columns,
+    describe_query,
+    list_jobs,
+    list_queries,
+    list_relations,
+    list_streams,
+    list_windows,
+)
 from sash.script.live import LiveBackend
+from sash.script.replies import MessageReply, QueryReply, Reply, TableReply
 from sash.script.statements import ObjectKind, Statement
 from sash.sql.source import did_you_mean
 from sash.window_store.scheduling.levels import level
 
 if TYPE_CHECKING:
     from sash.engine import Engine
-    from sash.query import Query
-    from sash.running import RunningQuery
-    from sash.spark.handle import StreamingHandle
     from sash.window_store.options import IsolationLevel
 
 
-@dataclass(frozen=True)
-class MessageReply:
-    """Text to show."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class TableReply:
-    """Rows to show as a table, and a line to show below it."""
-
-    columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class QueryReply:
-    """The query of a SELECT, not started yet: the caller decides where to show its answer, and how long."""
-
-    query: Query
-
-
-Reply = MessageReply | TableReply | QueryReply
+PutQuery = Callable[[statements.CreateQuery, QueryOptions, str | None], None]
+"""Adds a query to a backend, or replaces one."""
 
 _SETTINGS = ("strategy", "join", "tau", "trigger", "isolation")
 
@@ -63,17 +48,33 @@ class SessionSettings:
 
 @dataclass
 class Session:
-    """Executes statements on a backend; `queries` and `windows` are those that were started, by lower-case name."""
+    """Executes statements on a backend; `queries` and `windows` are those that exist, by lower-case name.
+
+    Queries and windows are collected and started together by `launch`: at the end of a script, or before the first
+    statement that needs them running.
+    """
 
     backend: Backend
-    queries: dict[str, tuple[statements.CreateQuery, RunningQuery | None]] = field(default_factory=dict)
-    windows: dict[str, tuple[statements.Keep | statements.Attach, StreamingHandle | None]] = field(default_factory=dict)
+    queries: dict[str, statements.CreateQuery] = field(default_factory=dict)
+    windows: dict[str, statements.Keep | statements.Attach] = field(default_factory=dict)
     settings: SessionSettings = field(default_factory=SessionSettings)
 
     @classmethod
     def on(cls, engine: Engine) -> Session:
         """A session that executes its statements on an engine."""
         return cls(LiveBackend(engine))
+
+    def launch(self) -> None:
+        """Start the queries and windows that were created, and apply the changes of those that run.
+
+        If that fails, those that could not be started are dropped again.
+        """
+        try:
+            self.backend.launch()
+        except SashError:
+            attached = {name: window for name, window in self.windows.items() if isinstance(window, statements.Attach)}
+            self.queries, self.windows = self.backend.queries(), {**attached, **self.backend.windows()}
+            raise
 
     def execute(self, statement: Statement) -> Reply:
         """Execute one statement."""
@@ -87,13 +88,27 @@ class Session:
                 self.backend.add_relation(statement)
                 return MessageReply(f"Created relation {statement.declaration.name}")
             case statements.CreateQuery():
-                return self._create_query(statement)
+                self._refuse_taken(statement.name)
+                self._put(statement, self.backend.add_query)
+                return MessageReply(f"Created query {statement.name}, into {statement.sink}")
+            case statements.AlterQuery():
+                self._put(statement.applied_to(self._query(statement.name)), self.backend.alter_query)
+                return MessageReply(f"Altered query {statement.name}")
+            case statements.ResumeQuery():
+                self._query(statement.name)
+                self.launch()
+                self.backend.resume_query(statement.name)
+                return MessageReply(f"Resumed query {statement.name}")
             case statements.Select():
                 with statement.query.position.relocate_errors():
-                    return QueryReply(self.backend.query(statement.query.sql, self.settings.options))
+                    query = self.backend.query(statement.query.sql, self.settings.options)
+                self.launch()
+                return QueryReply(query)
             case statements.Explain():
                 with statement.query.position.relocate_errors():
                     return self._explain(statement)
+            case statements.ExplainJob():
+                return MessageReply(self.backend.explain_job().rstrip())
             case statements.Analyze():
                 return self._analyze(statement.name)
             case statements.Keep():
@@ -113,15 +128,19 @@ class Session:
                 with statements.about("value"):
                     return self._set(statement)
 
-    def _create_query(self, statement: statements.CreateQuery) -> MessageReply:
-        name = statement.name
-        self._refuse_taken(name)
+    def _put(self, statement: statements.CreateQuery, put: PutQuery) -> None:
+        """Add a query, or replace one, with the options of its clauses and of the session."""
+        check_job_clauses(statement)
         given = {part: value for part in ("strategy", "join", "tau") if (value := getattr(statement, part)) is not None}
         options, trigger = replace(self.settings.options, **given), statement.trigger or self.settings.trigger
         with statement.query.position.relocate_errors():
-            running = self.backend.start(statement, options, trigger)
-        self.queries[name.lower()] = (statement, running)
-        return MessageReply(f"Query {name} is running into {statement.sink}")
+            put(statement, options, trigger)
+        self.queries[statement.name.lower()] = statement
+
+    def _query(self, name: str) -> statements.CreateQuery:
+        if name.lower() not in self.queries:
+            raise _unknown("query", name, [statement.name for statement in self.queries.values()])
+        return self.queries[name.lower()]
 
     def _explain(self, statement: statements.Explain) -> MessageReply:
         sql, options = statement.query.sql, self.settings.options
@@ -135,9 +154,9 @@ class Session:
         return MessageReply(text.rstrip())
 
     def _analyze(self, name: str) -> MessageReply:
-        if name.lower() not in self.queries:
-            raise _unknown("query", name, list(self.queries))
-        statement, running = self.queries[name.lower()]
+        statement = self._query(name)
+        self.launch()
+        running = self.backend.running(name)
         if running is None:
             return self._explain(statements.Explain(statement.position, statement.query))
         return MessageReply(running.explain().rstrip())
@@ -147,16 +166,18 @@ class Session:
         if name.lower() not in streams:
             raise _unknown("stream", name, list(streams))
         self._refuse_kept(name)
-        self.windows[name.lower()] = (statement, self.backend.keep(statement, self.settings.trigger))
+        self.backend.keep(statement, self.settings.trigger)
+        self.windows[name.lower()] = statement
         return MessageReply(f"Keeping the window of {name}: query it with SNAPSHOT SELECT")
 
     def _attach(self, statement: statements.Attach) -> MessageReply:
         self._refuse_kept(statement.name)
         self.backend.attach(statement)
-        self.windows[statement.name.lower()] = (statement, None)
+        self.windows[statement.name.lower()] = statement
         return MessageReply(f"Attached window {statement.name}: query it with SNAPSHOT SELECT")
 
     def _snapshot(self, statement: statements.SnapshotStatement) -> Reply:
+        self.launch()
         answer = self.backend.snapshot(statement.query.sql, self.settings.isolation)
         if answer is None:
             return MessageReply("Snapshot query: OK")
@@ -167,39 +188,26 @@ class Session:
             f"{1000 * answer.response_time:.0f} ms",
         )
 
-    def _show(self, what: ObjectKind) -> TableReply:
-        catalog = self.backend.catalog
+    def _show(self, what: ObjectKind | Literal["JOB"]) -> TableReply:
         match what:
             case "STREAM":
-                streams = catalog.streams.values()
-                rows = [(s.name, s.time, _columns(s.schema)) for s in streams]
-                return TableReply(("stream", "time", "columns"), rows)
+                return list_streams(self.backend.catalog)
             case "RELATION":
-                relations = catalog.relations.values()
-                return TableReply(("relation", "columns"), [(r.name, _columns(r.schema)) for r in relations])
+                return list_relations(self.backend.catalog)
             case "QUERY":
-                return TableReply(
-                    ("query", "sink", "state", "batch", "rows in", "rows out", "late"),
-                    [_query_row(statement, running) for statement, running in self.queries.values()],
-                )
+                return list_queries(self.queries.values(), self.backend)
             case "WINDOW":
-                return TableReply(
-                    ("window", "length", "every", "path", "updates", "rows", "late"),
-                    [_window_row(statement, running) for statement, running in self.windows.values()],
-                )
+                return list_windows(self.windows.values(), self.backend)
+            case "JOB":
+                return list_jobs(self.backend)
 
     def _describe(self, name: str) -> TableReply:
         catalog = self.backend.catalog
         entry = catalog.find(name)
         if entry is not None:
-            return TableReply(("column", "type"), [(f.name, type_name(f.dtype)) for f in entry.schema])
+            return describe_columns(entry.schema)
         if name.lower() in self.queries:
-            statement, running = self.queries[name.lower()]
-            progress = {} if running is None else running.progress()
-            rows: list[tuple[Any, ...]] = [("query", statement.query.sql), ("sink", statement.sink)]
-            plain = (str, int, float, type(None))
-            rows += [(k, v) for k, v in progress.items() if isinstance(v, plain)]
-            return TableReply(("property", "value"), rows)
+            return describe_query(self.queries[name.lower()], self.backend.running(name))
         raise _unknown("stream, relation or query", name, [*catalog.streams, *catalog.relations, *self.queries])
 
     def _drop(self, statement: statements.Drop) -> MessageReply:
@@ -215,14 +223,15 @@ class Session:
             if statement.if_exists:
                 return MessageReply(f"There is no {what} {name} to drop")
             raise _unknown(what, name, list(known[statement.what]))
-        if statement.what in ("QUERY", "WINDOW"):
-            dropped, running = known[statement.what].pop(name.lower())
-            if running is not None:
-                running.stop()
-            elif isinstance(dropped, statements.Keep | statements.Attach):
-                self.backend.detach(name)
-        else:
-            self.backend.drop(name)
+        match statement.what:
+            case "QUERY":
+                self.backend.drop_query(name)
+                del self.queries[name.lower()]
+            case "WINDOW":
+                self.backend.drop_window(name)
+                del self.windows[name.lower()]
+            case _:
+                self.backend.drop(name)
         return MessageReply(f"Dropped {what} {name}")
 
     def _set(self, statement: statements.SetOption) -> MessageReply:
@@ -263,22 +272,3 @@ class Session:
 def _unknown(what: str, name: str, known: Sequence[str]) -> CatalogError:
     listed = f"; there are {', '.join(known)}" if known else ""
     return CatalogError(f"there is no {what} {name}{did_you_mean(name, known)}{listed}")
-
-
-def _columns(schema: Any) -> str:
-    return ", ".join(map(str, schema))
-
-
-def _query_row(statement: statements.CreateQuery, running: RunningQuery | None) -> tuple[Any, ...]:
-    progress: dict[str, Any] = {} if running is None else running.progress()
-    state = "running" if running is not None and running.active else "ended"
-    counts = [progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late")]
-    return statement.name, statement.sink, state, progress.get("batch"), *counts
-
-
-def _window_row(statement: statements.Keep | statements.Attach, running: StreamingHandle | None) -> tuple[Any, ...]:
-    if isinstance(statement, statements.Attach):
-        return statement.name, None, None, statement.path, None, None, None
-    progress: dict[str, Any] = {} if running is None else running.progress()
-    counts = (progress.get(part) for part in ("updates", "rows", "late"))
-    return statement.name, statement.window, statement.every, statement.path, *counts

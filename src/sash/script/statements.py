@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.options import BadRows, Mode
@@ -15,7 +15,10 @@ Value = str | int | float | bool
 """The value of an option or a setting."""
 
 ObjectKind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
-"""The objects that SHOW lists and DROP drops."""
+"""The objects that DROP drops."""
+
+OnError = Literal["fail", "suspend"]
+"""What an error of one query does: it fails the job, or suspends the query."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,16 @@ def about(part: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def about_query(name: str) -> Iterator[None]:
+    """Note in errors raised meanwhile that they are about the query of this name."""
+    try:
+        yield
+    except SashError as problem:
+        problem.query = problem.query or name
+        raise
+
+
 @dataclass(frozen=True)
 class CreateStream(Positioned):
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
@@ -116,7 +129,11 @@ class CreateRelation(Positioned):
 class CreateQuery(Positioned):
     """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
 
-    [STRATEGY s] [JOIN j] [TAU '..'] choose how it is executed.
+    [STRATEGY s] [JOIN j] [TAU '..'] choose how it is executed. Queries with the same trigger are one job; SEPARATE makes
+    the query one of its own. In a job, [ON ERROR SUSPEND | FAIL] says what an error of this query does, [MAX STATE '1 GB']
+    suspends it when its state grows beyond that size, and [OUTBOX '64 MB'] bounds the changes that are kept while it is
+    suspended. With WHEN COMPLETE its sink gets nothing before the answer is complete; BACKFILL completes it at once, by
+    reading its sources again.
     """
 
     name: str
@@ -129,6 +146,42 @@ class CreateQuery(Positioned):
     strategy: str | None = None
     join: str | None = None
     tau: str | None = None
+    separate: bool = False
+    on_error: OnError = "fail"
+    max_state: str | None = None
+    outbox: str | None = None
+    when_complete: bool = False
+    backfill: bool = False
+
+
+@dataclass(frozen=True)
+class AlterQuery(Positioned):
+    """ALTER QUERY name AS SELECT ... [INTO sink (options) clauses], or ALTER QUERY name SET clauses.
+
+    Without INTO, the sink and the clauses stay as they are. `query` and `sink` are None, and `clauses` empty, for what
+    stays; with a sink, clauses that are not given have their defaults.
+    """
+
+    name: str
+    query: QueryText | None = None
+    sink: str | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+    clauses: Mapping[str, Any] = field(default_factory=dict)
+
+    def applied_to(self, old: CreateQuery) -> CreateQuery:
+        """The statement that would have created the altered query."""
+        query = old.query if self.query is None else self.query
+        places = {**old.places, **self.places}
+        if self.sink is None:
+            return replace(old, position=self.position, query=query, places=places, **self.clauses)
+        return CreateQuery(self.position, old.name, query, self.sink, self.options, places=self.places, **self.clauses)
+
+
+@dataclass(frozen=True)
+class ResumeQuery(Positioned):
+    """RESUME QUERY name: let a suspended query run again."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -180,6 +233,11 @@ class Explain(Positioned):
 
 
 @dataclass(frozen=True)
+class ExplainJob(Positioned):
+    """EXPLAIN JOB: the dataflow of all queries so far, with what they share."""
+
+
+@dataclass(frozen=True)
 class Analyze(Positioned):
     """EXPLAIN ANALYZE name: the plan of a running query, with what each operator has done so far."""
 
@@ -188,9 +246,9 @@ class Analyze(Positioned):
 
 @dataclass(frozen=True)
 class Show(Positioned):
-    """SHOW STREAMS | RELATIONS | QUERIES | WINDOWS."""
+    """SHOW STREAMS | RELATIONS | QUERIES | WINDOWS | JOBS."""
 
-    what: ObjectKind
+    what: ObjectKind | Literal["JOB"]
 
 
 @dataclass(frozen=True)
@@ -217,5 +275,5 @@ class SetOption(Positioned):
     value: Value
 
 
-_Change = CreateStream | CreateRelation | CreateQuery | Keep | Attach | Drop | SetOption
-Statement = _Change | Select | SnapshotStatement | Explain | Analyze | Show | Describe
+_Change = CreateStream | CreateRelation | CreateQuery | AlterQuery | ResumeQuery | Keep | Attach | Drop | SetOption
+Statement = _Change | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe

@@ -89,6 +89,16 @@ def _levels(
     return packed
 
 
+def job_sources(layout: Layout, inputs: QueryInputs) -> list[str]:
+    """The sources of a job's frame in the order in which Spark finds them: streams, heartbeats and the control stream.
+
+    A source that is read by several passes is there several times.
+    """
+    sources = _Sources(layout, inputs, ())
+    levels = [level for level, _ in sources.frames()]
+    return [name for _, name in sorted(zip(levels, sources.names, strict=True), key=lambda one: one[0])]
+
+
 def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
     """The type of `_ts`: that of the streams' times (without streams: of the updates'), or BIGINT microseconds."""
     streams = [node for leg in plan.legs for node in walk_logical(leg.node) if isinstance(node, Stream)]
@@ -110,6 +120,7 @@ class _Sources:
         self._unevaluated = unevaluated
         self._readers: dict[str, list[Channel]] = {}
         self._found: list[tuple[int, DataFrame]] = []
+        self.names: list[str] = []
         self._tables: dict[Node, pa.Table] = {}
 
     def frames(self) -> list[tuple[int, DataFrame]]:
@@ -205,6 +216,7 @@ class _Sources:
         self._readers.setdefault(name, []).extend(channels)
         scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed)
         self._found.append((self._lowest(channels), rows.mapInArrow(scatter, DDL)))
+        self.names.append(name)
 
     def _clocks(self, name: str, channels: list[Channel]) -> None:
         source, control = self._inputs.streams[name], self._inputs.control
@@ -212,9 +224,11 @@ class _Sources:
         if source.heartbeat is not None:
             beats = heartbeats(source).mapInArrow(ClockScatter(HEARTBEAT, source.slack, targets), DDL)
             self._found.append((self._lowest(channels), beats))
+            self.names.append(f"heartbeat of {name}")
         if control is not None:
             clocks = control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}")
             self._found.append((self._lowest(channels), clocks.mapInArrow(ClockScatter(CONTROL, 0, targets), DDL)))
+            self.names.append("control")
 
     def _lowest(self, channels: list[Channel]) -> int:
         return min(level for channel in channels for level in self._layout.levels_of(channel))

@@ -109,6 +109,31 @@ class Folder:
         system, path = self._remote(name)
         system.delete(path, False)
 
+    def remove_tree(self, name: str) -> None:
+        """Remove a folder and everything in it, if it exists."""
+        if self._local is not None:
+            shutil.rmtree(self._local / name, ignore_errors=True)
+            return
+        system, path = self._remote(name)
+        system.delete(path, True)
+
+    def copy(self, name: str, to: Folder, new: str | None = None) -> None:
+        """Copy a file or folder into another folder, if it exists."""
+        if self._local is not None and to._local is not None:
+            source, target = self._local / name, to._local / (new or name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target)
+            elif source.exists():
+                shutil.copy2(source, target)
+            return
+        system, path = self._remote(name)
+        target_system, target_path = to._remote(new or name)
+        if system.exists(path):
+            jvm: Any = self._spark.sparkContext._jvm  # noqa: SLF001
+            settings = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+            jvm.org.apache.hadoop.fs.FileUtil.copy(system, path, target_system, target_path, False, True, settings)
+
     def rename(self, old: str, new: str) -> None:
         """Rename a folder in this one, replacing a folder of the new name."""
         if self._local is not None:

@@ -67,6 +67,10 @@ class BatchFunction:
     failure: WriteFailure
     most_state: Mapping[str, int]
     """The queries with MAX STATE, and its bytes."""
+    on_committed: Callable[[], None] = lambda: None
+    """Called once, when a batch of this run has been committed."""
+    first: int = 0
+    """The number that sinks get for Spark's batch 0."""
     before_batch: Callable[[int], None] = lambda _: None
     """Called with the number of a batch before it is computed."""
     on_parked: Callable[[], None] = lambda: None
@@ -78,6 +82,7 @@ class BatchFunction:
     def __post_init__(self) -> None:
         threads = max(1, min(_MOST_THREADS, len(self.outputs)))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sash-sink")
+        self._committed = False
 
     def close(self) -> None:
         """End the threads, and let sinks that wait for their next try give up."""
@@ -87,6 +92,9 @@ class BatchFunction:
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         self.failure.problem = None
+        if 0 <= self.number < number and not self._committed:
+            self._committed = True
+            self.on_committed()
         self.number = number
         self.before_batch(number)
         persisted = frame.persist()
@@ -104,13 +112,13 @@ class BatchFunction:
     def _write(self, persisted: DataFrame, messages: JobMessages, number: int) -> None:
         if self.trial:
             raise TrialPassedError
-        done, total = self.ledger.begin(number), combined(messages.metrics)
+        done, total = self.ledger.begin(self.first + number), combined(messages.metrics)
         writing: dict[str, Future[Delivery]] = {}
         for output in self.outputs:
             if output.name not in done and output.name not in self.parking.standing:
                 batch = _batch_of(output, persisted, messages)
                 batch.clock = total.outputs.get(str(output.position), {}).get("clock")
-                writing[output.name] = self._pool.submit(self._put, output, batch, number)
+                writing[output.name] = self._pool.submit(self._put, output, batch, self.first + number)
         # Every sink finishes before the batch fails: then the ledger has all that need not be repeated.
         problems = [problem for one in writing.values() if (problem := one.exception()) is not None]
         if problems:

@@ -23,13 +23,8 @@ DEFAULT_NAME = "job"
 """The name of a job that was given none, and of its folder."""
 FORMAT = 1
 
-_JOB_WIDE = {
-    "state": "its state was written in another format",
-    "shards": "it was written with another number of shards",
-    "heartbeats": "it was written with heartbeats on other streams",
-}
-_OF_QUERIES = ("sql", "options", "mode", "key")
-"""What must not change of a query; its sink may, and so may what happens if it fails."""
+_OF_GENERATION = ("first_batch", "incomplete")
+"""What the manifest has of the generation, besides the job."""
 
 
 def generation_folder(spark: SparkSession, job: str) -> Folder:
@@ -48,8 +43,13 @@ def read_manifest(folder: Folder) -> dict[str, Any] | None:
     return None if text is None else dict(json.loads(text))
 
 
+def first_batch(folder: Folder) -> int:
+    """The number that sinks get for the first batch of a generation: numbers go on when a job changes."""
+    return int((read_manifest(folder) or {}).get("first_batch", 0))
+
+
 def check_manifest(folder: Folder, manifest: Mapping[str, Any]) -> str:
-    """Write the manifest of a new checkpoint, or raise CheckpointError if the stored one is of another job.
+    """Write the manifest, or raise CheckpointError if the checkpoint is not one of a job that this version can run.
 
     Returns the job's identity, by which sinks recognize it after a restart.
     """
@@ -62,29 +62,16 @@ def check_manifest(folder: Folder, manifest: Mapping[str, Any]) -> str:
             )
     else:
         identity = known["identity"]
-        found = differences(known, manifest)
-        if found:
+        if known["state"] != manifest["state"]:
             raise CheckpointError(
-                f"the job has changed since it wrote checkpoint {folder.location}: {'; '.join(found)}. Restore it, or start "
-                "with a new checkpoint"
+                f"the state of {folder.location} was written in format {known['state']}, and this version of Sash writes "
+                f"format {manifest['state']}: run the version that wrote it, or start with a new checkpoint"
             )
-    written = {**manifest, "format": FORMAT, "identity": identity}
+    of_generation = {name: known[name] for name in _OF_GENERATION if known is not None and name in known}
+    written = {**manifest, **of_generation, "format": FORMAT, "identity": identity}
     if written != known:
         folder.write(NAME, json.dumps(written, indent=2))
     return str(identity)
-
-
-def differences(known: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """What has changed of a job so that the state of its checkpoint does not fit, in words."""
-    found = [f"{text} ({known[p]!r}, now {manifest[p]!r})" for p, text in _JOB_WIDE.items() if known[p] != manifest[p]]
-    before = {query["name"]: query for query in known["queries"]}
-    now = {query["name"]: query for query in manifest["queries"]}
-    found += [f"query {name} is new" for name in now if name not in before]
-    found += [f"query {name} is gone" for name in before if name not in now]
-    for name in now.keys() & before.keys():
-        parts = [part for part in _OF_QUERIES if before[name][part] != now[name][part]]
-        found += [f"query {name} has another {part}" for part in parts]
-    return found
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, str]:

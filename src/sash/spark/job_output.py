@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sash.errors import QueryFailedError, SashError, SinkError
 from sash.spark.causes import one_line
+from sash.spark.completion import Completion
 from sash.spark.errors import to_sash_error
 from sash.spark.outbox import Outbox
 from sash.spark.parking import Parking
@@ -36,8 +37,8 @@ class JobOutput:
     to_batch: Callable[[pa.Table], Batch]
     retries: Retries = field(init=False)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    hold_until: int | None = None
-    """With WHEN COMPLETE, the instant from which on the answer is complete: until then the outbox keeps the changes."""
+    completion: Completion = field(default_factory=Completion)
+    """From when the answer is complete. With WHEN COMPLETE, the outbox keeps the changes until then."""
     _write: WriteBatch | None = None
 
     def __post_init__(self) -> None:
@@ -53,7 +54,8 @@ class JobOutput:
         """Write a batch, or keep it; raise the sink's error if that fails the job."""
         with self.lock:
             parked = self.parking[self.name]
-            if (parked is not None and parked.cause == "sink") or self._holds(batch.clock):
+            self.completion.learn(batch.clock)
+            if (parked is not None and parked.cause == "sink") or self.completion.holds:
                 self.outbox.add(number, batch.table)
                 return
             try:
@@ -74,12 +76,16 @@ class JobOutput:
             self.parking.release(self.name)
             return delivered
 
-    def _holds(self, clock: int | None) -> bool:
-        if self.hold_until is None:
-            return False
-        if clock is not None and clock >= self.hold_until:
-            self.hold_until = None
-        return self.hold_until is not None
+    def catch_up(self) -> None:
+        """Give the sink what a change of the job left in the outbox, unless it waits or is parked."""
+        with self.lock:
+            if len(self.outbox) and self.parking[self.name] is None and not self.completion.holds:
+                try:
+                    self._deliver()
+                except Exception as problem:
+                    if self.on_error == "fail" or self.retries.stopped:
+                        raise _named(self.name, problem) from problem
+                    self.parking.park(self.name, "sink", _text(problem), 0)
 
     def _deliver(self) -> int:
         write = self.retries.writing(self._opened())

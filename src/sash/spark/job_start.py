@@ -12,19 +12,33 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sash.errors import CatalogError, SashError, StoreError
+from sash.change.diff import JobDiff
+from sash.change.stored import AT_ONCE, Answer
+from sash.errors import CatalogError, CheckpointError, JobChangedError, SashError, StoreError
+from sash.physical.canonical import value_text
+from sash.physical.channels import channels_of
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.expression_safety import may_fail
-from sash.plan.nodes import Filter, Project, walk
+from sash.plan.nodes import Filter, Project, Relation, Stream, walk
 from sash.planning import PlannedJob
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
+from sash.spark.completion import Completion
 from sash.spark.dataflow import job_frame, time_type
 from sash.spark.diagnosis import locate_bad_row
 from sash.spark.fingerprint import remove_drafts
 from sash.spark.folders import Folder
+from sash.spark.generations import Generations, Incomplete
 from sash.spark.header import FORMAT
 from sash.spark.job_batch import BatchFunction
-from sash.spark.job_manifest import DEFAULT_NAME, check_manifest, generation_folder, read_manifest
+from sash.spark.job_change import JobChange, OnChange, described_plan, job_shape, kept_plan, save_plan
+from sash.spark.job_manifest import (
+    DEFAULT_NAME,
+    check_manifest,
+    first_batch,
+    generation_folder,
+    read_manifest,
+    without_secrets,
+)
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import JobProgress, scopes
 from sash.spark.job_run import JobRun
@@ -41,7 +55,7 @@ from sash.spark.sinks.start import WriteFailure, start_query
 from sash.spark.sources.inputs import QueryInputs
 from sash.spark.sources.observation import StreamObservation, observe_streams
 from sash.spark.sources.refresh import TableRefresh
-from sash.spark.sources.tables import refresh_tables
+from sash.spark.sources.tables import recorded_tables, refresh_tables
 from sash.spark.stream_watch import StreamWatch
 from sash.spark.temporary import TemporaryFolder
 from sash.spark.window_store import ApplyChanges, ApplyInsertions
@@ -67,6 +81,7 @@ class StartedJob:
     tables: Mapping[str, TableRefresh]
     watch: StreamWatch
     lock: CheckpointLock
+    root: str
     folder: Folder
     observation: StreamObservation | None = None
     temporary: TemporaryFolder | None = None
@@ -77,9 +92,10 @@ class StartedJob:
 class JobStart:
     """Starts one job."""
 
-    def __init__(self, job: Job, observe: bool) -> None:
+    def __init__(self, job: Job, observe: bool = False, on_change: OnChange = "refuse") -> None:
         self._job = job
         self._observe = observe
+        self._on_change = on_change
         self._spark = job.engine.spark
 
     def run(self) -> StartedJob:
@@ -95,9 +111,12 @@ class JobStart:
             folder = generation_folder(self._spark, root)
             planned, shards = self._planned(folder)
             plans = [query.planned for query in planned.queries]
-            identity = check_manifest(folder, self._manifest(planned, shards))
-            remove_drafts(folder.location)
             inputs, tables = refresh_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
+            change = self._change(root, planned, shards, inputs)
+            folder = self._changed(change, folder)
+            identity = check_manifest(folder, change.manifest)
+            save_plan(folder, planned.physical)
+            remove_drafts(folder.location)
             inputs = observe_streams(inputs, plans) if self._observe else inputs
             on_stop = undo.enter_context(ExitStack())
             parking = Parking(folder)
@@ -106,13 +125,14 @@ class JobStart:
             outputs = [self._output(m, planned, inputs, identity, folder, parking, windows) for m in self._members]
             for output in outputs:
                 output.open()
+                output.catch_up()
             progress = JobProgress(planned.physical, scopes(planned.physical, self._streams))
             run = self._run(planned, shards, inputs, folder, outputs, progress, parking)
             undo.pop_all()
         started = StartedJob(
             job.name, planned, run, {o.name: o for o in outputs}, progress, parking, tables,
             StreamWatch({n: s.watched for n in planned.streams if (s := inputs.streams.get(n.lower()))}),
-            lock, folder, StreamObservation(plans) if self._observe else None, temporary, windows, on_stop,
+            lock, root, folder, StreamObservation(plans) if self._observe else None, temporary, windows, on_stop,
         )  # fmt: skip
         for table in tables.values() if job.trigger.word is None else ():
             table.start()
@@ -136,14 +156,65 @@ class JobStart:
 
     def _planned(self, folder: Folder) -> tuple[PlannedJob, int]:
         """The job planned for the number of shards of its checkpoint, unless the user chose another."""
-        known = (read_manifest(folder) or {}).get("shards")
-        shards = self._job.shards if known is None or self._job.shards_chosen else int(known)
-        return self._job.planned(shards), shards
+        known = read_manifest(folder) or {}
+        given = known.get("shards")
+        shards = self._job.shards if given is None or self._job.shards_chosen else int(given)
+        planned = self._job.planned(shards)
+        # A plan also depends on statistics, and on the number of shards it was made for: queries that stay keep theirs.
+        if given == shards and known["definitions"] == self._definitions(planned):
+            planned = replace(planned, physical=kept_plan(folder) or planned.physical)
+        return planned, shards
+
+    def _definitions(self, planned: PlannedJob) -> dict[str, str]:
+        """What the plans of the queries depend on, besides estimates: their texts and options, streams and relations."""
+        texts = {m.name: f"{m.query.planned.sql.strip()} {m.query.planned.options}" for m in self._members}
+        sources = {
+            node.name: f"{type(node).__name__} {[str(field) for field in node.schema]} {value_text(node)}"
+            for query in planned.queries
+            for node in walk(query.planned.written)
+            if isinstance(node, Stream | Relation)
+        }
+        return {**{f"query {name}": text for name, text in texts.items()}, **sources}
+
+    def diff(self) -> JobDiff:
+        """Compare the job with the one that its checkpoint belongs to."""
+        root, temporary = self._root()
+        if temporary is not None:
+            temporary.remove()
+            raise CheckpointError("a job without a checkpoint has nothing to be compared with: give it a checkpoint")
+        planned, shards = self._planned(generation_folder(self._spark, root))
+        inputs = recorded_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
+        return self._change(root, planned, shards, inputs).diff()
+
+    def _change(self, root: str, planned: PlannedJob, shards: int, inputs: QueryInputs) -> JobChange:
+        """The change of the checkpoint to this job."""
+        answers, outputs = {}, {}
+        for member in self._members:
+            columns = planned.columns(member.name)
+            sink = f"{member.sink.name} {without_secrets(member.sink.options)}"
+            answers[member.name] = Answer(
+                member.query.planned.sql.strip(), tuple(f"{field.name}:{field.dtype}" for field in columns), sink
+            )
+            time = time_type(member.query.planned.physical, inputs)
+            outputs[member.name] = OutputSpec(columns, time, member.mode, member.key, "")
+        shape = job_shape(planned.physical, shards, inputs, answers, outputs)
+        limits = {member.name: member.outbox for member in self._members}
+        manifest = {**self._manifest(planned, shards), "plan": described_plan(shape)}
+        return JobChange(self._spark, root, shape, manifest, inputs, limits)
+
+    def _changed(self, change: JobChange, folder: Folder) -> Folder:
+        """The generation to run: that of the checkpoint, or, if the job has changed, the next one."""
+        if not change.needed():
+            return folder
+        if self._on_change == "refuse":
+            raise JobChangedError(
+                f"the job has changed since it wrote checkpoint {folder.location}:\n{change.diff().render()}\n"
+                'Start it with on_change="apply" (sash run --on-change apply), restore it, or use a new checkpoint'
+            )
+        change.apply()
+        return generation_folder(self._spark, change.root)
 
     def _manifest(self, planned: PlannedJob, shards: int) -> dict[str, Any]:
-        from sash.physical.channels import channels_of
-
-        channels = channels_of(planned.physical, share=True)
         return {
             "version": version("sash"),
             "state": FORMAT,
@@ -152,10 +223,7 @@ class JobStart:
             "relations": list(planned.changing),
             "heartbeats": self._heartbeats(planned),
             "queries": [member.described() for member in self._members],
-            "plan": {
-                "channels": {channel.identity: channel.description for channel in channels.channels},
-                "stages": list(channels.stages),
-            },
+            "definitions": self._definitions(planned),
         }
 
     def _heartbeats(self, planned: PlannedJob) -> list[str]:
@@ -218,7 +286,13 @@ class JobStart:
         outbox = Outbox(folder.inside("outbox"), member.name, spec, member.outbox)
         to_batch = partial(Batch.of_table, schema=spec.schema, time=spec.time, spark=self._spark)
         position = [output.query for output in planned.physical.outputs].index(member.name)
-        return JobOutput(member.name, position, spec, sink, member.on_error, outbox, parking, to_batch)
+        identities = channels_of(planned.physical, share=True).stages
+        stage = planned.physical.outputs[position].stage
+        complete = Incomplete.of(read_manifest(folder) or {}).stages.get(identities[stage], AT_ONCE)
+        completion = Completion(complete, member.when_complete, member.name, folder)
+        return JobOutput(
+            member.name, position, spec, sink, member.on_error, outbox, parking, to_batch, completion=completion
+        )
 
     def _run(
         self,
@@ -235,7 +309,11 @@ class JobStart:
         ordered = [by_name[output.query].spec for output in planned.physical.outputs]
         modes = [OutputMode(spec.mode, spec.key) for spec in ordered]
         limits = {member.name: member.max_state for member in self._members if member.max_state is not None}
-        batches = BatchFunction(outputs, Ledger(folder.inside("ledger")), progress, parking, WriteFailure(), limits)
+        ledger, failure = Ledger(folder.inside("ledger")), WriteFailure()
+        generations = Generations(self._spark, folder.location.rstrip("/").rsplit("/", 1)[0])
+        batches = BatchFunction(
+            outputs, ledger, progress, parking, failure, limits, generations.clean, first_batch(folder)
+        )
 
         def start(parked: frozenset[str], unevaluated: frozenset[str]) -> StreamingQuery:
             with query_settings(self._spark, shards, path):

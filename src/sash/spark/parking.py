@@ -59,7 +59,9 @@ class Parking:
         with self._lock:
             self._parked = {**self._parked, query: Parked(cause, reason, batch, now)}
             self._save()
-        logging.getLogger("sash").warning("query %s is parked: %s; the others go on", query, reason)
+        logging.getLogger("sash").warning(
+            "query %s is parked: %s; the others go on", query, reason, extra={"parked": query}
+        )
 
     def release(self, query: str) -> None:
         """Let a query go on."""

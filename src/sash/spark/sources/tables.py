@@ -18,11 +18,28 @@ def refresh_tables(
 
     Returns the inputs with the streams of their updates, which are kept under the checkpoint, and the tables.
     """
-    found, tables = dict(inputs.streams), {}
-    for name in map(str.lower, changing):
-        if name in inputs.refreshed:
-            folder = f"{checkpoint.rstrip('/')}/relations/{name}"
-            tables[name] = TableRefresh(spark, inputs.refreshed[name], folder)
-            tables[name].refresh()
-            found[name] = StreamSource(tables[name].updates(), time=READING if streams else READ_AT)
-    return replace(inputs, streams=found), tables
+    tables = _tables(spark, inputs, changing, checkpoint)
+    for table in tables.values():
+        table.refresh()
+    return _with_updates(inputs, tables, streams), tables
+
+
+def recorded_tables(
+    spark: SparkSession, inputs: QueryInputs, changing: Sequence[str], streams: Sequence[str], checkpoint: str
+) -> QueryInputs:
+    """The inputs with the streams of updates as they were recorded so far; reads no table."""
+    return _with_updates(inputs, _tables(spark, inputs, changing, checkpoint), streams)
+
+
+def _tables(
+    spark: SparkSession, inputs: QueryInputs, changing: Sequence[str], checkpoint: str
+) -> dict[str, TableRefresh]:
+    names = [name for name in map(str.lower, changing) if name in inputs.refreshed]
+    folder = f"{checkpoint.rstrip('/')}/relations"
+    return {name: TableRefresh(spark, inputs.refreshed[name], f"{folder}/{name}") for name in names}
+
+
+def _with_updates(inputs: QueryInputs, tables: dict[str, TableRefresh], streams: Sequence[str]) -> QueryInputs:
+    time = READING if streams else READ_AT
+    found = {name: StreamSource(table.updates(), time=time) for name, table in tables.items()}
+    return replace(inputs, streams={**inputs.streams, **found})

@@ -1,0 +1,218 @@
+"""What becomes of a job's state when the job changes: which logs and stages are kept, derived or new, and why.
+
+A log is *kept* if the new plan has a channel of the same identity, *derived* if its rows can be computed from logs of the
+old plan, and otherwise starts empty. A stage is kept if it computes the same over inputs that are all there; derived if all
+its inputs are there, so that its state can be rebuilt from them; and otherwise new: its answer is complete once its windows
+have filled. Stages that keep snapshots of their arrays are kept only as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sash.change.derivation import Derivation, derivations
+from sash.change.stored import AT_ONCE, Completeness, JobPlan, StoredState, latest
+from sash.physical.channels import Channel, Reader, ScanRows, StageRows, needs_snapshots
+from sash.physical.nodes import StreamLeg, UpdateLeg
+from sash.physical.strategies.registry import strategy_of
+from sash.plan.nodes import Rows
+from sash.time import BEGINNING
+
+Verdict = Literal["kept", "derived", "new"]
+
+
+@dataclass(frozen=True)
+class ChannelChange:
+    """Where the rows of a new channel come from: old logs, the restored stage below it, or nowhere.
+
+    `clock` is the clock of its source; None if the stage below determines it. `since` is when it began to have every row.
+    """
+
+    channel: Channel
+    verdict: Verdict
+    sources: tuple[Derivation, ...]
+    restored: bool
+    clock: int | None
+    since: int
+
+
+@dataclass(frozen=True)
+class StageChange:
+    """What becomes of a stage, from when its answer is complete, and why it is not kept."""
+
+    stage: int
+    identity: str
+    verdict: Verdict
+    complete: Completeness
+    reason: str
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The changes of all channels and stages of a new plan, in its order."""
+
+    old: JobPlan
+    new: JobPlan
+    channels: tuple[ChannelChange, ...]
+    stages: tuple[StageChange, ...]
+
+    @property
+    def reshaped(self) -> bool:
+        """Whether rows move to other shards."""
+        return self.old.shards != self.new.shards
+
+
+def classify(old: JobPlan, new: JobPlan, stored: StoredState) -> Classification:
+    """Compare the new plan with the old one and with what the checkpoint holds."""
+    return _Classifier(old, new, stored).run()
+
+
+class _Classifier:
+    def __init__(self, old: JobPlan, new: JobPlan, stored: StoredState) -> None:
+        self._old = old
+        self._new = new
+        self._stored = stored
+        self._reshaped = old.shards != new.shards
+        self._channels: dict[int, ChannelChange] = {}
+        self._stages: list[StageChange] = []
+        self._streams: dict[str, int] = {}
+        for channel in old.channels.channels:
+            log = stored.logs.get(channel.identity)
+            if channel.stream is not None and log is not None:
+                name = channel.stream.lower()
+                self._streams[name] = max(self._streams.get(name, int(BEGINNING)), log.clock)
+
+    def run(self) -> Classification:
+        for stage in self._new.physical.stages:
+            inputs = self._new.channels.inputs_of(stage.index)
+            for channel, _ in inputs.values():
+                if channel.index not in self._channels:
+                    self._channels[channel.index] = self._channel(channel)
+            self._stages.append(self._stage(stage.index, inputs))
+        channels = tuple(self._channels[channel.index] for channel in self._new.channels.channels)
+        return Classification(self._old, self._new, channels, tuple(self._stages))
+
+    def _channel(self, channel: Channel) -> ChannelChange:
+        found = derivations(self._old.channels, channel, self._new.channels)
+        found = [one for one in found if one.old.identity in self._stored.logs and self._fits(one, channel)]
+        below = channel.source.stage if isinstance(channel.source, StageRows) else None
+        if below is not None and (not found or self._stages[below].verdict != "kept"):
+            return ChannelChange(channel, "derived", (), True, None, int(BEGINNING))
+        if not found:
+            clock = self._streams.get((channel.stream or "").lower(), int(BEGINNING))
+            return ChannelChange(channel, "new", (), False, clock, self._now(channel, clock))
+        logs = [self._stored.logs[one.old.identity] for one in found]
+        since = max(log.since for log in logs)
+        served = frozenset[Reader]().union(*(one.served for one in found))
+        clock = max(log.clock for log in logs)
+        if len(served) < len(channel.readers):
+            since = max(since, self._now(channel, clock))
+        elif channel.horizon > min(one.old.horizon for one in found):
+            since = max(since, clock - min(one.old.horizon for one in found))
+        kept = found[0].program is None
+        return ChannelChange(channel, "kept" if kept else "derived", tuple(found), False, clock, since)
+
+    def _fits(self, one: Derivation, channel: Channel) -> bool:
+        """Whether the log may be used: behind a snapshot it holds only the last rows, and the snapshot fits its shards."""
+        if channel.owner is None or not self._reshaped:
+            return True
+        stage = self._stored.stages.get(self._new.channels.stages[channel.owner])
+        return stage is not None and not stage.snapshot
+
+    def _now(self, channel: Channel, clock: int) -> int:
+        """The time from which on a log that starts now has every row: those within the slack may have come already."""
+        if clock <= BEGINNING or channel.stream is None:
+            return int(BEGINNING)
+        return clock + self._new.slack.get(channel.stream.lower(), 0) + 1
+
+    def _stage(self, index: int, inputs: dict[int, tuple[Channel, Reader]]) -> StageChange:
+        stage, identity = self._new.physical.stages[index], self._new.channels.stages[index]
+        parts: list[Completeness] = []
+        reasons: list[str] = []
+        for channel, reader in inputs.values():
+            complete, reason = self._input(channel, reader)
+            parts.append(complete)
+            if reason:
+                reasons.append(reason)
+        complete, reason = latest(parts) if parts else AT_ONCE, "; ".join(dict.fromkeys(reasons))
+        below = [self._stages[c.source.stage] for c, _ in inputs.values() if isinstance(c.source, StageRows)]
+        known = identity in self._old.channels.stages
+        if needs_snapshots(self._new.physical, stage):
+            there = known and all(self._channels[channel.index].verdict == "kept" for channel, _ in inputs.values())
+            if there and all(one.verdict == "kept" for one in below):
+                return StageChange(index, identity, "kept", self._known(identity), "")
+            return StageChange(index, identity, "new", complete, reason or _ARRAYS)
+        reached = all(part.instant is not None and part.instant <= self._start(inputs) for part in parts)
+        if not reached and reasons:
+            return StageChange(index, identity, "new", complete, reason)
+        lags = self._reshaped and strategy_of(stage.strategy).paced
+        if known and not lags and all(one.verdict == "kept" for one in below):
+            return StageChange(index, identity, "kept", self._known(identity), "")
+        return StageChange(index, identity, "derived", complete, reason)
+
+    def _known(self, identity: str) -> Completeness:
+        stored = self._stored.stages.get(identity)
+        return AT_ONCE if stored is None or stored.complete is None else stored.complete
+
+    def _start(self, inputs: dict[int, tuple[Channel, Reader]]) -> int:
+        clocks = [self._channels[channel.index].clock for channel, _ in inputs.values()]
+        return min((clock for clock in clocks if clock is not None), default=int(BEGINNING))
+
+    def _input(self, channel: Channel, reader: Reader) -> tuple[Completeness, str]:
+        """From when an input has all rows of its window, and why not at once."""
+        change = self._channels[channel.index]
+        if isinstance(channel.source, StageRows):
+            below = self._stages[channel.source.stage]
+            return below.complete, below.reason if below.verdict == "new" else ""
+        leaf = self._new.physical.stages[reader.stage].inputs[reader.input].leaf
+        leg = self._new.physical.legs[leaf.leg or 0]
+        source = next((one for one in change.sources if reader in one.served), None)
+        if isinstance(leg, UpdateLeg):
+            if source is not None or not self._was_updated(leg.stream):
+                return AT_ONCE, ""
+            return Completeness(), f"earlier updates of relation {leg.stream} are not kept as rows"
+        assert isinstance(leg, StreamLeg)
+        if source is not None:
+            log = self._stored.logs[source.old.identity]
+            if channel.kind != "time":
+                return AT_ONCE, ""
+            if log.since <= BEGINNING and leaf.horizon <= source.old.horizon:
+                return AT_ONCE, ""
+            since = max(log.since, log.clock - source.old.horizon)
+            longer = leaf.horizon > source.old.horizon
+            reason = f"its window over {leg.stream} is longer than the kept rows go back" if longer else ""
+            return Completeness(since + leaf.horizon), reason
+        reason = self._missing(channel, reader, leg.stream)
+        if isinstance(leg.window, Rows):
+            return Completeness(), reason
+        if channel.kind == "endless":
+            return AT_ONCE, f"{reason}; it counts from now on"
+        if change.clock is None or change.clock <= BEGINNING:
+            return Completeness(None, leaf.horizon), reason
+        return Completeness(self._now(channel, change.clock) + leaf.horizon), reason
+
+    def _was_updated(self, relation: str) -> bool:
+        return any(isinstance(leg, UpdateLeg) and leg.stream == relation for leg in self._old.physical.legs)
+
+    def _missing(self, channel: Channel, reader: Reader, stream: str) -> str:
+        """Why no old log has the rows of a reader."""
+        alike = [one for one in self._old.channels.channels if (one.stream or "").lower() == stream.lower()]
+        if not alike:
+            return f"no rows of stream {stream} are kept"
+        if channel.kind != "time" or not isinstance(channel.source, ScanRows):
+            return f"the kept rows of stream {stream} are of another kind"
+        return f"the kept rows of stream {stream} lack rows or columns that it needs"
+
+
+_ARRAYS = "its state is kept as arrays, which serve only an equal query with the same number of shards"
+
+
+def moved_bytes(changed: Classification, stored: StoredState) -> int:
+    """The bytes of the logs and snapshots that the new plan takes over."""
+    logs = {one.old.identity for channel in changed.channels for one in channel.sources}
+    stages: Sequence[str] = [one.identity for one in changed.stages if one.verdict == "kept"]
+    return sum(stored.logs[name].size for name in logs) + sum(
+        stored.stages[name].size for name in stages if name in stored.stages
+    )

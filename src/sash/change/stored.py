@@ -1,0 +1,92 @@
+"""What a job's checkpoint holds, and what a job needs: the two sides that a change compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sash.physical.channels import Channels
+from sash.physical.nodes import PhysicalPlan
+from sash.time import BEGINNING
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a query as its sink gets it: its text, its columns and types, and where it is written."""
+
+    sql: str
+    columns: tuple[str, ...]
+    sink: str
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """The plan of a job: of its queries together, for a number of shards.
+
+    `slack` is the watermark delay of the streams that have one, by lower-case name.
+    """
+
+    physical: PhysicalPlan
+    channels: Channels
+    shards: int
+    answers: Mapping[str, Answer]
+    slack: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StoredLog:
+    """The log of a channel over all shards: its clock, its bytes, and the instant since when it has every row."""
+
+    clock: int
+    size: int = 0
+    since: int = int(BEGINNING)
+
+
+@dataclass(frozen=True)
+class StoredStage:
+    """The state of a stage over all shards: whether it has a snapshot, its bytes, and when its answer is complete."""
+
+    snapshot: bool = False
+    size: int = 0
+    complete: Completeness | None = None
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """From when an answer is complete: from an instant on, or `after` the first row of a new stream by that long.
+
+    Neither is known if it depends on rows that are yet to come, or that are gone.
+    """
+
+    instant: int | None = None
+    after: int | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.instant is not None or self.after is not None
+
+
+AT_ONCE = Completeness(int(BEGINNING))
+"""The answer has been complete all the time."""
+
+
+def latest(parts: list[Completeness]) -> Completeness:
+    """The completeness of an answer that is made of several parts.
+
+    >>> latest([Completeness(5), Completeness(7)])
+    Completeness(instant=7, after=None)
+    """
+    if any(not part.known for part in parts):
+        return Completeness()
+    after = [part.after for part in parts if part.after is not None]
+    if after:
+        return Completeness(None, max(after))
+    return Completeness(max((part.instant for part in parts if part.instant is not None), default=int(BEGINNING)))
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """The logs of a checkpoint by the identities of channels, and the state of stages by theirs."""
+
+    logs: Mapping[str, StoredLog] = field(default_factory=dict)
+    stages: Mapping[str, StoredStage] = field(default_factory=dict)

@@ -1,0 +1,116 @@
+"""Commands for a job that another process runs, over its control socket: `sash ps`, `sash apply`, `sash sql --attach`.
+
+They need no Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from sash.cli.job_control import control_socket, decode_reply
+from sash.cli.reply_view import ReplyView
+from sash.control import JobEntry, request, running_jobs
+from sash.errors import ControlError, SashError
+from sash.script.replies import TableReply
+
+_STATUS_SECONDS = 5.0
+_PS_COLUMNS = ("job", "pid", "since", "queries", "parked", "batch ms", "checkpoint")
+
+
+def list_running(*, as_json: bool) -> None:
+    """Print the jobs that this user runs on this machine."""
+    entries = [(entry, _status(entry)) for entry in running_jobs()]
+    if as_json:
+        for entry, status in entries:
+            print(json.dumps({**entry.__dict__, "status": status}))
+        return
+    if not entries:
+        print("no jobs are running")
+        return
+    ReplyView(Console(), "plain").show(TableReply(_PS_COLUMNS, [_row(entry, status) for entry, status in entries]))
+
+
+def _status(entry: JobEntry) -> dict[str, Any] | None:
+    """What the job tells about itself; None if it does not answer."""
+    try:
+        found = request(entry.socket, "status", _STATUS_SECONDS)
+    except ControlError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _row(entry: JobEntry, status: dict[str, Any] | None) -> tuple[Any, ...]:
+    if status is None:
+        return entry.name, entry.pid, entry.since, "does not answer", None, None, entry.checkpoint
+    jobs = list(_named(status["jobs"]))
+    slowest = max((job["batch ms"] for job in jobs if job["batch ms"] is not None), default=None)
+    counted = len(status["queries"]["rows"]), sum(job["parked"] for job in jobs)
+    return entry.name, entry.pid, entry.since, *counted, slowest, entry.checkpoint
+
+
+def _named(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(table["columns"], row, strict=True)) for row in table["rows"])
+
+
+def default_checkpoint(path: Path) -> str:
+    """The checkpoint of a job without --checkpoint: a folder beside the file."""
+    return str(path.with_suffix(".checkpoint").resolve())
+
+
+def is_running(checkpoint: str) -> bool:
+    """Whether a job runs on the checkpoint and answers."""
+    try:
+        request(control_socket(checkpoint), "status", _STATUS_SECONDS)
+    except ControlError:
+        return False
+    return True
+
+
+def change_running(command: str, path: Path, checkpoint: str, *, as_json: bool) -> None:
+    """Send a script to the job that runs on the checkpoint, to be compared (`diff`) or applied; print what it replies."""
+    found = request(control_socket(checkpoint), command, text=path.read_text(encoding="utf-8"))
+    print_change(found, as_json=as_json)
+
+
+def print_change(found: dict[str, Any], *, as_json: bool) -> None:
+    """Print a difference: for programs without its text."""
+    print(json.dumps({name: value for name, value in found.items() if name != "text"}) if as_json else found["text"])
+
+
+@dataclass
+class AttachedShell:
+    """A shell whose statements are executed by a running job, as `sash sql --attach` starts it."""
+
+    checkpoint: str
+    console: Console
+    form: str
+
+    def names(self) -> list[str]:
+        """The names to complete: the job's queries."""
+        try:
+            status = request(control_socket(self.checkpoint), "status", _STATUS_SECONDS)
+        except SashError:
+            return []
+        return [row["query"] for row in _named(status["queries"])]
+
+    def run(self, text: str) -> bool:
+        """Let the job execute the statements of a text; show its replies, and return whether there was no error."""
+        view = ReplyView(self.console, self.form)
+        try:
+            replies = request(control_socket(self.checkpoint), "execute", text=text)
+        except SashError as problem:
+            self.show_error(str(problem))
+            return False
+        for reply in replies:
+            view.show(decode_reply(reply))
+        return True
+
+    def show_error(self, message: str, log: str | None = None) -> None:
+        """Show an error."""
+        ReplyView(self.console, self.form).show_error(message, log)

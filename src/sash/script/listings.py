@@ -1,0 +1,120 @@
+"""The tables of SHOW and DESCRIBE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sash.plan.catalog import Catalog
+from sash.plan.types import Schema, type_name
+from sash.script.replies import TableReply
+from sash.script.statements import Attach, CreateQuery, Keep
+from sash.time import BEGINNING, FOREVER, SECOND
+
+if TYPE_CHECKING:
+    from sash.script.backend import Backend, QueryHandle
+
+QUERY_COLUMNS = (
+    "query", "job", "sink", "state", "batch", "rows in", "rows out", "late", "share", "state bytes", "watermark", "lag",
+)  # fmt: skip
+WINDOW_COLUMNS = ("window", "length", "every", "path", "updates", "rows", "late")
+JOB_COLUMNS = ("job", "state", "queries", "parked", "batch", "batch ms", "rows in", "state bytes")
+
+
+def list_streams(catalog: Catalog) -> TableReply:
+    """The table of SHOW STREAMS."""
+    rows = [(entry.name, entry.time, _columns(entry.schema)) for entry in catalog.streams.values()]
+    return TableReply(("stream", "time", "columns"), rows)
+
+
+def list_relations(catalog: Catalog) -> TableReply:
+    """The table of SHOW RELATIONS."""
+    rows = [(entry.name, _columns(entry.schema)) for entry in catalog.relations.values()]
+    return TableReply(("relation", "columns"), rows)
+
+
+def list_queries(queries: Iterable[CreateQuery], backend: Backend) -> TableReply:
+    """The table of SHOW QUERIES; the share is that of the time of its job's last batch, the lag is in seconds."""
+    return TableReply(QUERY_COLUMNS, [_query_row(statement, backend) for statement in queries])
+
+
+def list_windows(windows: Iterable[Keep | Attach], backend: Backend) -> TableReply:
+    """The table of SHOW WINDOWS."""
+    return TableReply(WINDOW_COLUMNS, [_window_row(statement, backend) for statement in windows])
+
+
+def list_jobs(backend: Backend) -> TableReply:
+    """The table of SHOW JOBS."""
+    rows = []
+    for name, job in backend.jobs().items():
+        progress = job.progress()
+        parked = sum(query.state.startswith("parked") for query in job.queries.values())
+        state = "running" if job.active else "ended"
+        numbers = (progress.get(part) for part in ("batch", "batch_ms", "rows_in", "state_bytes"))
+        rows.append((name, state, len(job.queries), parked, *numbers))
+    return TableReply(JOB_COLUMNS, rows)
+
+
+def describe_columns(schema: Schema) -> TableReply:
+    """The table of DESCRIBE for a stream or relation."""
+    return TableReply(("column", "type"), [(field.name, type_name(field.dtype)) for field in schema])
+
+
+def describe_query(statement: CreateQuery, running: QueryHandle | None) -> TableReply:
+    """The table of DESCRIBE for a query: its text, its sink, its state and the plain numbers of its progress."""
+    rows: list[tuple[Any, ...]] = [("query", statement.query.sql), ("sink", statement.sink)]
+    if running is not None:
+        plain = (str, int, float, type(None))
+        rows += [("state", running.state)]
+        rows += [(name, value) for name, value in running.progress().items() if isinstance(value, plain)]
+    return TableReply(("property", "value"), rows)
+
+
+def _query_row(statement: CreateQuery, backend: Backend) -> tuple[Any, ...]:
+    running = backend.running(statement.name)
+    if running is None:
+        return statement.name, None, statement.sink, "not started", *[None] * (len(QUERY_COLUMNS) - 4)
+    progress = running.progress()
+    totals = (progress.get(f"total_{part}", 0) for part in ("rows_in", "rows_out", "late"))
+    share = progress.get("share")
+    watermark = progress.get("watermark")
+    return (
+        statement.name,
+        backend.job_of(statement.name),
+        statement.sink,
+        running.state,
+        progress.get("batch"),
+        *totals,
+        None if share is None else f"{share:.0%}",
+        progress.get("state_bytes"),
+        None if watermark is None else time_text(watermark),
+        progress.get("lag_seconds"),
+    )
+
+
+def time_text(instant: int) -> str | None:
+    """An instant in UTC; None before the first row and after the end of the input.
+
+    >>> time_text(1_767_225_600_500_000)
+    '2026-01-01 00:00:00.500'
+    """
+    if not BEGINNING < instant < FOREVER:
+        return None
+    try:
+        return f"{datetime.fromtimestamp(instant / SECOND, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+    except (OverflowError, ValueError, OSError):  # beyond the calendar
+        return str(instant)
+
+
+def _window_row(statement: Keep | Attach, backend: Backend) -> tuple[Any, ...]:
+    if isinstance(statement, Attach):
+        return statement.name, None, None, statement.path, None, None, None
+    running = backend.keeping(statement.name)
+    progress: dict[str, Any] = {} if running is None else running.progress()
+    counts = (progress.get(part) for part in ("updates", "rows", "late"))
+    return statement.name, statement.window, statement.every, statement.path, *counts
+
+
+def _columns(schema: Sequence[Any]) -> str:
+    return ", ".join(map(str, schema))

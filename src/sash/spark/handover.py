@@ -1,0 +1,129 @@
+"""The hand-over of state from one generation of a job to the next, as the tasks that do it need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from sash.change.classify import Classification
+from sash.change.derivation import RowProgram
+from sash.change.diff import JobDiff
+from sash.physical.channels import Channel, StageRows
+from sash.plan.nodes import Node
+from sash.spark.layout import Layout
+from sash.spark.stored_state import Headers, header_part, log_place
+
+RAW = 5
+"""The kind of a message with a chunk of a log or snapshot, unchanged; `sender` is the label that it comes from."""
+SNAPSHOT = -3
+"""The channel of a message with a chunk of a snapshot of the stage `output`."""
+NOTICE = -4
+"""The channel of a message that only makes sure that every shard of every level runs."""
+
+ChunkKey = tuple[int, int, int]
+"""Level, label and number of a chunk."""
+
+
+@dataclass(frozen=True)
+class ChunkUse:
+    """What an old chunk of a log is for: new channels, with the program that computes their rows (None: unchanged)."""
+
+    channel: int
+    program: RowProgram | None
+    clock: int
+
+
+@dataclass(frozen=True)
+class OldAnswer:
+    """An answer of the old job that must be retracted: the stage that has it, and the outputs of the new job."""
+
+    stage: int
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What moves. `emitted` are the outputs that get a new answer, `retracted` the old answers that they replace.
+
+    `restored` are the stages whose answers are computed, for outputs and for channels above them that begin with them.
+    """
+
+    old: Layout
+    new: Layout
+    headers: Headers
+    classification: Classification
+    emitted: frozenset[int]
+    retracted: tuple[OldAnswer, ...]
+    old_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
+    new_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
+
+    @property
+    def restored(self) -> frozenset[int]:
+        """The stages of the new plan whose operators run."""
+        changes, plan = self.classification.channels, self.new.plan
+        below = {c.channel.source.stage for c in changes if c.restored and isinstance(c.channel.source, StageRows)}
+        unknown = {change.stage for change in self.classification.stages if change.verdict != "kept"}
+        return frozenset(below | unknown | {plan.outputs[number].stage for number in self.emitted})
+
+    def chunk_uses(self) -> dict[ChunkKey, list[ChunkUse]]:
+        """The new channels that every old chunk of a log is for."""
+        uses: dict[ChunkKey, list[ChunkUse]] = {}
+        for change in self.classification.channels:
+            for source in change.sources:
+                assert change.clock is not None
+                use = ChunkUse(change.channel.index, source.program, change.clock)
+                place = log_place(self.old, source.old)
+                for label in place.labels:
+                    for chunk in self.chunks(source.old, place.level, label):
+                        uses.setdefault((place.level, label, chunk[0]), []).append(use)
+        return uses
+
+    def chunks(self, channel: Channel, level: int, label: int) -> list[list[int]]:
+        """The directory entries of a shard's part of an old log."""
+        found = header_part(self.headers, level, label, "channels", channel.identity)
+        return [] if found is None else found["log"]["chunks"]
+
+    def snapshot_uses(self) -> dict[ChunkKey, int]:
+        """The stage of the new plan that every chunk of an old snapshot is for."""
+        uses: dict[ChunkKey, int] = {}
+        for stage in self.classification.stages:
+            if stage.verdict == "kept":
+                index = self.old.channels.stages.index(stage.identity)
+                for label in self.old.labels[index]:
+                    for number in snapshot_chunks(self.old_stage(stage.identity, label)):
+                        uses[(self.old.levels[index], label, number)] = stage.stage
+        return uses
+
+    def old_stage(self, identity: str, label: int) -> dict[str, Any] | None:
+        """What the old header of a label says of a stage."""
+        index = self.old.channels.stages.index(identity)
+        return header_part(self.headers, self.old.levels[index], label, "stages", identity)
+
+    def old_stages(self, identity: str) -> list[dict[str, Any]]:
+        """What the old headers of all labels say of a stage."""
+        index = self.old.channels.stages.index(identity)
+        found = [self.old_stage(identity, label) for label in self.old.labels[index]]
+        return [one for one in found if one is not None]
+
+
+def handover(diff: JobDiff, old: Layout, new: Layout, headers: Headers) -> Handover:
+    """What must move for a difference between two jobs; the tables that stages look up are to be added."""
+    verdicts = {query.name: query for query in diff.queries}
+    emitted = [number for number, output in enumerate(new.plan.outputs) if verdicts[output.query].verdict != "kept"]
+    stages = {output.query: output.stage for output in old.plan.outputs}
+    retracted: dict[int, list[int]] = {}
+    for number in emitted:
+        name = new.plan.outputs[number].query
+        if name in stages and not verdicts[name].fresh:
+            retracted.setdefault(stages[name], []).append(number)
+    answers = tuple(OldAnswer(stage, tuple(numbers)) for stage, numbers in retracted.items())
+    return Handover(old, new, headers, diff.classification, frozenset(emitted), answers)
+
+
+def snapshot_chunks(stage: dict[str, Any] | None) -> list[int]:
+    """The numbers of the chunks of a stage's snapshot."""
+    directory = None if stage is None else stage.get("snapshot")
+    return [] if directory is None else [number for file in directory["files"] for number in file[2]]

@@ -1,0 +1,247 @@
+"""A job over the checkpoint of another one: what differs, and the change of the checkpoint to the new job.
+
+The checkpoint has the plan of the job that wrote it, besides the texts of its queries: a plan also depends on statistics.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from sash.change.diff import JobDiff, diff_jobs
+from sash.change.stored import Answer, JobPlan, StoredState
+from sash.errors import CheckpointError
+from sash.physical.nodes import PhysicalPlan
+from sash.plan.nodes import Node, Relation
+from sash.plan.nodes import walk as walk_logical
+from sash.runtime.legs import stage_tables
+from sash.spark.dataflow import job_frame, job_sources, time_type
+from sash.spark.errors import sash_errors
+from sash.spark.folders import Folder
+from sash.spark.generations import Change, Generations, Incomplete, JobShape, OnStep, compare, last_batch, survey
+from sash.spark.job_manifest import read_manifest
+from sash.spark.layout import layout_of
+from sash.spark.ledger import Ledger
+from sash.spark.legs import relation_table
+from sash.spark.messages import OUTPUT
+from sash.spark.outbox import Outbox
+from sash.spark.output import OutputMode
+from sash.spark.session import query_settings
+from sash.spark.sinks.base import OutputSpec
+from sash.spark.sinks.batch import Unpack
+from sash.spark.sources.inputs import QueryInputs
+
+OnChange = Literal["refuse", "apply"]
+"""What happens if a checkpoint belongs to another job."""
+
+PLAN = "sash-plan.pickle"
+_LIMIT = 64 << 20
+
+
+def job_shape(
+    plan: PhysicalPlan,
+    shards: int,
+    inputs: QueryInputs,
+    answers: Mapping[str, Answer],
+    outputs: Mapping[str, OutputSpec],
+) -> JobShape:
+    """The shape of a job over its inputs."""
+    layout = layout_of(plan, shards, share=True)
+    slack = {name: source.slack for name, source in inputs.streams.items() if source.slack}
+    given = JobPlan(plan, layout.channels, shards, answers, slack)
+    return JobShape(given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs)
+
+
+def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> dict[Node, pa.Table]:
+    """The tables that the stages look up."""
+    for node in stage_tables(plan):
+        for below in walk_logical(node):
+            if isinstance(below, Relation) and below.name.lower() not in inputs.relations:
+                raise CheckpointError(
+                    f"the change needs relation {below.name}, which the old job looked up: declare it until the job has changed"
+                )
+    return {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
+
+
+def described_plan(shape: JobShape) -> dict[str, Any]:
+    """What the manifest has of a job's plan: what its state holds, and the order of its sources."""
+    return {
+        "channels": {channel.identity: channel.description for channel in shape.layout.channels.channels},
+        "stages": list(shape.layout.channels.stages),
+        "sources": list(shape.sources),
+        "answers": {name: [*one.columns, one.sink] for name, one in shape.plan.answers.items()},
+    }
+
+
+def save_plan(folder: Folder, plan: PhysicalPlan) -> None:
+    """Keep the plan of the job that a generation belongs to."""
+    folder.write_bytes(PLAN, pickle.dumps({"version": version("sash"), "plan": plan}))
+
+
+def kept_plan(folder: Folder) -> PhysicalPlan | None:
+    """The plan of the job that wrote a generation; None if another version of Sash did."""
+    found = folder.read_bytes(PLAN)
+    kept = None if found is None else pickle.loads(found)  # noqa: S301  (written by `save_plan`)
+    return None if kept is None or kept["version"] != version("sash") else kept["plan"]
+
+
+def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInputs) -> JobShape:
+    """The shape of the job that wrote a generation; `inputs` are needed only for what its stages look up."""
+    plan = kept_plan(folder)
+    if plan is None:
+        raise CheckpointError(
+            f"{folder.location} was written by version {manifest.get('version')} of Sash, and this is {version('sash')}: "
+            "change the job with the version that wrote it, then go on with this one"
+        )
+    layout = layout_of(plan, int(manifest["shards"]), share=True)
+    known = manifest["plan"]
+    if [channel.identity for channel in layout.channels.channels] != list(known["channels"]):
+        raise CheckpointError(f"the plan in {folder.location} is not that of its state: restore it from a copy")
+    answers = {
+        query["name"]: Answer(
+            query["sql"], tuple(known["answers"][query["name"]][:-1]), known["answers"][query["name"]][-1]
+        )
+        for query in manifest["queries"]
+    }
+    tables = partial(_tables, plan, inputs)
+    return JobShape(JobPlan(plan, layout.channels, int(manifest["shards"]), answers), layout, tables, known["sources"])
+
+
+def has_changed(known: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
+    """Whether the job of a manifest needs another generation than the known one."""
+    return bool(known["shards"] != manifest["shards"] or known["plan"] != manifest["plan"])
+
+
+@dataclass(frozen=True)
+class JobChange:
+    """The change of a job's checkpoint in `root` to a job of this shape."""
+
+    spark: SparkSession
+    root: str
+    shape: JobShape
+    manifest: Mapping[str, Any]
+    inputs: QueryInputs
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """The bounds of the queries' outboxes, in bytes."""
+    on_step: OnStep = lambda _: None
+
+    @property
+    def _generations(self) -> Generations:
+        return Generations(self.spark, self.root)
+
+    def needed(self) -> bool:
+        """Whether the checkpoint belongs to another job; not if it is new."""
+        known = read_manifest(self._generations.current)
+        return known is not None and has_changed(known, self.manifest)
+
+    def diff(self) -> JobDiff:
+        """What the change would keep, derive and begin anew. The job may be running."""
+        folder = self._generations.current
+        known = read_manifest(folder)
+        if known is None:
+            return diff_jobs(self.shape.plan, self.shape.plan, StoredState())
+        old = stored_shape(folder, known, self.inputs)
+        return compare(old, self.shape, survey(self.spark, folder, old), Incomplete.of(known).learnt(folder, old))
+
+    def apply(self) -> JobDiff:
+        """Change the checkpoint: then the new job goes on from it. The caller holds the checkpoint's lock."""
+        folder = self._generations.current
+        known = read_manifest(folder)
+        assert known is not None
+        old = stored_shape(folder, known, self.inputs)
+        if last_batch(folder)[1]:
+            self._finish(folder, old, known)
+        change = Change(
+            self.spark, self._generations, old, self.shape, self.manifest, max([_LIMIT, *self.limits.values()]),
+            self._step,
+        )  # fmt: skip
+        diff = change.apply()
+        logging.getLogger("sash").info("the job has changed: %s", "; ".join(diff.render().splitlines()))
+        return diff
+
+    def _step(self, step: Any) -> None:
+        if step == "manifest":
+            save_plan(self._generations.following, self.shape.layout.plan)
+        self.on_step(step)
+
+    def _finish(self, folder: Folder, old: JobShape, known: Mapping[str, Any]) -> None:
+        """Finish the batch that the old job has begun. What its sinks have not got goes to their outboxes."""
+        plan = old.layout.plan
+        missing = [name for name in old.sources if name.removeprefix("heartbeat of ") not in self.inputs.streams]
+        if missing:
+            raise CheckpointError(
+                f"the job was interrupted in a batch that reads {missing[0]}, which is gone: declare it, or start the old "
+                "job once more, so that the batch is finished"
+            )
+        first = int(known.get("first_batch", 0))
+        ledger = Ledger(folder.inside("ledger"))
+        queries = {query["name"]: query for query in known["queries"]}
+        time = time_type(plan, self.inputs)
+
+        def write(batch: DataFrame, number: int) -> None:
+            done = ledger.begin(first + number)
+            messages = batch.where(sf.col("channel") == OUTPUT).select("output", "sender", "seq", "blob").toArrow()
+            ordered = messages.sort_by([("sender", "ascending"), ("seq", "ascending")])
+            for position, output in enumerate(plan.outputs):
+                if output.query in done:
+                    continue
+                query = queries[output.query]
+                key = None if query["key"] is None else tuple(query["key"])
+                schema = plan.stages[output.stage].root.schema
+                spec = self.shape.outputs.get(output.query) or OutputSpec(schema, time, query["mode"], key, "")
+                blobs = [
+                    blob.as_buffer()
+                    for place, blob in zip(ordered["output"], ordered["blob"], strict=True)
+                    if place.as_py() == position
+                ]
+                spec = replace(spec, schema=_named(schema, known["plan"]["answers"][output.query]))
+                table = Unpack(spec.schema, spec.time).table(blobs)
+                Outbox(folder.inside("outbox"), output.query, spec, query["outbox"]).add(first + number, table)
+                ledger.commit(output.query)
+
+        modes = [
+            OutputMode(
+                queries[o.query]["mode"], None if queries[o.query]["key"] is None else tuple(queries[o.query]["key"])
+            )
+            for o in plan.outputs
+        ]
+        with query_settings(self.spark, old.plan.shards, folder.location), sash_errors():
+            frame = job_frame(plan, self.inputs, old.plan.shards, modes)
+            writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", folder.location)
+            writer.trigger(once=True).start().awaitTermination()
+
+
+def _named(schema: Any, columns: list[str]) -> Any:
+    """The columns of a stage under the names that a query has for them."""
+    return tuple(replace(f, name=text.rsplit(":", 1)[0]) for f, text in zip(schema, columns[:-1], strict=True))
+
+
+def rescale(spark: SparkSession, root: str, shards: int, on_step: OnStep = lambda _: None) -> JobDiff:
+    """Move the state of a job that does not run to another number of shards; its streams are not needed.
+
+    The plan stays. A job that was interrupted in a batch, or whose stages look up tables, is rescaled by starting it with
+    the new number.
+    """
+    folder = Generations(spark, root).current
+    known = read_manifest(folder)
+    if known is None:
+        raise CheckpointError(f"{root} has no job to rescale: give the folder of a job's checkpoint")
+    if last_batch(folder)[1]:
+        raise CheckpointError(
+            "the job was interrupted in a batch: start it once so that the batch is finished, or start it with "
+            f"--shards {shards} --on-change apply"
+        )
+    old = stored_shape(folder, known, QueryInputs({}))
+    layout = layout_of(old.layout.plan, shards, share=True)
+    plan = JobPlan(old.layout.plan, layout.channels, shards, old.plan.answers)
+    new = JobShape(plan, layout, old.tables, old.sources)
+    return JobChange(spark, root, new, {**known, "shards": shards}, QueryInputs({}), on_step=on_step).apply()
