@@ -136,6 +136,8 @@ def test_a_job_is_submitted_to_a_cluster(tmp_path: Path) -> None:
     output, _ = done.communicate(timeout=600)
     assert done.returncode == 0, output
     logged = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    assert [entry["total_rows_in"] for entry in logged if entry["event"] == "batch"] == [50, 100]
+    batches = [entry for entry in logged if entry["event"] == "batch"]
+    assert [entry["total_rows_in"] for entry in batches if entry.get("query") == "totals"] == [50, 100]
+    assert [entry["total_rows_in"] for entry in batches if entry.get("job") == "job"] == [50, 100]
     assert logged[-1]["event"] == "ended"
     assert sorted(path.name for path in (tmp_path / "log").glob("batch=*")) == ["batch=0", "batch=1"]
