@@ -211,7 +211,8 @@ class JobQuery:
         """Let a parked query go on, and return the number of batches that its sink got from the outbox.
 
         If its sink failed, it gets what it has missed; if it fails again, that is raised, and the query stays parked. If its
-        operators stood still, they go on with the rows since then, and the query is parked again if they fail again. A query
+        operators stood still, they go on in the next batch, with the rows since then, and the query is parked again if they
+        fail again; the job starts its Spark query again, after the current batch, before this returns. A query
         is replaced, not resumed, if an expression above a source failed: then it has no rows to go on with.
         """
         parked = self._output.parking[self.name]
@@ -225,7 +226,7 @@ class JobQuery:
                 "missing. Correct it, with try_divide or try_cast for example, and replace the query"
             )
         self._output.parking.release(self.name)
-        self.job.started.run.restart()
+        self.job.started.run.restart_and_wait()
         return 0
 
     def progress(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sash.display import counted
@@ -33,8 +33,13 @@ class Amounts:
         )
 
 
-def explain_job(texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan) -> str:
-    """The plan of a job as text, given the text of every query and its plan if it ran alone."""
+def explain_job(
+    texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan, transport: Sequence[str] = ()
+) -> str:
+    """The plan of a job as text, given the text of every query and its plan if it ran alone.
+
+    `transport` are lines about how rows reach the stages: the scans, and the channels that several stages read.
+    """
     queries, stages = len(plan.outputs), len(plan.stages)
     sections = [
         [f"Job of {counted(queries, 'query', 'queries')}", *_queries(texts, plan)],
@@ -45,6 +50,7 @@ def explain_job(texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], pla
             ),
         ],
         ["Legs, straight above the sources", *leg_lines(plan)],
+        *([["Scans and channels", *indented(transport)]] if transport else []),
         ["Saved by sharing (alone -> together)", *indented(_savings(Amounts.of(*alone.values()), Amounts.of(plan)))],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"

@@ -25,7 +25,7 @@ from sash.spark.parking import Parking
 from sash.spark.sinks.batch import Batch, Unpack, typed_schema
 from sash.spark.sinks.start import WriteFailure
 
-_MOST_THREADS = 32
+_MOST_THREADS = 16
 
 
 class TrialPassedError(Exception):

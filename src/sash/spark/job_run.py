@@ -88,6 +88,7 @@ class JobRun:
         self._restart = False
         self._stopping = threading.Event()
         self._ended = threading.Event()
+        self._released = threading.Event()
         self._changed = threading.Condition()
         self.error: SashError | None = None
         self.on_end: Callable[[], None] | None = None
@@ -103,8 +104,8 @@ class JobRun:
         return not self._ended.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the job ends; return whether it has."""
-        return self._ended.wait(timeout)
+        """Wait until the job has ended and given up its checkpoint; return whether it has."""
+        return self._released.wait(timeout)
 
     def process_all_available(self) -> None:
         """Wait until all rows that are in the sources now have been processed."""
@@ -128,13 +129,20 @@ class JobRun:
         self._batches.close()
         with suppress(*SPARK_ERRORS):
             self.query.stop()
-        self._ended.wait()
+        self._released.wait()
 
     def restart(self) -> None:
         """Start the Spark query again after its current batch, because the parked queries have changed."""
         if not self._restart:
             self._restart = True
             threading.Thread(target=self._stop_after_batch, name="sash-job-restart", daemon=True).start()
+
+    def restart_and_wait(self) -> None:
+        """As `restart`, and wait until the new Spark query runs, or the job has ended."""
+        query = self.query
+        self.restart()
+        with self._changed:
+            self._changed.wait_for(lambda: self.query is not query or not self.active)
 
     def update(self) -> None:
         """Count the batch that Spark has reported last, unless it has been counted."""
@@ -174,6 +182,7 @@ class JobRun:
                 self._changed.notify_all()
             if self.on_end is not None:
                 self.on_end()
+            self._released.set()
 
     def _await_end(self) -> BaseException | None:
         """Wait for the end of the Spark query; return the error that ended it."""

@@ -31,7 +31,14 @@ from sash.spark.generations import Generations, Incomplete
 from sash.spark.header import FORMAT
 from sash.spark.job_batch import BatchFunction
 from sash.spark.job_change import JobChange, OnChange, described_plan, job_shape, kept_plan, save_plan
-from sash.spark.job_manifest import check_manifest, first_batch, generation_folder, read_manifest, without_secrets
+from sash.spark.job_manifest import (
+    DEFAULT_NAME,
+    check_manifest,
+    first_batch,
+    generation_folder,
+    read_manifest,
+    without_secrets,
+)
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import JobProgress, scopes
 from sash.spark.job_run import JobRun
@@ -311,7 +318,9 @@ class JobStart:
         def start(parked: frozenset[str], unevaluated: frozenset[str]) -> StreamingQuery:
             with query_settings(self._spark, shards, path):
                 frame = job_frame(planned.physical, inputs, shards, modes, parked, unevaluated)
-                return start_query(frame, batches, {}, job.trigger, path, job.name)
+                return start_query(
+                    frame, batches, {}, job.trigger, path, None if job.name == DEFAULT_NAME else job.name
+                )
 
         def diagnose(error: SashError) -> SashError:
             for query in planned.queries:
