@@ -80,6 +80,14 @@ def final(sql: str) -> Counter[tuple[Any, ...]]:
     return +folded
 
 
+def netted(sink: Path) -> dict[tuple[Any, ...], int]:
+    """The changes of each instant: equal rows of different shards may come and go at once."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for (op, *change), count in FolderSink(sink).read().items():
+        found[tuple(change)] += count if op == "+" else -count
+    return {change: count for change, count in found.items() if count}
+
+
 def test_a_job_changes_and_is_rescaled(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, range(2))
     run(job_of(engine, tmp_path, {"a": BY_KEY, "b": BY_KEY}))
@@ -218,7 +226,9 @@ def test_state_of_every_kind_is_kept(spark: SparkSession, tmp_path: Path) -> Non
     write_rows(tmp_path / "in", range(BEFORE))
     run(job("changed", 2))
     diff = job("changed", 2, "group_by").diff()
-    assert {query.name: query.verdict for query in diff.queries} == {**dict.fromkeys(kinds, "kept"), "group_by": "new"}
+    assert {query.name: query.verdict for query in diff.queries} == {
+        **dict.fromkeys(kinds, "kept"), "group_by": "derived",
+    }  # fmt: skip
     run(job("changed", 2, "group_by"), "apply")
     write_rows(tmp_path / "in", range(BEFORE, BEFORE + 1))
     run(job("changed", 2, "group_by"))
@@ -228,9 +238,9 @@ def test_state_of_every_kind_is_kept(spark: SparkSession, tmp_path: Path) -> Non
     }  # fmt: skip
     write_rows(tmp_path / "in", range(BEFORE + 1, whole))
     run(job("changed", 3), "apply")
-    run(job("alone", 2))
+    run(job("alone", 3))
     for name in kinds:
         if name == "input_triggered":
             assert answer(tmp_path / "changed", name) == answer(tmp_path / "alone", name)
         else:
-            assert FolderSink(tmp_path / "changed" / name).read() == FolderSink(tmp_path / "alone" / name).read(), name
+            assert netted(tmp_path / "changed" / name) == netted(tmp_path / "alone" / name), name
