@@ -101,7 +101,8 @@ class LocalRun:
             found = legs[leaf.leg or 0]
             rows = ChangeBatch.empty([column.dtype for column in leaf.schema]) if found is None else found
             clock = clocks[leg.stream]
-        return [Arrival(part, clock) for part in partition(rows, given.keys, width)]
+        parts = [rows] * width if leaf.everywhere else partition(rows, given.keys, width)
+        return [Arrival(part, clock) for part in parts]
 
     def _count(self, stage: Stage, output: ShardOutput) -> None:
         for name, seen in output.intake.counts.items():

@@ -1,0 +1,244 @@
+"""The plan of alike queries: what they share, and the table of constants in which they differ."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sash.errors import UnboundedStateError
+from sash.plan.compound import children, walk
+from sash.plan.expression_safety import may_fail
+from sash.plan.expressions import Call, Column, Expression, Literal, conjunction, substitute
+from sash.plan.lifting import Lifted, LiftingError, columns, equality, lift, with_columns
+from sash.plan.nodes import Alike, Node, Project, Relation
+from sash.plan.patterns import refuse_unbounded
+from sash.plan.templates import (
+    Parameter,
+    Shape,
+    is_parameter,
+    parameters_of,
+    replace_parameters,
+    shape_of,
+    varying,
+    with_constants,
+)
+from sash.plan.types import BIGINT, Field, Schema
+
+QUERY = Field("_query", BIGINT)
+"""The number of a query: the first column of the constants, and of the answers of alike queries."""
+
+COMPARISONS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+"""Comparisons, and their names with the sides exchanged."""
+
+_COLUMNWISE = frozenset(
+    {"eq", "ne", "eq_null_safe", "in", "and", "or", "not", "add", "subtract", "multiply", "divide", *COMPARISONS}
+)
+"""Functions that take a column where a query has a constant."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """Alike queries as one plan.
+
+    `shape` has parameters where the queries differ; `parameters` are their numbers, in the order of the columns of
+    `relation`, which has a row (number of the query, constants) for every query. `plan` gives the answers of all queries, with
+    the number of the query as the first column.
+    """
+
+    shape: Node
+    parameters: tuple[int, ...]
+    relation: Relation
+    plan: Node
+
+    @property
+    def constants(self) -> Schema:
+        """The columns of the constants, without the number of the query."""
+        return self.relation.schema[1:]
+
+    def constants_of(self, query: Node) -> tuple[Expression, ...] | None:
+        """The constants of a query of this template; None for any other query."""
+        found = shape_of(query)
+        return self.constants_in(found) if self.accepts(found) else None
+
+    def accepts(self, shape: Shape) -> bool:
+        """Whether a query of this shape is one of this template."""
+        others = {n: one for n, one in enumerate(shape.constants) if n not in self.parameters}
+        return with_constants(shape.plan, others) == self.shape
+
+    def constants_in(self, shape: Shape) -> tuple[Expression, ...]:
+        """The constants of a query of this template, given its shape."""
+        return tuple(shape.constants[number] for number in self.parameters)
+
+
+def make_template(shape: Node, *, net: bool, variant: str = "") -> Template:
+    """The template of a shape that has parameters only where queries differ. Raises LiftingError.
+
+    `variant` distinguishes templates of one shape. With `net`, only the answers at the end of each batch matter.
+    """
+    tops, core = _tops(shape)
+    lifted = lift(core)
+    parameters = tuple(sorted(parameters_of((*lifted.conditions, *(e for top in tops for e in top.expressions)))))
+    conditions, left = _computed(lifted)
+    for condition in conditions:
+        _refuse_functions(condition)
+    border = len(left.schema)
+    fields = _fields((*conditions, *(e for top in tops for e in top.expressions)))
+    schema = (QUERY, *(Field(f"_constant{number}", fields[number].dtype) for number in parameters))
+    placed: dict[int, Expression] = {
+        number: Column(border + 1 + n, schema[1 + n].name, schema[1 + n].dtype) for n, number in enumerate(parameters)
+    }
+    keys, rest = _divided(conditions, parameters)
+    otherwise = None if lifted.otherwise is None else _padded(lifted.otherwise, left)
+    keyed = otherwise is not None
+    relation = Relation(
+        _name(shape, net, variant), schema, changes=True, waits=False, timed=False, everywhere=not keyed
+    )
+    condition = conjunction([replace_parameters(part, placed) for part in rest])
+    alike = Alike(left, relation, keys, condition, otherwise, net)
+    return Template(shape, parameters, relation, _answers(alike, tops, len(core.schema), placed))
+
+
+def _tops(shape: Node) -> tuple[list[Project], Node]:
+    """The projections at the top of the plan down to the last one with a parameter, and what is below them."""
+    projections: list[Project] = []
+    node = shape
+    while isinstance(node, Project):
+        projections.append(node)
+        node = node.child
+    while projections and not parameters_of(projections[-1].expressions):
+        projections.pop()
+    return projections, projections[-1].child if projections else shape
+
+
+def _computed(lifted: Lifted) -> tuple[list[Expression], Node]:
+    """The conditions, in which a computed value that is compared with a parameter is a column of the plan."""
+    added: list[Expression] = []
+    conditions: list[Expression] = []
+    for condition in lifted.conditions:
+        compared = comparison(condition)
+        # An expression that may fail sees the rows that it sees in each query if there is no other condition.
+        safe = compared is not None and (not may_fail(compared[1]) or len(lifted.conditions) == 1)
+        if compared is not None and safe and lifted.otherwise is None and not isinstance(compared[1], Column):
+            function, value, parameter = compared
+            column = Column(len(lifted.node.schema) + len(added), "", value.dtype)
+            added.append(value)
+            conditions.append(Call(function, (column, parameter), condition.dtype))
+        else:
+            conditions.append(condition)
+    return conditions, with_columns(lifted.node, added)
+
+
+def comparison(condition: Expression) -> tuple[str, Expression, Expression] | None:
+    """The function, the value and the parameter of a comparison of a value with a parameter; None for other conditions."""
+    equal = equality(condition)
+    if equal is not None:
+        return "eq", *equal
+    if isinstance(condition, Call) and condition.function in COMPARISONS:
+        one, other = condition.arguments
+        if is_parameter(other) and not parameters_of([one]):
+            return condition.function, one, other
+        if is_parameter(one) and not parameters_of([other]):
+            return COMPARISONS[condition.function], other, one
+    return None
+
+
+def _refuse_functions(condition: Expression) -> None:
+    for part in walk(condition):
+        found = parameters_of(one for one in children(part) if is_parameter(one))
+        if found and not (isinstance(part, Call) and part.function in _COLUMNWISE):
+            raise LiftingError(found)
+
+
+def _divided(
+    conditions: Sequence[Expression], parameters: tuple[int, ...]
+) -> tuple[tuple[tuple[int, int], ...], list[Expression]]:
+    """The pairs of columns of both inputs that must be equal, and the other conditions."""
+    keys, rest = [], []
+    for condition in conditions:
+        equal = equality(condition)
+        if equal is not None and isinstance(equal[0], Column) and isinstance(equal[1], Literal):
+            assert isinstance(equal[1].value, Parameter)
+            keys.append((equal[0].index, 1 + parameters.index(equal[1].value.number)))
+        else:
+            rest.append(condition)
+    return tuple(keys), rest
+
+
+def _padded(otherwise: tuple[Expression, ...], left: Node) -> tuple[Expression, ...]:
+    added = left.schema[len(otherwise) :]
+    return (*otherwise, *(Literal(None, field.dtype) for field in added))
+
+
+def _fields(expressions: Sequence[Expression]) -> dict[int, Literal]:
+    return {part.value.number: part for one in expressions for part in walk(one) if is_parameter(part)}
+
+
+def _name(shape: Node, net: bool, variant: str) -> str:
+    return f"_constants_{hashlib.sha256(f'{shape!r} {net} {variant}'.encode()).hexdigest()[:12]}"
+
+
+def _answers(alike: Alike, tops: list[Project], width: int, placed: dict[int, Expression]) -> Node:
+    """The number of the query and the columns of its answer."""
+    available = columns(alike)
+    made: tuple[Expression, ...] = available[:width]
+    names = tuple(column.name for column in available[:width])
+    for top in reversed(tops):
+        made = tuple(substitute(one, made) for one in top.expressions)
+        names = top.names
+    made = tuple(replace_parameters(one, placed) for one in made)
+    number = replace(available[len(alike.left.schema)], name=QUERY.name)
+    return Project(alike, (QUERY.name, *names), (number, *made))
+
+
+LEAST = 8
+"""Fewer alike queries than this run separately: what they share is computed for all constants, not only for theirs."""
+
+
+@dataclass(frozen=True)
+class AlikeQueries:
+    """A template, and the positions of the queries that it stands for."""
+
+    template: Template
+    members: tuple[int, ...]
+
+
+def find_alike(queries: Sequence[tuple[Shape, bool, str]], least: int = LEAST) -> list[AlikeQueries]:
+    """The alike queries among these, in groups of at least `least`; each query is in one group at most.
+
+    A query is given by its shape, whether only its answers at the end of each batch matter, and a text of what else must be
+    equal in alike queries.
+    """
+    groups: dict[tuple[Node, bool, str], list[int]] = {}
+    for position, (shape, net, variant) in enumerate(queries):
+        groups.setdefault((shape.plan, net, variant), []).append(position)
+    found: list[AlikeQueries] = []
+    for (_, net, variant), members in groups.items():
+        found += _templates([queries[n][0] for n in members], members, net, variant, least)
+    return found
+
+
+def _templates(
+    shapes: Sequence[Shape], members: Sequence[int], net: bool, variant: str, least: int
+) -> list[AlikeQueries]:
+    """Templates for queries of one shape. Where a difference cannot be lifted, those that agree on it are a group."""
+    if len(members) < least:
+        return []
+    different = varying([shape.constants for shape in shapes])
+    first = shapes[0]
+    same = {n: one for n, one in enumerate(first.constants) if n not in different}
+    try:
+        template = make_template(with_constants(first.plan, same), net=net, variant=variant)
+        refuse_unbounded(template.plan)
+    except UnboundedStateError:
+        return []
+    except LiftingError as problem:
+        obstacles = sorted(problem.parameters & different)
+        agreeing: dict[tuple[Expression, ...], list[int]] = {}
+        for n, shape in enumerate(shapes):
+            agreeing.setdefault(tuple(shape.constants[number] for number in obstacles), []).append(n)
+        if len(agreeing) == 1:
+            return []
+        parts = [([shapes[n] for n in chosen], [members[n] for n in chosen]) for chosen in agreeing.values()]
+        return [one for few, at in parts for one in _templates(few, at, net, variant, least)]
+    return [AlikeQueries(template, tuple(members))] if template.parameters else []
