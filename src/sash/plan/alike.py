@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sash.errors import UnboundedStateError
 from sash.plan.compound import children, walk
 from sash.plan.expression_safety import may_fail
-from sash.plan.expressions import Call, Column, Expression, Literal, conjunction, substitute
+from sash.plan.expressions import Call, Column, Expression, Literal, columns_of, conjunction, remap, substitute
 from sash.plan.lifting import Lifted, LiftingError, columns, equality, lift, with_columns
 from sash.plan.nodes import Alike, Node, Project, Relation
 from sash.plan.patterns import refuse_unbounded
@@ -76,39 +76,59 @@ def make_template(shape: Node, *, net: bool, variant: str = "") -> Template:
 
     `variant` distinguishes templates of one shape. With `net`, only the answers at the end of each batch matter.
     """
-    tops, core = _tops(shape)
-    lifted = lift(core)
-    parameters = tuple(sorted(parameters_of((*lifted.conditions, *(e for top in tops for e in top.expressions)))))
+    names, answer, core = _answer(shape)
+    lifted, answer = _narrowed(lift(core), answer)
+    literals = {
+        part.value.number: part for one in (*lifted.conditions, *answer) for part in walk(one) if is_parameter(part)
+    }
+    parameters = tuple(sorted(literals))
     conditions, left = _computed(lifted)
     for condition in conditions:
         _refuse_functions(condition)
     border = len(left.schema)
-    fields = _fields((*conditions, *(e for top in tops for e in top.expressions)))
-    schema = (QUERY, *(Field(f"_constant{number}", fields[number].dtype) for number in parameters))
+    schema = (QUERY, *(Field(f"_constant{number}", literals[number].dtype) for number in parameters))
     placed: dict[int, Expression] = {
         number: Column(border + 1 + n, schema[1 + n].name, schema[1 + n].dtype) for n, number in enumerate(parameters)
     }
     keys, rest = _divided(conditions, parameters)
-    otherwise = None if lifted.otherwise is None else _padded(lifted.otherwise, left)
-    keyed = otherwise is not None
+    everywhere = lifted.otherwise is None
     relation = Relation(
-        _name(shape, net, variant), schema, changes=True, waits=False, timed=False, everywhere=not keyed
+        _name(shape, net, variant), schema, changes=True, waits=False, timed=False, everywhere=everywhere
     )
-    condition = conjunction([replace_parameters(part, placed) for part in rest])
-    alike = Alike(left, relation, keys, condition, otherwise, net)
-    return Template(shape, parameters, relation, _answers(alike, tops, len(core.schema), placed))
+    tested = conjunction([replace_parameters(part, placed) for part in rest])
+    alike = Alike(left, relation, keys, tested, lifted.otherwise, net)
+    number = Column(border, QUERY.name, QUERY.dtype)
+    made = (number, *(replace_parameters(one, placed) for one in answer))
+    return Template(shape, parameters, relation, Project(alike, (QUERY.name, *names), made))
 
 
-def _tops(shape: Node) -> tuple[list[Project], Node]:
-    """The projections at the top of the plan down to the last one with a parameter, and what is below them."""
+def _answer(shape: Node) -> tuple[tuple[str, ...], tuple[Expression, ...], Node]:
+    """The columns of the answer, computed for each query by the projections at the top, and the plan below these."""
     projections: list[Project] = []
     node = shape
     while isinstance(node, Project):
         projections.append(node)
         node = node.child
-    while projections and not parameters_of(projections[-1].expressions):
-        projections.pop()
-    return projections, projections[-1].child if projections else shape
+    made: tuple[Expression, ...] = columns(node)
+    for projection in reversed(projections):
+        made = tuple(substitute(one, made) for one in projection.expressions)
+    return tuple(field.name for field in shape.schema), made, node
+
+
+def _narrowed(lifted: Lifted, answer: tuple[Expression, ...]) -> tuple[Lifted, tuple[Expression, ...]]:
+    """The lifted plan with the columns that the answer and the conditions read, and the answer's columns over it."""
+    needed = sorted({column for one in (*lifted.conditions, *answer) for column in columns_of(one)}) or [0]
+    if len(needed) == len(lifted.node.schema):
+        return lifted, answer
+    places = {column: position for position, column in enumerate(needed)}
+    chosen = tuple(columns(lifted.node)[column] for column in needed)
+    otherwise = None if lifted.otherwise is None else tuple(lifted.otherwise[column] for column in needed)
+    narrow = Lifted(
+        Project(lifted.node, tuple(column.name for column in chosen), chosen),
+        tuple(remap(condition, places) for condition in lifted.conditions),
+        otherwise,
+    )
+    return narrow, tuple(remap(one, places) for one in answer)
 
 
 def _computed(lifted: Lifted) -> tuple[list[Expression], Node]:
@@ -165,30 +185,8 @@ def _divided(
     return tuple(keys), rest
 
 
-def _padded(otherwise: tuple[Expression, ...], left: Node) -> tuple[Expression, ...]:
-    added = left.schema[len(otherwise) :]
-    return (*otherwise, *(Literal(None, field.dtype) for field in added))
-
-
-def _fields(expressions: Sequence[Expression]) -> dict[int, Literal]:
-    return {part.value.number: part for one in expressions for part in walk(one) if is_parameter(part)}
-
-
 def _name(shape: Node, net: bool, variant: str) -> str:
     return f"_constants_{hashlib.sha256(f'{shape!r} {net} {variant}'.encode()).hexdigest()[:12]}"
-
-
-def _answers(alike: Alike, tops: list[Project], width: int, placed: dict[int, Expression]) -> Node:
-    """The number of the query and the columns of its answer."""
-    available = columns(alike)
-    made: tuple[Expression, ...] = available[:width]
-    names = tuple(column.name for column in available[:width])
-    for top in reversed(tops):
-        made = tuple(substitute(one, made) for one in top.expressions)
-        names = top.names
-    made = tuple(replace_parameters(one, placed) for one in made)
-    number = replace(available[len(alike.left.schema)], name=QUERY.name)
-    return Project(alike, (QUERY.name, *names), (number, *made))
 
 
 LEAST = 8
