@@ -343,6 +343,7 @@ class Engine:
         replaced sub-windows to keep for running queries, which then repeat single reads instead of restarting.
         """
         from sash.spark.kept_window import StoreFolder, keep_window, start_stream
+        from sash.spark.sinks.function import WindowSink
         from sash.spark.window_store import ApplyChanges
         from sash.window_store.store.layout import layout_of
 
@@ -367,7 +368,9 @@ class Engine:
             folder = StoreFolder.of(path, self.checkpoint, name)
 
             def start(writer: WindowWriter) -> StreamingQuery:
-                return query.start(ApplyChanges(writer), trigger=trigger, checkpoint=folder.checkpoint).query
+                return query.start(
+                    WindowSink(ApplyChanges(writer)), trigger=trigger, checkpoint=folder.checkpoint
+                ).query
 
         else:
             raise CatalogError(f"keep needs the name of a stream, or a query of engine.sql, not {shown(what)}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 
 _LONGEST_LINE = 160
 _LONGEST_MESSAGE = 1_500
@@ -27,11 +29,12 @@ class SashError(Exception):
     """Base class of all errors of Sash.
 
     `log` is the file with the full trace, if the error came out of Spark. `part` names the clause of a statement that the
-    error is about, such as `sink` or `trigger`, where it is known.
+    error is about, such as `sink` or `trigger`, and `query` the query, where they are known.
     """
 
     log: str | None = None
     part: str | None = None
+    query: str | None = None
 
     def logged_in(self, path: str) -> None:
         """Refer to the file with the full trace, also in Python's own display of the error."""
@@ -133,6 +136,21 @@ class JavaError(SashError):
 
 class QueryFailedError(SashError):
     """A running query failed for a reason given by Spark or the sink; `log` has the full trace."""
+
+
+class StageError(SashError):
+    """A part of a job failed, on which only some of its queries depend."""
+
+    @staticmethod
+    def of(queries: Iterable[str], text: str) -> StageError:
+        """The error of these queries."""
+        return StageError(f"queries {json.dumps(sorted(queries))} failed: {text}")
+
+    @property
+    def queries(self) -> list[str]:
+        """The names of the queries."""
+        names, _ = json.JSONDecoder().raw_decode(str(self).partition("queries ")[2])
+        return [str(name) for name in names]
 
 
 class SinkError(SashError):

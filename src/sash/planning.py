@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sash.arguments import check_columns, shown
 from sash.errors import CatalogError, UnsupportedSqlError
 from sash.optimizer.optimizer import Optimized, optimize
 from sash.physical.explain import explain
-from sash.physical.nodes import PhysicalPlan
-from sash.physical.planner import plan_physical
+from sash.physical.explain_job import explain_job
+from sash.physical.nodes import Output, PhysicalPlan
+from sash.physical.planner import plan_job, plan_physical
 from sash.physical.retractions import EXPIRES
 from sash.plan.annotated import PlanNode, annotated
 from sash.plan.catalog import Catalog
@@ -138,3 +139,64 @@ def plan_query(
     except RecursionError:
         raise UnsupportedSqlError("the query is nested too deeply: use fewer subqueries inside each other") from None
     return Planned(sql, written, optimization, physical, options)
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query of a job: its name, and its plan if it ran alone."""
+
+    name: str
+    planned: Planned
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """Queries planned together. `physical` is the plan that runs, with an output per query, in the order of the queries."""
+
+    queries: tuple[PlannedQuery, ...]
+    physical: PhysicalPlan
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that the queries read, by name."""
+        return tuple(dict.fromkeys(name for query in self.queries for name in query.planned.streams))
+
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """The relations that change while the job runs, by name."""
+        return tuple(dict.fromkeys(name for query in self.queries for name in query.planned.changing))
+
+    def planned(self, name: str) -> Planned:
+        """The query of that name, as planned alone."""
+        return next(query.planned for query in self.queries if query.name == name)
+
+    def output(self, name: str) -> Output:
+        """The output of a query."""
+        return next(output for output in self.physical.outputs if output.query == name)
+
+    def has_expiration(self, name: str) -> bool:
+        """Whether the answer of a query has a last column with the expiration time of each row."""
+        return self.physical.stages[self.output(name).stage].root.schema[-1:] == (EXPIRES,)
+
+    def columns(self, name: str) -> Schema:
+        """The columns of a query's answer, and the expiration time where it has it.
+
+        Equal queries share an output stage, whose columns have the names of the first; these are the query's own.
+        """
+        schema = self.planned(name).schema
+        return (*schema, EXPIRES) if self.has_expiration(name) else schema
+
+    def explain(self) -> str:
+        """The plan of the job as text (EXPLAIN JOB): its queries and stages, what is shared, and what that saves."""
+        alone = {query.name: query.planned.physical for query in self.queries}
+        return explain_job({query.name: query.planned.sql for query in self.queries}, alone, self.physical)
+
+
+def plan_together(
+    queries: Mapping[str, Planned], shards: int | None = None, with_expiration: Collection[str] = ()
+) -> PlannedJob:
+    """Plan queries, given by name, as one job. `with_expiration` names those whose answers have expiration times."""
+    physical = plan_job(
+        [(name, planned.optimized, planned.options) for name, planned in queries.items()], shards, with_expiration
+    )
+    return PlannedJob(tuple(PlannedQuery(name, planned) for name, planned in queries.items()), physical)

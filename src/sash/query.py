@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sash.live import LiveAnswer
     from sash.running import RunningQuery
     from sash.spark.progress import ProgressTracker
-    from sash.spark.sinks import WriteBatch
+    from sash.spark.sinks import Sink, WriteBatch, WriteFrame
     from sash.spark.sources.inputs import QueryInputs
     from sash.spark.sources.refresh import TableRefresh
     from sash.spark.temporary import TemporaryFolder
@@ -93,7 +93,7 @@ class Query:
 
     def start(
         self,
-        sink: str | WriteBatch = "console",
+        sink: str | WriteFrame | Sink = "console",
         mode: Mode | None = None,
         trigger: str | None = None,
         checkpoint: str | None = None,
@@ -124,20 +124,19 @@ class Query:
         from sash.spark.fingerprint import check_fingerprint, remove_drafts
         from sash.spark.progress import ProgressTracker
         from sash.spark.session import query_settings
-        from sash.spark.sinks import SINKS, OutputSpec
-        from sash.spark.sinks.retry import RETRY, Retries, retry_policy
+        from sash.spark.sinks import OutputSpec
+        from sash.spark.sinks.choice import own_sink
+        from sash.spark.sinks.retry import Retries
         from sash.spark.sinks.start import WriteFailure, start_query
         from sash.spark.sources.observation import StreamObservation, observe_streams
         from sash.spark.stream_watch import StreamWatch
 
         given = StartOptions.parse(mode, trigger, options)
-        if not callable(sink):
-            check_text("sink", sink)
+        target = own_sink(sink, given.sink)
         if name is not None:
             check_text("name", name)
         check_flag("observe", observe)
         given.trigger.check_heartbeats(self._with_heartbeat)
-        target = SINKS[sink](given.sink) if isinstance(sink, str) and sink in SINKS else None
         if target is None:
             mode = given.mode or "changes"
         else:
@@ -155,20 +154,18 @@ class Query:
             remove_drafts(path)
             inputs, tables = self._read_tables(path)
             inputs = observe_streams(inputs, self.planned) if observe else inputs
-            written = {option: str(value) for option, value in given.sink.items()}
+            writer: str | WriteBatch = str(sink)
             retries, failure, of_query = None, WriteFailure(), f" of {name}" if name else ""
             if target is not None:
-                output = OutputSpec(self.schema, time_type(query.planned.physical, inputs), mode, columns, identity)
+                physical = query.planned.physical
+                output = OutputSpec(self.planned.output, time_type(physical, inputs), mode, columns, identity)
                 retries = Retries(f"{target.name}{of_query}", target.policy)
                 opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
-                sink, written = opening.run(lambda: target.open(output), "connecting"), {}
-            elif callable(sink):
-                retries = Retries(f"function{of_query}", retry_policy(written.pop(RETRY, None)))
-            if retries is not None and callable(sink):
-                sink = retries.writing(sink)
+                writer = retries.writing(opening.run(lambda: target.open(output), "connecting"))
+            options = {option: str(value) for option, value in given.sink.items()}
             with query_settings(self.spark, query._width, path):  # noqa: SLF001
                 changes = query._changes(mode, columns, inputs)  # noqa: SLF001
-                started = start_query(changes, sink, written, given.trigger, path, name, failure)
+                started = start_query(changes, writer, options, given.trigger, path, name, failure)
             lock.bind(started)
             undo.pop_all()
         observation = StreamObservation(query.planned) if observe else None
@@ -257,7 +254,7 @@ class Query:
 
     def _fingerprint(self) -> dict[str, Any]:
         """Return the parts of the query and its options that must not change under a checkpoint."""
-        from sash.spark.stage import FORMAT
+        from sash.spark.header import FORMAT
 
         return {
             "format": FORMAT,

@@ -18,9 +18,9 @@ from sash.errors import CheckpointError, OptionError
 from sash.plan.types import STRING, TIMESTAMP, Field
 from sash.script.dry_run import DryRunBackend
 from sash.spark.fingerprint import NAME
+from sash.spark.header import FORMAT
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.postgres import PostgresTable
-from sash.spark.stage import FORMAT
 from tests.postgres import server
 
 SELECT = "SELECT k FROM s [RANGE 1 MINUTE]"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sash.spark.dataflow import shard_labels, spark_hash
+from sash.spark.layout import shard_labels, spark_hash
 
 
 @pytest.mark.spark

@@ -8,29 +8,30 @@ import pytest
 
 from sash.errors import BadRowError
 from sash.plan.types import BIGINT, STRING
-from sash.spark.messages import CONTROL, METRICS_STAGE, SCHEMA, Message, from_frame, to_frames, to_record_batches
-from sash.spark.scatter import ClockScatter, Scatter, Target
+from sash.spark.layout import Target
+from sash.spark.messages import CONTROL, METRICS, SCHEMA, Message, from_frame, to_frames, to_record_batches
+from sash.spark.scatter import ClockScatter, Feed, Scatter
 from sash.state.encoding import decode
 
 LABELS = (2, 0, 14, 3)
-TARGETS = (Target(0, 1, (0,), LABELS), Target(3, 0, (), LABELS[:1]))
+TARGETS = (Target(0, (0,), LABELS), Target(3, (), LABELS[:1]))
 
 
 def scattered(scatter: Scatter, *batches: pa.RecordBatch) -> list[dict[str, object]]:
     return [row for packed in scatter(batches) for row in packed.to_pylist()]
 
 
-def rows_of(packed: list[dict[str, object]], stage: int) -> Counter[tuple[object, ...]]:
+def rows_of(packed: list[dict[str, object]], channel: int) -> Counter[tuple[object, ...]]:
     found: Counter[tuple[object, ...]] = Counter()
     for row in packed:
-        if row["stage"] == stage and row["blob"] is not None:
+        if row["channel"] == channel and row["blob"] is not None:
             batch = decode(row["blob"])  # type: ignore[arg-type]
             found.update(zip(batch.ts.tolist(), *(column.to_pylist() for column in batch.columns), strict=True))
     return found
 
 
 def scatter(*, drop: bool = False) -> Scatter:
-    return Scatter("s", 10, drop, counts=True, dtypes=(STRING, BIGINT), targets=TARGETS)
+    return Scatter("s", 10, drop, counts=True, feeds=(Feed((0, 1), (STRING, BIGINT), TARGETS),))
 
 
 def leg(ts: list[int | None], ok: list[bool] | None = None) -> pa.RecordBatch:
@@ -48,7 +49,7 @@ def test_every_row_reaches_each_target_once_and_equal_keys_one_shard() -> None:
     assert rows_of(packed, 0) == rows_of(packed, 3) == everything
     shards: dict[object, set[object]] = {}
     for row in packed:
-        if row["stage"] == 0 and row["blob"] is not None:
+        if row["channel"] == 0 and row["blob"] is not None:
             for key in decode(row["blob"]).columns[0].to_pylist():  # type: ignore[arg-type]
                 shards.setdefault(key, set()).add(row["label"])
     assert all(len(labels) == 1 for labels in shards.values())
@@ -56,7 +57,7 @@ def test_every_row_reaches_each_target_once_and_equal_keys_one_shard() -> None:
 
 def test_all_shards_receive_the_clock_even_if_every_row_is_refused() -> None:
     packed = scattered(scatter(), leg([100, 300, 200], ok=[False] * 3))
-    clocks = {(row["stage"], row["label"]): row["clock"] for row in packed if row["stage"] != METRICS_STAGE}
+    clocks = {(row["channel"], row["label"]): row["clock"] for row in packed if row["channel"] != METRICS}
     assert clocks == {**{(0, label): 290 for label in LABELS}, (3, 2): 290}
     assert not rows_of(packed, 0)
 
@@ -70,7 +71,7 @@ def test_rows_without_a_time_fail_or_are_counted() -> None:
     with pytest.raises(BadRowError, match="stream s has a row whose time column is NULL"):
         scattered(scatter(), leg([1, None]))
     packed = scattered(scatter(drop=True), leg([1, None, 3]))
-    (metrics,) = [row for row in packed if row["stage"] == METRICS_STAGE]
+    (metrics,) = [row for row in packed if row["channel"] == METRICS]
     assert json.loads(str(metrics["metrics"])) == {"rows_in": 3, "bad": 1, "streams": {"s": {"rows_in": 3}}}
     assert sum(rows_of(packed, 0).values()) == 2
 
@@ -80,14 +81,14 @@ def test_a_clock_without_rows_reaches_every_shard() -> None:
     packed = [
         row for batch in scatter_clock([pa.RecordBatch.from_pydict({"_ts": [5, 9]})]) for row in batch.to_pylist()
     ]
-    assert {(row["stage"], row["label"], row["clock"], row["kind"]) for row in packed} == {
+    assert {(row["channel"], row["label"], row["clock"], row["kind"]) for row in packed} == {
         *((0, label, 9, CONTROL) for label in LABELS),
         (3, 2, 9, CONTROL),
     }
 
 
 def test_messages_are_unchanged_by_pandas() -> None:
-    messages = [Message(2, 0, clock=-(2**62), blob=b"x"), Message(0, METRICS_STAGE, metrics='{"late": 3}')]
+    messages = [Message(2, 0, clock=-(2**62), blob=b"x"), Message(0, METRICS, metrics='{"late": 3}')]
     assert [m for frame in to_frames(messages) for m in from_frame(frame)] == messages
     (packed,) = to_record_batches(messages)
     assert packed.schema == SCHEMA

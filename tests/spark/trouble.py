@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sash.spark.stage import HEADER, StageProcessor
+from sash.spark.header import HEADER
+from sash.spark.stage import StageProcessor
 
 
 def order(directory: Path, batch: int, what: str, where: str) -> None:

@@ -12,11 +12,11 @@ from sash.state.arena import Arena
 
 
 def fill(arena: Arena, value: int) -> None:
-    arena.memory.array("numbers", np.int64, 4)[:] = value
+    arena.memory("part").array("numbers", np.int64, 4)[:] = value
 
 
 def numbers(arena: Arena) -> list[int]:
-    return arena.memory.array("numbers", np.int64, 4).tolist()
+    return arena.memory("part").array("numbers", np.int64, 4).tolist()
 
 
 def test_what_was_sealed_is_found_under_its_nonce(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_what_was_sealed_is_found_under_its_nonce(tmp_path: Path) -> None:
     with Arena(tmp_path / "a", "one") as arena:
         assert not arena.fresh
         assert numbers(arena) == [7] * 4
-        assert arena.memory.nbytes == 32
+        assert arena.memory("part").nbytes == 32
 
 
 def test_another_nonce_finds_it_empty(tmp_path: Path) -> None:
@@ -76,18 +76,18 @@ def test_what_another_process_wrote_and_grew_meanwhile_is_seen(tmp_path: Path) -
 
     def write() -> None:
         with Arena(tmp_path / "a", "one") as arena:
-            arena.memory.array("numbers", np.int64, 4)[0] = 8
-            arena.memory.array("others", np.int64, 1)
-            arena.memory.grow("others", np.int64, 1_000)[-1] = 9
+            arena.memory("part").array("numbers", np.int64, 4)[0] = 8
+            arena.memory("part").array("others", np.int64, 1)
+            arena.memory("part").grow("others", np.int64, 1_000)[-1] = 9
             arena.seal("two")
 
     with Arena(tmp_path / "a", "one") as arena:
-        arena.memory.array("others", np.int64, 1)
+        arena.memory("part").array("others", np.int64, 1)
         arena.seal("one")
     in_another_process(write)
     with Arena(tmp_path / "a", "two") as arena:
         assert numbers(arena) == [8, 7, 7, 7]
-        assert arena.memory.array("others", np.int64, 1)[-1] == 9
+        assert arena.memory("part").array("others", np.int64, 1)[-1] == 9
 
 
 def test_what_another_process_built_anew_is_seen(tmp_path: Path) -> None:

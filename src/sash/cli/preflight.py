@@ -114,7 +114,7 @@ def check_checkpoint(query: CheckedQuery, checkpoint: str) -> None:
 
 def _fingerprint(query: CheckedQuery) -> Iterator[tuple[str, object]]:
     """The parts of a query's fingerprint that are known without Spark."""
-    from sash.spark.stage import FORMAT
+    from sash.spark.header import FORMAT
 
     planned = query.planned
     assert planned is not None

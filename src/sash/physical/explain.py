@@ -15,7 +15,7 @@ from sash.optimizer.plan_cost import PlanCosts
 from sash.physical import nodes
 from sash.physical.facts import facts_of
 from sash.physical.join_plan import describe_join, describe_order
-from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage
+from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage, StageInput
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node
@@ -23,7 +23,7 @@ from sash.plan.patterns import pattern
 from sash.plan.tree import duration_text, label, sort_direction, tree
 from sash.plan.types import Schema
 
-_INDENT = "  "
+INDENT = "  "
 _SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARROW = "->"
 _ENDS = {
@@ -52,20 +52,20 @@ def explain(
     """
     count = len(physical.stages)
     sections = [
-        ["Query", *_indented(sql.strip().splitlines())],
+        ["Query", *indented(sql.strip().splitlines())],
         [
             "Logical plan (-> update pattern; estimates: rows per second out, rows kept, cost per second)",
-            *_columns(_logical(optimized.plan, PlanCosts(), 1)),
+            *edge_columns(_logical(optimized.plan, PlanCosts(), 1)),
         ],
         [f"Rules that changed it, and its cost: {rounded(optimized.cost)} in the end", *_steps(optimized)],
         *([["Alternatives that cost more", *_alternatives(optimized)]] if alternatives else []),
         [
             f"Physical plan: {count} stage{'' if count == 1 else 's'} (-> how rows end, update pattern)",
-            *_indented(remarks.get(id(physical), ())),
-            *_columns([line for stage in physical.stages for line in _stage(stage, physical, remarks)]),
+            *indented(remarks.get(id(physical), ())),
+            *edge_columns([line for stage in physical.stages for line in stage_lines(stage, physical, remarks)]),
         ],
-        ["Strategy: " + physical.strategy, *_indented(describe_strategy(physical))],
-        ["Legs, straight above the sources", *_legs(physical)],
+        ["Strategy: " + physical.strategy, *indented(describe_strategy(physical))],
+        ["Legs, straight above the sources", *leg_lines(physical)],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
@@ -73,18 +73,18 @@ def explain(
 def _steps(optimized: Optimized) -> list[str]:
     width = max((len(step.rule) for step in optimized.steps), default=0)
     lines = [
-        f"{_INDENT}{step.rule:<{width}}  {rounded(step.before)} {_ARROW} {rounded(step.after)}"
+        f"{INDENT}{step.rule:<{width}}  {rounded(step.before)} {_ARROW} {rounded(step.after)}"
         for step in optimized.steps
     ]
-    return lines or [_INDENT + "none"]
+    return lines or [INDENT + "none"]
 
 
 def _alternatives(optimized: Optimized) -> list[str]:
     lines = []
     for one in optimized.rejected:
-        lines.append(f"{_INDENT}{one.rule}: {rounded(one.cost)} instead of {rounded(one.instead)}")
-        lines += _indented(_indented(tree(one.plan).splitlines()))
-    return lines or [_INDENT + "none"]
+        lines.append(f"{INDENT}{one.rule}: {rounded(one.cost)} instead of {rounded(one.instead)}")
+        lines += indented(indented(tree(one.plan).splitlines()))
+    return lines or [INDENT + "none"]
 
 
 def rounded(value: float) -> str:
@@ -100,11 +100,12 @@ def rounded(value: float) -> str:
     return text.rstrip("0").rstrip(".") if digits > 0 else text
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [_INDENT + line for line in lines]
+def indented(lines: Sequence[str]) -> list[str]:
+    """The lines, one step further to the right."""
+    return [INDENT + line for line in lines]
 
 
-def _columns(lines: Sequence[Line]) -> list[str]:
+def edge_columns(lines: Sequence[Line]) -> list[str]:
     """The left parts, with the edges in a column of their own."""
     width = max(len(left) for left, right in lines if right)
     return [f"{left:<{width}}  {_ARROW} {right}" if right else left for left, right in lines]
@@ -116,41 +117,44 @@ def _logical(node: Node, costs: PlanCosts, depth: int) -> list[Line]:
     details = [f"{pattern(node).label}; {rounded(costs.estimates(node).rate)}/s"]
     details += [f"{rounded(kept)} kept"] if kept else []
     details += [f"cost {rounded(cost)}"] if cost else []
-    return [(_INDENT * depth + label(node), ", ".join(details)), *below]
+    return [(INDENT * depth + label(node), ", ".join(details)), *below]
 
 
-def _stage(stage: Stage, plan: PhysicalPlan, remarks: Mapping[int, Sequence[str]]) -> list[Line]:
-    where = "one shard" if stage.single else "partitioned by " + _partitioning(stage)
-    keys = {id(given.leaf): given.keys for given in stage.inputs}
-    added = [(f"{_INDENT * 3}{remark}", "") for remark in remarks.get(id(stage), ())]
-    below = _operators(stage.root, 2, keys, plan, set(), remarks)
-    return [(f"{_INDENT}Stage {stage.index}, {where}", ""), *added, *below]
+def stage_lines(stage: Stage, plan: PhysicalPlan, remarks: Mapping[int, Sequence[str]]) -> list[Line]:
+    """A stage: its partitioning, lines to add, and its operators."""
+    inputs = {id(given.leaf): given for given in stage.inputs}
+    added = [(f"{INDENT * 3}{remark}", "") for remark in remarks.get(id(stage), ())]
+    below = _operators(stage.root, 2, inputs, plan, set(), remarks)
+    return [(f"{INDENT}Stage {stage.index}, {_partitioning(stage)}", ""), *added, *below]
 
 
 def _partitioning(stage: Stage) -> str:
     """The key columns of the first input that has any; the others' stand at their leaves."""
+    if stage.single:
+        return "one shard"
     given = max(stage.inputs, key=lambda given: len(given.keys))
-    return _names(given.leaf.schema, given.keys)
+    return f"partitioned by {_names(given.leaf.schema, given.keys)}" if given.keys else "partitioned as its input"
 
 
 def _operators(
     node: Physical,
     depth: int,
-    keys: dict[int, tuple[int, ...]],
+    inputs: Mapping[int, StageInput],
     plan: PhysicalPlan,
     seen: set[int],
     remarks: Mapping[int, Sequence[str]],
 ) -> list[Line]:
-    indent = _INDENT * depth
+    indent = INDENT * depth
     if isinstance(node, Leaf):
-        by = f" by {_names(node.schema, keys[id(node)])}" if keys[id(node)] else ""
-        return [(f"{indent}{_origin(node, plan)}{by}", _edge(node))]
+        given = inputs[id(node)]
+        by = f" by {_names(node.schema, given.keys)}" if given.keys else ""
+        return [(f"{indent}{_origin(node, plan)}{by}{', same shard' if given.local else ''}", _edge(node))]
     text = f"{indent}{_operation(node)}{_state(node)}"
-    reasons = [(f"{indent}{_INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
+    reasons = [(f"{indent}{INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
     seen.add(id(node))
-    below = [line for child in node.inputs for line in _operators(child, depth + 1, keys, plan, seen, remarks)]
+    below = [line for child in node.inputs for line in _operators(child, depth + 1, inputs, plan, seen, remarks)]
     return [(text, _edge(node)), *reasons, *below]
 
 
@@ -279,10 +283,11 @@ def _names(schema: Schema, columns: Sequence[int]) -> str:
     return ", ".join(schema[column].name for column in columns)
 
 
-def _legs(plan: PhysicalPlan) -> list[str]:
+def leg_lines(plan: PhysicalPlan) -> list[str]:
+    """The legs and what each computes."""
     lines = []
     for index, leg in enumerate(plan.legs):
-        lines += [f"{_INDENT}Leg {index}, a {_leg_kind(leg)}", *_indented(_indented(tree(leg.node).splitlines()))]
+        lines += [f"{INDENT}Leg {index}, a {_leg_kind(leg)}", *indented(indented(tree(leg.node).splitlines()))]
     return lines
 
 

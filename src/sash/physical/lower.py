@@ -35,7 +35,7 @@ from sash.physical.nrr_joins import (
     without_added_columns,
     without_mirroring,
 )
-from sash.physical.retractions import with_retractions
+from sash.physical.retractions import with_expiration_column, with_retractions
 from sash.physical.row_times import with_time
 from sash.physical.shapes import (
     expiry_of,
@@ -50,6 +50,7 @@ from sash.physical.shapes import (
 )
 from sash.physical.strategies.base import Placement
 from sash.physical.strategies.registry import strategy_of
+from sash.plan.canonical import canonical
 from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal, conjunction, conjuncts
 from sash.plan.nodes import (
     Aggregate,
@@ -68,6 +69,7 @@ from sash.plan.nodes import (
     TopK,
     Union,
     mirrored,
+    walk,
 )
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, is_nonretroactive, is_table, pattern
@@ -77,10 +79,35 @@ MADE = Field("_made", BIGINT)
 """The column after a relation's own in its updates: the time at which each was made."""
 
 
-class Lowering:
-    """One pass over a logical plan; equal nodes are lowered once, so that what is shared stays shared.
+class Legs:
+    """The legs of a job. A leg that an earlier query has is not added again; those of one query stay as they are."""
 
-    `retracting` are the DISTINCTs that must retract because another stage reads them; `distincts` lists the others.
+    def __init__(self) -> None:
+        self.all: list[Leg] = []
+        self._known: dict[object, int] = {}
+        self._before = 0
+
+    def begin_query(self) -> None:
+        """Let later queries use the legs so far."""
+        for number in range(self._before, len(self.all)):
+            self._known.setdefault(_leg_identity(self.all[number]), number)
+        self._before = len(self.all)
+
+    def add(self, leg: Leg) -> int:
+        """The number of the leg."""
+        found = self._known.get(_leg_identity(leg)) if self._known else None
+        if found is None:
+            self.all.append(leg)
+            return len(self.all) - 1
+        return found
+
+
+class Lowering:
+    """Lowers the logical plans of queries with the same options, each with `root`.
+
+    Equal nodes of a query are lowered once, so that what is shared stays shared. A node whose canonical form an earlier
+    query has, lowered in the same context, becomes the same operator. `retracting` are the DISTINCTs that must retract
+    because another stage reads them; `distincts` lists the others.
     """
 
     def __init__(
@@ -89,13 +116,14 @@ class Lowering:
         shards: int | None = None,
         expire: Placement = "top",
         retracting: frozenset[Distinct] = frozenset(),
+        legs: Legs | None = None,
     ) -> None:
         strategy = strategy_of(options.strategy)
         self._by_pattern = strategy.by_pattern
         self._retracting_joins = strategy.retracting_joins
         self._expire = expire
         self._below_join = False
-        self.legs: list[Leg] = []
+        self._legs = Legs() if legs is None else legs
         self.distincts: list[tuple[Distinct, Physical]] = []
         self._costs = PlanCosts()
         self._retracting = retracting
@@ -103,22 +131,61 @@ class Lowering:
         self._shards = shards
         self._grids: dict[Stream, int] = {}
         self._done: dict[Node, Physical] = {}
+        self._earlier: dict[object, Physical] = {}
+        self._latest: dict[object, Physical] = {}
+        self._roots: dict[tuple[int, bool], Physical] = {}
+
+    def root(self, node: Node, *, with_expiration: bool = False) -> Physical:
+        """The operator tree of a query, in whose changes every row ends by a retraction.
+
+        With `with_expiration`, the answer has a last column with the expiration time of each row, where that is known
+        beforehand.
+        """
+        self._legs.begin_query()
+        self._earlier = {**self._latest, **self._earlier}
+        self._latest, self._done, self._grids = {}, {}, {}
+        lowered = self.lower(node)
+        key = id(lowered), with_expiration
+        if key not in self._roots:
+            self._roots[key] = (with_expiration_column(lowered) if with_expiration else None) or with_retractions(
+                lowered, by_joins=self._retracting_joins
+            )
+        return self._roots[key]
 
     def lower(self, node: Node) -> Physical:
         """The operator tree that computes the node; legs are collected on the way."""
         if node not in self._done:
-            made = self._leg(node) if self._is_leg(node) else self._chain(node) or self._operation(node)
-            self._done[node] = self._with_estimates(made, node)
-            if isinstance(node, Distinct) and not isinstance(made, Leaf) and made.expiry in STAMPED:
-                self.distincts.append((node, self._done[node]))
+            self._done[node] = self._earlier_node(node) or self._lowered(node)
         return self._done[node]
+
+    def _earlier_node(self, node: Node) -> Physical | None:
+        """The operator of an earlier query that computes the node in the same context."""
+        return self._earlier.get(self._identity(node)) if self._earlier else None
+
+    def _lowered(self, node: Node) -> Physical:
+        made = self._leg(node) if self._is_leg(node) else self._chain(node) or self._operation(node)
+        result = self._with_estimates(made, node)
+        if isinstance(node, Distinct) and not isinstance(made, Leaf) and made.expiry in STAMPED:
+            self.distincts.append((node, result))
+        if not isinstance(result, Leaf):
+            self._latest.setdefault(self._identity(node), result)
+        return result
+
+    def _identity(self, node: Node) -> object:
+        """What the operator of a node depends on: the node, where Expire operators sit, and the grids of its streams."""
+        context = self._expire, self._below_join and self._expire == "above joins"
+        grids = (
+            tuple((below, self._grids[below]) for below in walk(node) if below in self._grids) if self._grids else ()
+        )
+        return canonical(node), context, grids
 
     def _with_estimates(self, made: Physical, node: Node) -> Physical:
         """The operator with the estimates of the logical node that it computes."""
         if isinstance(made, Leaf) or made.expected is not None:
             return made
         estimate = self._costs.estimates(node)
-        expected = Expected(estimate.rate, self._costs.state(node), estimate.premature, estimate.rows)
+        kept, cost = self._costs.state(node), self._costs.of(node)
+        expected = Expected(estimate.rate, kept, estimate.premature, estimate.rows, cost)
         return replace(made, expected=expected)
 
     def _chain(self, node: Node) -> Physical | None:
@@ -158,15 +225,15 @@ class Lowering:
     def _source(self, node: Node) -> Leaf:
         source = leg_source(node)
         if isinstance(source, Relation):
-            self.legs.append(RelationLeg(source, node, node.schema))
-            return Leaf(output=OutputEdge(node.schema, "mono", Pattern.MONO), leg=len(self.legs) - 1)
+            leg = self._legs.add(RelationLeg(source, node, node.schema))
+            return Leaf(output=OutputEdge(node.schema, "mono", Pattern.MONO), leg=leg)
         rows = self._costs.estimates(node).rows
-        self.legs.append(StreamLeg(source.name, source.window, node, node.schema))
+        leg = self._legs.add(StreamLeg(source.name, source.window, node, node.schema))
         expiry = expiry_of(source.window)
         if expiry == "fifo" and not self._by_pattern:
             expiry = "calendar"
         horizon = horizon_of(node) + self._grids.get(source, 0)
-        return Leaf(output=OutputEdge(node.schema, expiry, pattern(node), horizon), leg=len(self.legs) - 1, rows=rows)
+        return Leaf(output=OutputEdge(node.schema, expiry, pattern(node), horizon), leg=leg, rows=rows)
 
     def _operation(self, node: Node) -> Physical:
         match node:
@@ -203,18 +270,18 @@ class Lowering:
     def _count_window(self, node: Stream) -> Operation:
         """The window counts the stream's rows before anything is done with them, so its leg only scans."""
         assert isinstance(node.window, Rows)
-        self.legs.append(StreamLeg(node.name, node.window, node, node.schema))
-        leaf = Leaf(output=OutputEdge(node.schema, "mono", Pattern.MONO), leg=len(self.legs) - 1)
+        leg = self._legs.add(StreamLeg(node.name, node.window, node, node.schema))
+        leaf = Leaf(output=OutputEdge(node.schema, "mono", Pattern.MONO), leg=leg)
         return physical.CountWindow(window=node.window, inputs=(leaf,), output=_explicit(node))
 
     def _updates(self, node: Relation) -> Operation:
         """A relation that changes: its updates, turned into changes of its rows."""
         schema = (*node.schema, MADE)
-        self.legs.append(UpdateLeg(node, schema))
+        leg = self._legs.add(UpdateLeg(node, schema))
         arriving = OutputEdge(schema, "explicit", Pattern.STR)
         leaf = Leaf(
             output=arriving,
-            leg=len(self.legs) - 1,
+            leg=leg,
             follows=not node.waits,
             timed=node.timed,
             everywhere=node.everywhere,
@@ -424,6 +491,11 @@ class Lowering:
             )
         output = OutputEdge(node.schema, alone.expiry, alone.pattern)
         return physical.Project(expressions=tuple(expressions), inputs=(alone,), output=output)
+
+
+def _leg_identity(leg: Leg) -> object:
+    """What makes two legs equal: their kind, and what they compute of their source."""
+    return type(leg), canonical(leg.node)
 
 
 def _passed(node: Node, child: Physical) -> OutputEdge:

@@ -87,13 +87,14 @@ class Leaf(_Node):
 
 @dataclass(frozen=True)
 class Expected:
-    """The planner's estimates of an operator: rows per second out, rows kept, premature expirations per second, and rows
-    valid in its output at a time."""
+    """The planner's estimates of an operator: rows per second out, rows kept, premature expirations per second, rows valid
+    in its output at a time, and cost per second."""
 
     rate: float
     kept: float
     premature: float
     rows: float
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -443,3 +444,15 @@ class PhysicalPlan:
     def outputs_of(self, stage: Stage) -> list[int]:
         """The positions of the outputs that are the changes of a stage."""
         return [number for number, output in enumerate(self.outputs) if output.stage == stage.index]
+
+    def stages_of(self, output: Output) -> list[Stage]:
+        """The stages that compute the changes of an output, in the order in which they run."""
+        needed = {output.stage}
+        for stage in reversed(self.stages):
+            if stage.index in needed:
+                needed |= {given.leaf.stage for given in stage.inputs if given.leaf.stage is not None}
+        return [stage for stage in self.stages if stage.index in needed]
+
+    def queries_of(self, stage: Stage) -> list[str]:
+        """The queries whose answers a stage is needed for."""
+        return [output.query for output in self.outputs if stage in self.stages_of(output)]

@@ -7,9 +7,10 @@ prints the plan that results, and the runtime runs it as it is.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
-from sash.physical.lower import Lowering
+from sash.physical.lower import Legs, Lowering
 from sash.physical.nodes import Output, Physical, PhysicalPlan, Stage
 from sash.physical.passes.allow_strict_edges import allow_strict_edges
 from sash.physical.passes.assign_buffers import assign_buffers
@@ -17,7 +18,7 @@ from sash.physical.passes.base import Pass, PlannerSettings
 from sash.physical.passes.narrow_joins import narrow_joins
 from sash.physical.passes.retract_from_joins import retract_from_joins
 from sash.physical.passes.share_rows import share_rows
-from sash.physical.retractions import with_expiration_column, with_retractions
+from sash.physical.sharing import shared_nodes
 from sash.physical.stages import StageSplitter
 from sash.physical.strategies.base import Placement, Strategy
 from sash.physical.strategies.registry import strategy_of
@@ -36,30 +37,73 @@ PASSES: tuple[Pass, ...] = (
 def plan_physical(
     node: Node, shards: int | None = None, options: Options = DEFAULT, *, with_expiration: bool = False
 ) -> PhysicalPlan:
-    """The physical plan of an optimized logical plan. In the changes of its last stage every row ends by a retraction.
+    """The physical plan of one query: that of a job with this query alone, without a name."""
+    return plan_job([("", node, options)], shards, [""] if with_expiration else [])
 
-    `shards` is the number of shards that it will run on, where that is known. With `with_expiration`, the answer has a last
-    column with the expiration time of each row, where that is known beforehand.
+
+def plan_job(
+    queries: Sequence[tuple[str, Node, Options]], shards: int | None = None, with_expiration: Collection[str] = ()
+) -> PhysicalPlan:
+    """The physical plan of queries that run together: names, optimized logical plans, and options.
+
+    In the changes of every output, each row ends by a retraction. Operators that several queries need run once, in stages
+    of their own; equal queries are outputs of one stage. `shards` is the number of shards that the plan will run on, where
+    that is known. The answers of the queries named in `with_expiration` have a last column with the expiration time of each
+    row, where that is known beforehand.
     """
-    strategy = strategy_of(options.strategy)
-    expire = _expire_placement(strategy, node)
-    retracting: frozenset[Distinct] = frozenset()
+    groups = [_Group.of(node, options) for _, node, options in queries]
+    retracting: dict[_Group, frozenset[Distinct]] = dict.fromkeys(groups, frozenset())
     while True:
-        lowering = Lowering(options, shards, expire, retracting)
-        lowered = lowering.lower(node)
-        root = (with_expiration_column(lowered) if with_expiration else None) or with_retractions(
-            lowered, by_joins=strategy.retracting_joins
-        )
-        splitter = StageSplitter(shards)
-        stages = splitter.split(root)
+        legs = Legs()
+        lowerings = {
+            group: Lowering(group.options, shards, group.expire, given, legs) for group, given in retracting.items()
+        }
+        roots = [
+            lowerings[group].root(node, with_expiration=name in with_expiration)
+            for group, (name, node, _) in zip(groups, queries, strict=True)
+        ]
+        sharing = [root for group, root in zip(groups, roots, strict=True) if group.shares_operators]
+        splitter = StageSplitter(shards, shared_nodes(sharing))
+        owners: list[_Group] = []
+        outputs = []
+        for group, root, (name, _, _) in zip(groups, roots, queries, strict=True):
+            outputs.append(Output(name, splitter.split(root)))
+            owners += [group] * (splitter.count - len(owners))
         if not splitter.unrepeatable:
-            settings = PlannerSettings(options, strategy)
-            planned = tuple(
-                replace(stage, root=_run_passes(stage, settings), strategy=strategy.name, tau=options.tau)
-                for stage in stages
+            stages = zip(splitter.stages(), owners, strict=True)
+            return PhysicalPlan(
+                tuple(legs.all), tuple(_planned(stage, group) for stage, group in stages), tuple(outputs)
             )
-            return PhysicalPlan(tuple(lowering.legs), planned, (Output("", len(planned) - 1),))
-        retracting |= {logical for logical, made in lowering.distincts if id(made) in splitter.unrepeatable}
+        for group, lowering in lowerings.items():
+            retracting[group] |= {logical for logical, made in lowering.distincts if id(made) in splitter.unrepeatable}
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Queries whose operators may be the same: they have equal options, and Expire operators in the same places."""
+
+    options: Options
+    expire: Placement
+
+    @staticmethod
+    def of(node: Node, options: Options) -> _Group:
+        named = replace(options, strategy="update-pattern-aware") if options.strategy == "auto" else options
+        return _Group(named, _expire_placement(strategy_of(named.strategy), node))
+
+    @property
+    def strategy(self) -> Strategy:
+        return strategy_of(self.options.strategy)
+
+    @property
+    def shares_operators(self) -> bool:
+        """Whether operators may be shared; not where their progress depends on the rows that reach them."""
+        return self.strategy.synchronised and not self.strategy.paced
+
+
+def _planned(stage: Stage, group: _Group) -> Stage:
+    """The stage with its strategy, and with all passes run."""
+    root = _run_passes(stage, PlannerSettings(group.options, group.strategy))
+    return replace(stage, root=root, strategy=group.strategy.name, tau=group.options.tau)
 
 
 def _expire_placement(strategy: Strategy, node: Node) -> Placement:

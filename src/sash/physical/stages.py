@@ -8,38 +8,23 @@ keeps the attributes that its own rows agree on; where none is left, its inputs 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sash.physical import nodes
 from sash.physical.facts import facts_of, is_repeatable
-from sash.physical.nodes import Leaf, Operation, Physical, Stage, StageInput, operations, valid_rows, walk
+from sash.physical.nodes import Leaf, Operation, Physical, Stage, operations, valid_rows, walk
+from sash.physical.partitioning import Attribute, Partitioning, StageDraft
+from sash.physical.sharing import is_worth_a_stage
 from sash.plan.expressions import Column
-
-_MAX_KEYS: Final = 4
 
 _FEW_SHARDS: Final = 4
 """With at most this many shards, saving a stage is worth more than a parallel DISTINCT: one shard takes millions of rows
 a second."""
 
 
-@dataclass(frozen=True)
-class _Attribute:
-    """A way to partition: a column of every leaf (by identity), and the output columns that carry its value."""
-
-    leaves: frozenset[tuple[int, int]]
-    outputs: frozenset[int]
-
-    def joined(self, other: _Attribute, outputs: frozenset[int]) -> _Attribute | None:
-        """Both together, or None if they need one leaf partitioned by two different columns."""
-        mine, theirs = dict(self.leaves), dict(other.leaves)
-        if any(mine[leaf] != theirs[leaf] for leaf in mine.keys() & theirs.keys()):
-            return None
-        return _Attribute(self.leaves | other.leaves, outputs)
-
-
-_Attributes = list[_Attribute]
+_Attributes = list[Attribute]
 
 
 @dataclass(frozen=True)
@@ -53,28 +38,53 @@ class _Subtree:
 
 
 class StageSplitter:
-    """Splits one operator tree. `unrepeatable` collects the DISTINCTs whose expiration times would leave their stage."""
+    """Splits the operator trees of one or more queries, each with `split`; then `stages` has the stages of all.
 
-    def __init__(self, shards: int | None) -> None:
+    `shared` are the nodes (by identity) that run once for several queries: these get stages of their own. `unrepeatable`
+    collects the DISTINCTs whose expiration times would leave their stage.
+    """
+
+    def __init__(self, shards: int | None, shared: Collection[int] = frozenset()) -> None:
         self._few = shards is not None and shards <= _FEW_SHARDS
-        self.stages: list[Stage] = []
+        self._shared = shared
+        self._drafts: list[StageDraft] = []
+        self._shared_stages: set[int] = set()
+        self._outputs: dict[int, int] = {}
         self.unrepeatable: set[int] = set()
         self._parts: dict[int, _Subtree] = {}
         self._cuts: dict[int, _Subtree] = {}
         self._origins: dict[int, int] = {}
         self._kept: list[Physical] = []
 
-    def split(self, root: Physical) -> list[Stage]:
-        """The stages of the tree, in the order in which they run."""
-        self._close(self._part(root))
-        return self.stages
+    def split(self, root: Physical) -> int:
+        """Split the tree of a query, and return the number of the stage that outputs its changes."""
+        if id(root) not in self._outputs:
+            part = self._part(root)
+            cut = part.node.stage if isinstance(part.node, Leaf) else None
+            self._outputs[id(root)] = self._close(part) if cut is None else cut
+        return self._outputs[id(root)]
+
+    @property
+    def count(self) -> int:
+        """The number of stages so far."""
+        return len(self._drafts)
+
+    def stages(self) -> list[Stage]:
+        """The stages of all trees, in the order in which they run."""
+        return Partitioning(self._drafts, self._shared_stages).stages()
 
     def _part(self, node: Physical) -> _Subtree:
         """The subtree with its cuts made."""
         if id(node) not in self._parts:
             self._kept.append(node)
-            self._parts[id(node)] = _leaf_part(node) if isinstance(node, Leaf) else self._operation(node)
-            self._origins[id(self._parts[id(node)].node)] = id(node)
+            part = _leaf_part(node) if isinstance(node, Leaf) else self._operation(node)
+            self._origins[id(part.node)] = id(node)
+            if id(node) in self._shared and is_worth_a_stage(part.node):
+                part = self._cut(part)
+                assert isinstance(part.node, Leaf)
+                assert part.node.stage is not None
+                self._shared_stages.add(part.node.stage)
+            self._parts[id(node)] = part
         return self._parts[id(node)]
 
     def _operation(self, node: Operation) -> _Subtree:
@@ -172,9 +182,10 @@ class StageSplitter:
             node = part.node
             self.unrepeatable |= {self._origins[below] for below in _unrepeatable(node)}
             stage = self._close(part)
-            follows = all(given.leaf.follows for given in stage.inputs)
-            timed = any(given.leaf.timed for given in stage.inputs)
-            leaf = Leaf(output=node.output, stage=stage.index, follows=follows, timed=timed, rows=valid_rows(node))
+            leaves = self._drafts[stage].leaves
+            follows = all(leaf.follows for leaf in leaves)
+            timed = any(leaf.timed for leaf in leaves)
+            leaf = Leaf(output=node.output, stage=stage, follows=follows, timed=timed, rows=valid_rows(node))
             self._cuts[id(node)] = _leaf_part(self._keep(leaf))
         return self._cuts[id(part.node)]
 
@@ -183,17 +194,11 @@ class StageSplitter:
         self._kept.append(leaf)
         return leaf
 
-    def _close(self, part: _Subtree) -> Stage:
-        """Make the subtree a stage."""
-        leaves = [node for node in walk(part.node) if isinstance(node, Leaf)]
-        carried = [attribute for attribute in part.attributes if attribute.outputs] or part.attributes
-        chosen = [] if part.single else [dict(attribute.leaves) for attribute in carried[:_MAX_KEYS]]
-        inputs = tuple(
-            StageInput(leaf, tuple(columns[id(leaf)] for columns in chosen if id(leaf) in columns)) for leaf in leaves
-        )
-        stage = Stage(len(self.stages), part.node, inputs, single=part.single or not chosen)
-        self.stages.append(stage)
-        return stage
+    def _close(self, part: _Subtree) -> int:
+        """Make the subtree a stage, and return its number."""
+        leaves = tuple(node for node in walk(part.node) if isinstance(node, Leaf))
+        self._drafts.append(StageDraft(part.node, leaves, tuple(part.attributes), part.single))
+        return len(self._drafts) - 1
 
 
 def _unrepeatable(node: Physical) -> set[int]:
@@ -209,7 +214,7 @@ def _unrepeatable(node: Physical) -> set[int]:
 
 
 def _leaf_part(leaf: Leaf) -> _Subtree:
-    attributes = [_Attribute(frozenset({(id(leaf), n)}), frozenset({n})) for n in range(len(leaf.schema))]
+    attributes = [Attribute(frozenset({(id(leaf), n)}), frozenset({n})) for n in range(len(leaf.schema))]
     return _Subtree(leaf, attributes, loose=True)
 
 

@@ -93,7 +93,13 @@ def make_template(shape: Node, *, net: bool, variant: str = "") -> Template:
     keys, rest = _divided(conditions, parameters)
     everywhere = lifted.otherwise is None
     relation = Relation(
-        _name(shape, net, variant), schema, changes=True, waits=False, timed=False, everywhere=everywhere
+        _name(shape, net, variant),
+        schema,
+        changes=True,
+        waits=False,
+        timed=False,
+        constants=True,
+        everywhere=everywhere,
     )
     tested = conjunction([replace_parameters(part, placed) for part in rest])
     alike = Alike(left, relation, keys, tested, lifted.otherwise, net)

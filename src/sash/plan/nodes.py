@@ -97,7 +97,8 @@ class Relation(_Source):
 
     `key` are the positions of its key columns, if it has a key. With `waits`, the query waits for the relation's updates,
     which then have a clock (watermark) of their own. With `timed`, updates carry their times; otherwise they apply from
-    their arrival. With `everywhere`, every shard has all of its rows.
+    their arrival. `constants` are those of alike queries: rows are only added, and removed as a whole, and few, so that all
+    updates stay in the log. With `everywhere`, every shard has all rows.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Relation(_Source):
     key: tuple[int, ...] | None = None
     waits: bool = True
     timed: bool = True
+    constants: bool = False
     everywhere: bool = False
     statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from sash.operators.base import Operator
-from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage
+from sash.physical.nodes import PhysicalPlan, RelationLeg, Stage, StageInput
 from sash.plan.nodes import Node
 from sash.runtime.build import Relations
 from sash.runtime.counts import Counts
@@ -19,15 +19,28 @@ from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory
 
 
+@dataclass(frozen=True)
+class _Released:
+    """The changes that a shard of a stage has released, and the clock before which there will be no others."""
+
+    changes: ChangeBatch
+    clock: int
+
+
 @dataclass
 class LocalRun:
-    """A query in execution. `advance` takes a micro-batch and returns the changes that its clocks release."""
+    """A plan in execution. `advance` takes a micro-batch and returns the changes that its clocks release.
+
+    Every stage has its own clock: an input that reports none delays only the stages that read it. For a plan of several
+    queries, `advance_all` and `flush_all` return the changes of each of its outputs.
+    """
 
     plan: PhysicalPlan
     tables: Mapping[Node, pa.Table]
     shards: int = 1
-    late: int = 0
     counts: dict[str, Counts] = field(default_factory=dict)
+    late_rows: Counter[int] = field(default_factory=Counter)
+    """The number of late rows by stage; a row is late in every stage that reads it."""
 
     def __post_init__(self) -> None:
         relations: Relations = self.tables
@@ -44,65 +57,87 @@ class LocalRun:
         return 1 if stage.single else self.shards
 
     def advance(self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int]) -> ChangeBatch:
-        """Take in the rows of a micro-batch and the clocks of the streams that reported one."""
+        """Take in the rows of a micro-batch and the clocks of the streams that reported one; for a plan of one query."""
+        (changes,) = self.advance_all(rows, clocks)
+        return changes
+
+    def advance_all(self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int]) -> list[ChangeBatch]:
+        """As `advance`, for a plan of any number of queries: the changes of each output, in the order of the outputs."""
         legs = [
             None if runner is None or isinstance(leg, RelationLeg) or leg.stream not in rows
             else runner.run(rows[leg.stream])
             for leg, runner in zip(self.plan.legs, self._legs, strict=True)
         ]  # fmt: skip
-        outputs: list[list[ShardOutput]] = []
+        made: list[list[_Released]] = []
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
-            spread = [self._arrivals(stage, index, legs, clocks, outputs) for index in range(len(stage.inputs))]
-            made = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
-            outputs.append(made)
-            for output in made:
-                self.late += output.intake.late
+            spread = [self._arrivals(given, self._width(stage), legs, clocks, made) for given in stage.inputs]
+            outputs = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
+            made.append([_Released(output.changes, output.clock) for output in outputs])
+            for output in outputs:
+                self.late_rows[stage.index] += output.intake.late
                 self._count(stage, output)
-        return concat([output.changes for output in outputs[self.plan.root.index]]).sorted()
+        return self._outputs(made)
 
     def flush(self) -> ChangeBatch:
-        """The changes that were not released because an operator had not learnt the time."""
-        dtypes = [[column.dtype for column in stage.root.schema] for stage in self.plan.stages]
-        made = [[ChangeBatch.empty(types)] for types in dtypes]
+        """The changes that were not released because an operator had not learnt the time; for a plan of one query."""
+        (changes,) = self.flush_all()
+        return changes
+
+    def flush_all(self) -> list[ChangeBatch]:
+        """As `flush`, for a plan of any number of queries: the changes of each output."""
+        made: list[list[_Released]] = []
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
+            nothing = ChangeBatch.empty([column.dtype for column in stage.root.schema])
+            changes: list[list[ChangeBatch]] = [[nothing] for _ in shards]
             for index, given in enumerate(stage.inputs):
                 if given.leaf.stage is not None:
-                    rows = concat(made[given.leaf.stage])
-                    parts = partition(rows, given.keys, self._width(stage))
-                    for shard, part in zip(shards, parts, strict=True):
+                    spread = self._from_stage(given, self._width(stage), made[given.leaf.stage])
+                    for number, (shard, arrival) in enumerate(zip(shards, spread, strict=True)):
                         arrivals: list[Arrival | None] = [None] * len(stage.inputs)
-                        clock = min(before.clock for before in self._stages[given.leaf.stage])
-                        arrivals[index] = Arrival(part, clock)
-                        made[stage.index].append(shard.run(arrivals).changes)
-            made[stage.index] += [shard.flush() for shard in shards]
-        return concat(made[self.plan.root.index]).sorted()
+                        arrivals[index] = arrival
+                        changes[number].append(shard.run(arrivals).changes)
+            for number, shard in enumerate(shards):
+                changes[number].append(shard.flush())
+            pairs = zip(changes, shards, strict=True)
+            made.append([_Released(concat(parts), shard.clock) for parts, shard in pairs])
+        return self._outputs(made)
+
+    def _outputs(self, made: Sequence[Sequence[_Released]]) -> list[ChangeBatch]:
+        return [concat([part.changes for part in made[output.stage]]).sorted() for output in self.plan.outputs]
 
     def _arrivals(
         self,
-        stage: Stage,
-        index: int,
-        legs: list[ChangeBatch | None],
+        given: StageInput,
+        width: int,
+        legs: Sequence[ChangeBatch | None],
         clocks: Mapping[str, int],
-        outputs: list[list[ShardOutput]],
-    ) -> list[Arrival | None]:
+        made: Sequence[Sequence[_Released]],
+    ) -> Sequence[Arrival | None]:
         """The rows and clock of one input of a stage, for each of its shards."""
-        given, width = stage.inputs[index], self._width(stage)
         leaf = given.leaf
         if leaf.stage is not None:
-            before = outputs[leaf.stage]
-            rows = concat([output.changes for output in before])
-            clock = min(output.clock for output in before)
-        else:
-            leg = self.plan.legs[leaf.leg or 0]
-            if isinstance(leg, RelationLeg):
-                return [None] * width
-            if leg.stream not in clocks:
-                return [None] * width
-            found = legs[leaf.leg or 0]
-            rows = ChangeBatch.empty([column.dtype for column in leaf.schema]) if found is None else found
-            clock = clocks[leg.stream]
+            return self._from_stage(given, width, made[leaf.stage])
+        leg = self.plan.legs[leaf.leg or 0]
+        if isinstance(leg, RelationLeg) or leg.stream not in clocks:
+            return [None] * width
+        found = legs[leaf.leg or 0]
+        rows = ChangeBatch.empty([column.dtype for column in leaf.schema]) if found is None else found
         parts = [rows] * width if leaf.everywhere else partition(rows, given.keys, width)
-        return [Arrival(part, clock) for part in parts]
+        return [Arrival(part, clocks[leg.stream]) for part in parts]
+
+    @staticmethod
+    def _from_stage(given: StageInput, width: int, before: Sequence[_Released]) -> list[Arrival]:
+        """The changes of an earlier stage: those of the same shard, or, sent by key, those of all shards."""
+        if given.local:
+            return [Arrival(part.changes, part.clock) for part in before]
+        rows = concat([part.changes for part in before])
+        clock = min(part.clock for part in before)
+        return [Arrival(part, clock) for part in partition(rows, given.keys, width)]
+
+    @property
+    def late(self) -> int:
+        """The number of late rows."""
+        return self.late_rows.total()
 
     def _count(self, stage: Stage, output: ShardOutput) -> None:
         for name, seen in output.intake.counts.items():
@@ -121,7 +156,15 @@ class LocalRun:
     @property
     def state_rows(self) -> int:
         """The number of rows that all operators keep."""
-        return sum(shard.state_rows for shards in self._stages for shard in shards)
+        return sum(self.stage_rows.values())
+
+    @property
+    def stage_rows(self) -> dict[int, int]:
+        """The number of rows that the operators of each stage keep, and of those that wait."""
+        return {
+            stage.index: sum(shard.state_rows for shard in shards)
+            for stage, shards in zip(self.plan.stages, self._stages, strict=True)
+        }
 
     @property
     def operator_rows(self) -> dict[str, int]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,8 @@ _COUNTED = {
 
 PARTS = (*_COUNTED, "state_rows", "state_bytes")
 """All counts of an operator; the size of its state is a current value."""
+
+_CHOSEN = {"clock": min, "delay_longest": max}
 
 EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 """The upper limits of the histogram's buckets, in seconds; one more bucket counts longer delays."""
@@ -131,6 +134,9 @@ class BatchMetrics:
     that are more than a day old come from an archive, and are not in it.
     `switches` counts how often edges changed the way in which they propagate time (piggybacking), and `current_choice` has the
     adaptive choice in use and its reason, by operator and shard. `streams` has the counts of each stream.
+
+    `stages` has, by number, the seconds that a stage took, the rows and bytes of its state, and its clock. `outputs` has, by
+    position in the plan of a job, what an output alone has of `rows_out`, `clock`, `delays`, `delay_sum` and `delay_longest`.
     """
 
     rows_in: int = 0
@@ -148,10 +154,22 @@ class BatchMetrics:
     switches: int = 0
     current_choice: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     streams: dict[str, StreamCounts] = field(default_factory=dict)
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Non-empty fields as JSON."""
-        return json.dumps({name: value for name, value in asdict(self).items() if value not in (0, None, [], {})})
+        return json.dumps({name: value for name, value in vars(self).items() if value not in (0, None, [], {})})
+
+    def count_output(self, output: int, rows: int, delays: DelayHistogram) -> None:
+        """Count rows of an output, and their delays, in the figures of all outputs and in its own."""
+        figures = self.outputs.setdefault(str(output), {})
+        buckets = delays.buckets.tolist()
+        for known in (vars(self), figures):
+            known["rows_out"] = known.get("rows_out", 0) + rows
+            known["delays"] = [a + b for a, b in zip(known.get("delays") or [0] * len(buckets), buckets, strict=True)]
+            known["delay_sum"] = known.get("delay_sum", 0) + delays.sum
+            known["delay_longest"] = max(known.get("delay_longest", 0), delays.longest)
 
     @property
     def delay_average(self) -> float | None:
@@ -175,7 +193,11 @@ def from_words(word: str) -> str:
 
 def total(metrics: Sequence[str], operators: Sequence[str] = ()) -> BatchMetrics:
     """Add up the metrics of a batch. The total has these operators and all that occur in the metrics."""
-    parts = [BatchMetrics(**json.loads(one)) for one in metrics]
+    return combined([BatchMetrics(**json.loads(one)) for one in metrics], operators)
+
+
+def combined(parts: Sequence[BatchMetrics], operators: Sequence[str] = ()) -> BatchMetrics:
+    """Add up metrics. The total has these operators and all that occur in them."""
     names = dict.fromkeys([*operators, *(name for part in parts for name in part.operators)])
     clocks = [part.clock for part in parts if part.clock is not None]
     delays = np.array([part.delays for part in parts if part.delays], np.int64).reshape(-1, len(EDGES) + 1)
@@ -187,7 +209,27 @@ def total(metrics: Sequence[str], operators: Sequence[str] = ()) -> BatchMetrics
         current_choice=_current_choices(parts),
         delay_longest=max((part.delay_longest for part in parts), default=0),
         streams=add_up(part.streams for part in parts),
+        stages=_merged([part.stages for part in parts]),
+        outputs=_merged([part.outputs for part in parts]),
     )
+
+
+def _merged(parts: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """The figures of stages or outputs from all tasks: clocks are those of the slowest, delays by the longest."""
+    found: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        for name, figures in part.items():
+            known = found.setdefault(name, {})
+            for figure, value in figures.items():
+                if figure not in known:
+                    known[figure] = value
+                elif figure in _CHOSEN:
+                    known[figure] = _CHOSEN[figure](known[figure], value)
+                elif isinstance(value, list):
+                    known[figure] = [one + other for one, other in zip(known[figure], value, strict=True)]
+                else:
+                    known[figure] += value
+    return found
 
 
 def _sum(parts: Sequence[BatchMetrics], operator: str, count: str) -> int:

@@ -20,6 +20,10 @@ _NOISE = (
 )
 
 
+_WORKER_START = r"Python worker failed to connect back"
+_DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}")
+
+
 @dataclass(frozen=True)
 class _KnownCause:
     """A pattern of causes, and the message for users; {0} is the text that matches, {1} ... are the pattern's groups."""
@@ -40,7 +44,7 @@ _KNOWN = (
         "query resumes from its checkpoint",
     ),
     _KnownCause(
-        r"Python worker failed to connect back",
+        _WORKER_START,
         "a Python worker did not start in time: check that PYSPARK_PYTHON names a Python that runs, and that the machine is not "
         "overloaded",
     ),
@@ -110,6 +114,16 @@ def java_causes(problem: BaseException) -> list[tuple[str, str]]:
     except (Py4JError, OSError):
         pass
     return found
+
+
+def is_worker_start(texts: list[str]) -> bool:
+    """Whether a Python worker did not start in time, given the texts of an error and of its causes: a retry may help."""
+    return any(re.search(_WORKER_START, text) for text in texts)
+
+
+def is_data_exception(texts: list[str]) -> bool:
+    """Whether an expression failed on a value, such as a division by zero, by SQL's class of errors."""
+    return any(_DATA_EXCEPTION.search(text) for text in texts)
 
 
 def reason_of(texts: list[str]) -> str:

@@ -1,34 +1,37 @@
 """Dataflow: a physical plan over registered streams becomes one streaming DataFrame.
 
-Stages are grouped into levels: a stage is one level above the highest stage that it reads, and all stages of a level are
-one stateful operator of Spark. The levels form a chain, so that every DataFrame is used once and no stage runs twice. A
-source joins the chain at the first level that reads it, and messages for higher levels are forwarded.
+All stages of a level (see `layout.py`) are one stateful operator of Spark. The levels form a chain, so that every DataFrame
+is used once and no stage runs twice. A source joins the chain at the first level that reads it, and messages for higher
+levels are forwarded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
-from sash.plan.nodes import Stream
+from sash.physical.channels import Channel, LegRows, LookupRows, ScanRows, StageRows
+from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg
+from sash.plan.nodes import Node, Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.options import Mode
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
-from sash.spark.legs import find_lookups, leg_frame, relation_table, update_frame, update_time
+from sash.spark.layout import Layout, Target, layout_of
+from sash.spark.legs import Lookups, find_lookups, leg_frame, relation_table, update_frame, update_time
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
+from sash.spark.output import OutputMode
 from sash.spark.packed_processor import PackedProcessor
-from sash.spark.scatter import TIME, ClockScatter, Scatter, Target
+from sash.spark.scan import scan_frame
+from sash.spark.scatter import TIME, ClockScatter, Feed, Scatter
 from sash.spark.sources.inputs import QueryInputs, heartbeats
-from sash.spark.stage import ShardLayout, StageProcessor
-
-_MASK, _SEED = 0xFFFFFFFF, 42
+from sash.spark.stage import StageProcessor
 
 
 def change_frame(
@@ -39,35 +42,49 @@ def change_frame(
     mode: Mode = "changes",
     key: tuple[int, ...] | None = None,
 ) -> DataFrame:
-    """Build the change stream of a plan: `_op`, `_ts` and the query's columns."""
-    layout = _layout(plan, shards)
-    levels = stage_levels(plan)
-    joining: dict[int, list[DataFrame]] = {}
-    for number, frame in _sources(plan, layout, inputs, levels):
-        joining.setdefault(number, []).append(frame)
-    # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
-    tables = {node: relation_table(node, inputs.relations) for node in stage_tables(plan)}
+    """Build the change stream of a query that runs alone: `_op`, `_ts` and the query's columns."""
     gather = Gather(schema, time_type(plan, inputs))
-    packed: DataFrame | None = None
-    for number, stages in enumerate(levels):
-        frames = [*([] if packed is None else [packed]), *joining.get(number, ())]
-        last = number == len(levels) - 1
-        processor = StageProcessor(plan, stages, layout, tables, mode, key, gather if last else None)
-        grouped = reduce(DataFrame.unionAll, frames).groupBy("label")
-        packed = grouped.transformWithStateInPandas(
-            PackedProcessor(processor), gather.ddl if last else DDL, "Append", "None"
-        )
-    assert packed is not None
+    packed = _levels(layout_of(plan, shards, share=False), inputs, [OutputMode(mode, key)], gather)
     return gather.typed(packed)
 
 
-def stage_levels(plan: PhysicalPlan) -> list[tuple[int, ...]]:
-    """The stages of each level, from the lowest."""
-    levels: list[int] = []
-    for stage in plan.stages:
-        below = [levels[given.leaf.stage] for given in stage.inputs if given.leaf.stage is not None]
-        levels.append(max(below, default=-1) + 1)
-    return [tuple(i for i, level in enumerate(levels) if level == number) for number in range(max(levels) + 1)]
+def job_frame(
+    plan: PhysicalPlan,
+    inputs: QueryInputs,
+    shards: int,
+    modes: Sequence[OutputMode],
+    parked: Collection[str] = (),
+) -> DataFrame:
+    """Build the frame of a job: messages with the changes of its outputs (`read_output`) and with metrics (`read_metrics`).
+
+    `modes` has the mode of every output of the plan. The stages that only `parked` queries need do not run; what they read
+    is logged, so that they go on where they were once they are no longer parked.
+    """
+    return _levels(layout_of(plan, shards, share=True, parked=parked), inputs, modes, None, parked)
+
+
+def _levels(
+    layout: Layout,
+    inputs: QueryInputs,
+    modes: Sequence[OutputMode],
+    gather: Gather | None,
+    parked: Collection[str] = (),
+) -> DataFrame:
+    joining: dict[int, list[DataFrame]] = {}
+    for number, frame in _Sources(layout, inputs, parked).frames():
+        joining.setdefault(number, []).append(frame)
+    # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
+    tables = {node: relation_table(node, inputs.relations) for node in stage_tables(layout.plan)}
+    packed: DataFrame | None = None
+    for level in range(layout.height):
+        frames = [*([] if packed is None else [packed]), *joining.get(level, ())]
+        last = gather if level == layout.height - 1 else None
+        processor = StageProcessor(layout, level, tables, modes, last)
+        grouped = reduce(DataFrame.unionAll, frames).groupBy("label")
+        ddl = DDL if last is None else last.ddl
+        packed = grouped.transformWithStateInPandas(PackedProcessor(processor), ddl, "Append", "None")
+    assert packed is not None
+    return packed
 
 
 def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
@@ -82,102 +99,124 @@ def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
     return TIMESTAMP_NTZ if types & {TIMESTAMP_NTZ, DATE} else BIGINT
 
 
-def _layout(plan: PhysicalPlan, shards: int) -> ShardLayout:
-    """Assign shards to stages. Stages with a single shard get different ones, so that they run in parallel."""
-    every = shard_labels(shards)
-    labels = tuple((every[stage.index % shards],) if stage.single else every for stage in plan.stages)
-    readers: list[list[Target]] = [[] for _ in plan.stages]
-    for stage in plan.stages:
-        for index, given in enumerate(stage.inputs):
-            if given.leaf.stage is not None:
-                readers[given.leaf.stage].append(Target(stage.index, index, given.keys, labels[stage.index]))
-    return ShardLayout(labels, tuple(tuple(targets) for targets in readers))
+class _Sources:
+    """The packed messages of every scan, leg, heartbeat and control stream, each with the first level that reads them."""
 
+    def __init__(self, layout: Layout, inputs: QueryInputs, parked: Collection[str]) -> None:
+        self._layout = layout
+        self._inputs = inputs
+        self._parked = parked
+        self._readers: dict[str, list[Channel]] = {}
+        self._found: list[tuple[int, DataFrame]] = []
+        self._tables: dict[Node, pa.Table] = {}
 
-def _targets(plan: PhysicalPlan, layout: ShardLayout, leg: int) -> tuple[Target, ...]:
-    """The stage inputs that read a leg."""
-    return tuple(
-        Target(stage.index, index, given.keys, layout.labels[stage.index])
-        for stage in plan.stages
-        for index, given in enumerate(stage.inputs)
-        if given.leaf.leg == leg
-    )
+    def frames(self) -> list[tuple[int, DataFrame]]:
+        """All of them, with the pass that counts a stream's rows first."""
+        scanned: dict[int, list[tuple[Channel, Feed]]] = {}
+        alone: dict[int, list[Channel]] = {}
+        for channel in self._layout.channels.channels:
+            source = channel.source
+            if isinstance(source, LegRows):
+                alone.setdefault(source.leg, []).append(channel)
+            elif not isinstance(source, StageRows):
+                feed = self._feed(channel, source)
+                if feed is None:
+                    assert isinstance(source, LookupRows)
+                    alone.setdefault(source.leg, []).append(channel)
+                else:
+                    scanned.setdefault(source.scan, []).append((channel, feed))
+        for number, fed in scanned.items():
+            self._scan(number, fed)
+        for leg, channels in alone.items():
+            self._leg(leg, channels)
+        for name, channels in self._readers.items():
+            self._clocks(name, channels)
+        return self._found
 
+    def _feed(self, channel: Channel, source: ScanRows | LookupRows) -> Feed | None:
+        """What a channel gets of a scan; None if it looks up a table that is too large to be looked up in scatter."""
+        scan = self._layout.channels.scans[source.scan]
+        dtypes = tuple(scan.columns[column].expression.dtype for column in source.columns)
+        targets, queries = (self._layout.target(channel),), tuple(self._layout.queries_of(channel))
+        if isinstance(source, ScanRows):
+            return Feed(
+                source.columns, dtypes, targets, source.filters, source.everything, channel.masks, None, queries
+            )
+        lookups = find_lookups(source.node, self._inputs.relations, self._tables)
+        if lookups is None or lookups.below.children:
+            return None
+        filters = () if source.filter is None else (source.filter,)
+        return Feed(source.columns, dtypes, targets, filters, not filters, 0, lookups, queries)
 
-def _sources(
-    plan: PhysicalPlan, layout: ShardLayout, inputs: QueryInputs, levels: list[tuple[int, ...]]
-) -> list[tuple[int, DataFrame]]:
-    """The packed messages of every leg, heartbeat and control stream, each with the first level that reads them."""
-    level_of = {stage: number for number, stages in enumerate(levels) for stage in stages}
-    found: list[tuple[int, DataFrame]] = []
-    readers: dict[str, tuple[Target, ...]] = {}
-    for number, leg in enumerate(plan.legs):
-        targets = _targets(plan, layout, number)
-        if isinstance(leg, RelationLeg) or not targets:
-            continue
+    def _scan(self, number: int, fed: list[tuple[Channel, Feed]]) -> None:
+        scan = self._layout.channels.scans[number]
+        name = scan.stream.name.lower()
+        source = self._inputs.streams[name]
+        filters: dict[int, list[str]] = {}
+        columns: dict[int, list[str]] = {}
+        for _, feed in fed:
+            for one in feed.filters:
+                filters.setdefault(one, []).extend(feed.queries)
+            for one in feed.columns:
+                columns.setdefault(one, []).extend(feed.queries)
+        rows = scan_frame(scan, source.frame, source.time, filters, columns, self._parked)
+        self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
+
+    def _leg(self, number: int, channels: list[Channel]) -> None:
+        leg = self._layout.plan.legs[number]
+        assert isinstance(leg, StreamLeg | UpdateLeg)
         name = leg.stream.lower()
-        source = inputs.streams[name]
-        first, lookups = name not in readers, None
-        readers[name] = (*readers.get(name, ()), *targets)
+        source = self._inputs.streams[name]
+        lookups: Lookups | None = None
         if isinstance(leg, StreamLeg):
-            lookups = find_lookups(leg.node, inputs.relations)
+            lookups = find_lookups(leg.node, self._inputs.relations, self._tables)
             below = leg.node if lookups is None else lookups.below
-            rows, schema = leg_frame(below, source.frame, source.time, inputs.relations), below.schema
+            rows, schema = leg_frame(below, source.frame, source.time, self._inputs.relations), below.schema
         else:
             rows, schema = update_frame(leg, source.frame, source.time), leg.schema
-        dtypes = tuple(f.dtype for f in schema)
-        signed = isinstance(leg, UpdateLeg)
-        scatter = Scatter(leg.stream, source.slack, source.drop_bad_rows, first, dtypes, targets, signed, lookups)
-        found.append((_lowest(targets, level_of), rows.mapInArrow(scatter, DDL)))
-    for name, targets in readers.items():
-        source = inputs.streams[name]
+        targets = tuple(map(self._layout.target, channels))
+        dtypes = tuple(field.dtype for field in schema)
+        queries = sorted({query for channel in channels for query in self._layout.queries_of(channel)})
+        feed = Feed(tuple(range(len(dtypes))), dtypes, targets, lookups=lookups, queries=tuple(queries))
+        self._add(name, rows, leg.stream, channels, (feed,), signed=isinstance(leg, UpdateLeg))
+
+    def _add(
+        self,
+        name: str,
+        rows: DataFrame,
+        stream: str,
+        channels: list[Channel],
+        feeds: tuple[Feed, ...],
+        *,
+        signed: bool = False,
+    ) -> None:
+        source = self._inputs.streams[name]
+        counts = name not in self._readers
+        self._readers.setdefault(name, []).extend(channels)
+        scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed)
+        self._found.append((self._lowest(channels), rows.mapInArrow(scatter, DDL)))
+
+    def _clocks(self, name: str, channels: list[Channel]) -> None:
+        source, control = self._inputs.streams[name], self._inputs.control
+        targets: tuple[Target, ...] = tuple(map(self._layout.target, channels))
         if source.heartbeat is not None:
-            scatter_clock = ClockScatter(HEARTBEAT, source.slack, targets)
-            found.append((_lowest(targets, level_of), heartbeats(source).mapInArrow(scatter_clock, DDL)))
-        if inputs.control is not None:
-            clocks = inputs.control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}")
-            found.append((_lowest(targets, level_of), clocks.mapInArrow(ClockScatter(CONTROL, 0, targets), DDL)))
-    return found
+            beats = heartbeats(source).mapInArrow(ClockScatter(HEARTBEAT, source.slack, targets), DDL)
+            self._found.append((self._lowest(channels), beats))
+        if control is not None:
+            clocks = control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}")
+            self._found.append((self._lowest(channels), clocks.mapInArrow(ClockScatter(CONTROL, 0, targets), DDL)))
+
+    def _lowest(self, channels: list[Channel]) -> int:
+        return min(level for channel in channels for level in self._layout.levels_of(channel))
 
 
-def _lowest(targets: tuple[Target, ...], level_of: Mapping[int, int]) -> int:
-    return min(level_of[target.stage] for target in targets)
-
-
-def _rotate(value: int, by: int) -> int:
-    return ((value << by) | (value >> (32 - by))) & _MASK
-
-
-def _mix(state: int, word: int) -> int:
-    word = _rotate((word * 0xCC9E2D51) & _MASK, 15) * 0x1B873593 & _MASK
-    return (_rotate(state ^ word, 13) * 5 + 0xE6546B64) & _MASK
-
-
-def spark_hash(value: int) -> int:
-    """Spark SQL's hash(value) of a BIGINT: Murmur3 over its two halves.
-
-    >>> spark_hash(0)
-    -1670924195
-    """
-    state = _mix(_mix(_SEED, value & _MASK), (value >> 32) & _MASK) ^ 8
-    state = ((state ^ (state >> 16)) * 0x85EBCA6B) & _MASK
-    state = ((state ^ (state >> 13)) * 0xC2B2AE35) & _MASK
-    state ^= state >> 16
-    return state - 2**32 if state >= 2**31 else state
-
-
-def shard_labels(shards: int) -> tuple[int, ...]:
-    """The label of every shard: the smallest keys that Spark's hash partitioning puts in a partition each.
-
-    Spark sends a key to partition pmod(hash(key), P). With the keys 0, 1, 2 ... several shards would share a partition
-    while others stay empty.
-
-    >>> shard_labels(4)
-    (2, 0, 14, 3)
-    """
-    found: dict[int, int] = {}
-    label = 0
-    while len(found) < shards:
-        found.setdefault(spark_hash(label) % shards, label)
-        label += 1
-    return tuple(found[shard] for shard in range(shards))
+def _joined(feeds: list[Feed]) -> tuple[Feed, ...]:
+    """The feeds of channels that differ only in their keys as one, so that their rows are looked up once."""
+    found: dict[object, Feed] = {}
+    for feed in feeds:
+        node = None if feed.lookups is None else feed.lookups.node
+        key = feed.columns, feed.filters, feed.everything, feed.masks, node
+        known = found.get(key)
+        queries = tuple(sorted({*feed.queries, *(known.queries if known else ())}))
+        found[key] = feed if known is None else replace(known, targets=(*known.targets, *feed.targets), queries=queries)
+    return tuple(found.values())

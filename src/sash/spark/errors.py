@@ -56,7 +56,7 @@ def _translated(problem: BaseException) -> SashError:
         return problem
     if ended := _jvm_ended(problem):
         return QueryFailedError(ended)
-    texts = _texts(problem)
+    texts = error_texts(problem)
     for text in reversed(texts):
         for name, message in reversed(_RAISED.findall(text)):
             kind = getattr(sash.errors, name, None)
@@ -65,7 +65,7 @@ def _translated(problem: BaseException) -> SashError:
     return QueryFailedError(reason_of(texts) or type(problem).__name__)
 
 
-def _texts(problem: BaseException) -> list[str]:
+def error_texts(problem: BaseException) -> list[str]:
     """The texts of the error and of its causes, the innermost last."""
     if causes := java_causes(problem):
         return [message if kind.startswith("org.apache.spark.") else f"{kind}: {message}" for kind, message in causes]
@@ -96,4 +96,4 @@ def _jvm_ended(problem: BaseException) -> str | None:
     )
 
 
-__all__ = ["SPARK_ERRORS", "one_line", "sash_errors", "to_sash_error"]
+__all__ = ["SPARK_ERRORS", "error_texts", "one_line", "sash_errors", "to_sash_error"]

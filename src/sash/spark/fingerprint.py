@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from sash.errors import CheckpointError
 from sash.spark.folders import Folder, local_path
+from sash.spark.header import READABLE
 
 NAME = "sash-fingerprint.json"
 
@@ -69,6 +70,8 @@ def refuse_foreign(checkpoint: str, started: bool) -> None:
 def refuse_other(checkpoint: str, known: dict[str, Any], fingerprint: dict[str, Any]) -> None:
     """Raise CheckpointError if a part of the fingerprint differs from the one that is known of the checkpoint."""
     for part, reason in _REASONS.items():
+        if part == "format" and known.get(part) in READABLE:
+            continue
         if part in fingerprint and known.get(part) != fingerprint[part]:
             raise CheckpointError(
                 f"checkpoint {checkpoint} cannot be used: {reason} (then: {_one_line(known.get(part))}, now: "

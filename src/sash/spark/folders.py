@@ -28,17 +28,31 @@ class Folder:
         self._local = local_path(location)
         self._location = location
 
+    def inside(self, name: str) -> Folder:
+        """A folder in this one."""
+        return Folder(self._spark, f"{self._location.rstrip('/')}/{name}")
+
+    @property
+    def location(self) -> str:
+        """The path, or the address in another file system."""
+        return self._location
+
     def read(self, name: str) -> str | None:
+        """Read a file; None if it does not exist."""
+        found = self.read_bytes(name)
+        return None if found is None else found.decode()
+
+    def read_bytes(self, name: str) -> bytes | None:
         """Read a file; None if it does not exist."""
         if self._local is not None:
             path = self._local / name
-            return path.read_text() if path.exists() else None
+            return path.read_bytes() if path.exists() else None
         system, path = self._remote(name)
         if not system.exists(path):
             return None
         stream = system.open(path)
         try:
-            return bytes(stream.readAllBytes()).decode()
+            return bytes(stream.readAllBytes())
         finally:
             stream.close()
 
@@ -49,18 +63,41 @@ class Folder:
         system, path = self._remote(name)
         return bool(system.exists(path))
 
+    def names(self) -> list[str]:
+        """The names of the files and folders in it, hidden ones left out."""
+        if self._local is not None:
+            found = [path.name for path in self._local.iterdir()] if self._local.exists() else []
+        else:
+            system, path = self._remote("")
+            listed = system.listStatus(path) if system.exists(path) else ()
+            found = [str(status.getPath().getName()) for status in listed]
+        return sorted(name for name in found if not name.startswith("."))
+
+    def append(self, name: str, text: str) -> None:
+        """Add text to the end of a file."""
+        if self._local is None:
+            self.write(name, (self.read(name) or "") + text)
+            return
+        self._local.mkdir(parents=True, exist_ok=True)
+        with (self._local / name).open("a") as file:
+            file.write(text)
+
     def write(self, name: str, text: str) -> None:
+        """Write a file; readers never see a part of it on a local path."""
+        self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name: str, data: bytes) -> None:
         """Write a file; readers never see a part of it on a local path."""
         if self._local is not None:
             self._local.mkdir(parents=True, exist_ok=True)
             draft = self._local / f".{name}.{os.getpid()}"
-            draft.write_text(text)
+            draft.write_bytes(data)
             draft.replace(self._local / name)
             return
         system, path = self._remote(name)
         stream = system.create(path, True)
         try:
-            stream.write(bytearray(text.encode()))
+            stream.write(bytearray(data))
         finally:
             stream.close()
 
@@ -85,6 +122,7 @@ class Folder:
 
     def _remote(self, name: str) -> tuple[Any, Any]:
         jvm: Any = self._spark.sparkContext._jvm  # noqa: SLF001  (PySpark has no other access to Hadoop's file systems)
-        path = jvm.org.apache.hadoop.fs.Path(self._location, name)
+        whole = f"{self._location.rstrip('/')}/{name}" if name else self._location
+        path = jvm.org.apache.hadoop.fs.Path(whole)
         configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         return path.getFileSystem(configuration), path

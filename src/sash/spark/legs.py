@@ -96,11 +96,11 @@ def _project(node: Project, rows: _LegRows) -> _LegRows:
         sql = to_spark_sql(expression, rows.columns)
         return rows.guarded(sql) if may_fail(expression) else sql
 
-    named = [f"{_typed(computed(e), e)} AS c{index}" for index, e in enumerate(node.expressions)]
+    named = [f"{typed(computed(e), e)} AS c{index}" for index, e in enumerate(node.expressions)]
     return _LegRows(rows.frame.selectExpr(*rows.head, *named), len(named), rows.filtered)
 
 
-def _typed(sql: str, expression: Expression) -> str:
+def typed(sql: str, expression: Expression) -> str:
     """Cast the expression to its type in the plan, which Spark may infer differently."""
     if isinstance(expression, Column) or pa.types.is_null(expression.dtype):
         return sql
@@ -157,7 +157,7 @@ def relation_frame(node: Node, relations: Mapping[str, DataFrame]) -> DataFrame:
             return relation_frame(node.child, relations).where(to_spark_sql(node.predicate, _names(node.child)))
         case Project():
             columns = _names(node.child)
-            named = [f"{_typed(to_spark_sql(e, columns), e)} AS c{i}" for i, e in enumerate(node.expressions)]
+            named = [f"{typed(to_spark_sql(e, columns), e)} AS c{i}" for i, e in enumerate(node.expressions)]
             return relation_frame(node.child, relations).selectExpr(*named)
         case _:
             raise AssertionError(f"{type(node).__name__} is not part of a static relation")
@@ -220,8 +220,14 @@ class Lookups:
         return LegRunner(self.node, self.tables, self.below)
 
 
-def find_lookups(node: Node, relations: Mapping[str, DataFrame]) -> Lookups | None:
-    """Find the part of a leg that can run in scatter: from its top to its lowest join with a small table."""
+def find_lookups(
+    node: Node, relations: Mapping[str, DataFrame], known: dict[Node, pa.Table] | None = None
+) -> Lookups | None:
+    """Find the part of a leg that can run in scatter: from its top to its lowest join with a small table.
+
+    Tables that are `known` are not read again, and those that are read are added to them.
+    """
+    known = {} if known is None else known
     chain = [node]
     while chain[-1].children:
         chain.append(chain[-1].children[0])
@@ -231,7 +237,9 @@ def find_lookups(node: Node, relations: Mapping[str, DataFrame]) -> Lookups | No
         if needs_spark(part):
             break
         if isinstance(part, Join):
-            table = relation_table(part.right, relations, SMALL + 1)
+            if part.right not in known:
+                known[part.right] = relation_table(part.right, relations, SMALL + 1)
+            table = known[part.right]
             if table.num_rows > SMALL:
                 break
             tables[part.right] = table

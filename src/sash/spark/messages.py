@@ -1,7 +1,7 @@
 """Messages between scatter and the stage processors: few rows with large blobs, all of one schema.
 
-A message brings the rows of one shard, if any, to one input of one stage, together with the sender's clock, so it is a
-time message as well. Batch metrics travel as messages that no stage reads.
+A message brings the rows of one channel to one shard, if there are any, together with the sender's clock, so it is a time
+message as well. Batch metrics, and the changes that a job outputs, travel as messages that no stage reads.
 """
 
 from __future__ import annotations
@@ -18,19 +18,25 @@ if TYPE_CHECKING:
 ROWS, HEARTBEAT, CONTROL = 0, 1, 2
 """Where a clock comes from: rows, a heartbeat (used only in a batch without rows), or the control stream."""
 
-METRICS_STAGE = -1
-"""The stage of a message that carries batch metrics."""
+SMALL, LARGE = 3, 4
+"""How much one shard outputs for a query in a batch: what fits the driver's memory easily, or more than that."""
+
+METRICS = -1
+"""The channel of a message that carries batch metrics."""
+
+OUTPUT = -2
+"""The channel of a message that carries changes of a query: `output` is its position in the plan, `sender` the shard."""
 
 BLOB_BYTES = 2 << 20
 """The approximate limit of a blob: while one is unpacked, the next is transferred."""
 
 _FIELDS: dict[str, pa.DataType] = {
     "label": pa.int64(),
-    "stage": pa.int32(),
-    "input": pa.int32(),
+    "channel": pa.int32(),
     "kind": pa.int32(),
     "sender": pa.int32(),
     "seq": pa.int32(),
+    "output": pa.int32(),
     "clock": pa.int64(),
     "metrics": pa.string(),
     "blob": pa.binary(),
@@ -45,11 +51,11 @@ class Message:
     """One message to the shard with this label."""
 
     label: int
-    stage: int
-    input: int = 0
+    channel: int
     kind: int = ROWS
     sender: int = 0
     seq: int = 0
+    output: int = 0
     clock: int = 0
     metrics: str | None = None
     blob: Any = None

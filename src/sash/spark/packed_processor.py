@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from sash.spark.stage import StageProcessor
 
 
+_UNPACKED: dict[bytes, StageProcessor] = {}
+"""The last processors that this process ran, by their pickled forms: unpacking that of a large job takes a while."""
+
+_MOST = 8
+
+
 class PackedProcessor(StatefulProcessor):
     """Runs a stage processor, given in pickled form."""
 
@@ -36,5 +42,9 @@ class PackedProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[pd.DataFrame]:  # noqa: N802, N803  (Spark's names)
         """Run the batch of one shard."""
         if self._processor is None:
-            self._processor = pickle.loads(self._packed)  # noqa: S301  (our own bytes)
+            if self._packed not in _UNPACKED:
+                while len(_UNPACKED) >= _MOST:
+                    del _UNPACKED[next(iter(_UNPACKED))]
+                _UNPACKED[self._packed] = pickle.loads(self._packed)  # noqa: S301  (our own bytes)
+            self._processor = _UNPACKED[self._packed]
         return self._processor.run(int(key[0]), rows, self._chunks)

@@ -14,7 +14,7 @@ from sash.plan.statistics import Statistics
 from sash.runtime.analyze import Actual
 from sash.runtime.counts import Counts
 from sash.runtime.current_choice import over_shards
-from sash.spark.batch_metrics import EDGES, METRICS_COLUMN, PARTS, added, counts_of, percentile, total
+from sash.spark.batch_metrics import EDGES, METRICS_COLUMN, PARTS, BatchMetrics, added, counts_of, percentile, total
 from sash.spark.gather import OBSERVATION_NAME
 from sash.time import BEGINNING, FOREVER
 
@@ -47,8 +47,8 @@ class Progress:
         fresh = []
         for report in reports:
             if OBSERVATION_NAME in report["observedMetrics"] and report["batchId"] > self._last_batch:
-                self._last_batch = report["batchId"]
-                self._count(report)
+                seen = total(report["observedMetrics"][OBSERVATION_NAME][METRICS_COLUMN] or (), self._names)
+                self.count(report["batchId"], report["durationMs"].get("triggerExecution") or 0, seen)
                 fresh.append(self.last())
         return fresh
 
@@ -73,9 +73,9 @@ class Progress:
             return Actual(counts, rows, held)
         return Actual(counts, rows, held, seconds=(watermark - self._first[0]) / 1e6, before=self._first[1])
 
-    def _count(self, report: Any) -> None:
-        seen = total(report["observedMetrics"][OBSERVATION_NAME][METRICS_COLUMN] or (), self._names)
-        millis = report["durationMs"].get("triggerExecution") or 0
+    def count(self, batch: int, millis: int, seen: BatchMetrics, **more: Any) -> None:
+        """Count a batch that took so many milliseconds; `more` is added to its progress."""
+        self._last_batch = batch
         for part in _SUMMED:
             self._totals[part] += getattr(seen, part)
         for name, shards in seen.current_choice.items():
@@ -84,7 +84,7 @@ class Progress:
             )
         chosen = {name: [one.as_json for one in over_shards(shards)] for name, shards in self._current_choices.items()}
         self._last = {
-            "batch": report["batchId"],
+            "batch": batch,
             "batch_ms": millis,
             "watermark": seen.clock,
             **({"current_choices": chosen} if chosen else {}),
@@ -97,6 +97,7 @@ class Progress:
             **{name: percentile(seen.delays, share) for name, share in _PERCENTILES.items()},
             "max": seen.delay_longest / 1000 if any(seen.delays) else None,
         }
+        self._last |= more
         self._last["switches"] = seen.switches
         self._last["streams"] = seen.streams
         self._last["operators"] = {

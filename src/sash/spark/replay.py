@@ -28,6 +28,7 @@ from sash.spark.dataflow import change_frame
 from sash.spark.errors import sash_errors
 from sash.spark.progress import Progress
 from sash.spark.session import embedded_session, query_settings
+from sash.spark.sinks.batch import Batch
 from sash.spark.sinks.start import start_query
 from sash.spark.sources.declared import FILES_OF_ANY_AGE, struct
 from sash.spark.sources.inputs import QueryInputs, StreamSource
@@ -77,8 +78,8 @@ def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeB
     dtypes = [field.dtype for field in planned.schema]
     collected: dict[int, ChangeBatch] = {}
 
-    def collect(batch: DataFrame, number: int) -> None:
-        collected[number] = read_changes(batch.toArrow(), dtypes)
+    def collect(batch: Batch, number: int) -> None:
+        collected[number] = read_changes(batch.table, dtypes)
 
     query = start_query(changes, collect, {}, Trigger("available_now"), checkpoint)
     progress = Progress(operator_names(planned.physical))

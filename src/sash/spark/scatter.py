@@ -1,7 +1,8 @@
-"""Scatter: partition a stream's rows by the keys of the stages that read them, and pack one blob per shard.
+"""Scatter: partition a stream's rows by the keys of the channels that carry them, and pack one blob per shard.
 
-Runs in `mapInArrow` over the leg's rows (`_ts`, `_ok` if the leg filters, c0 ... cn). Every shard of every reading stage
-gets a message, even without rows, so that all of them get the stream's clock in the same batch.
+Runs in `mapInArrow`, over the rows of a leg (`_ts`, `_ok` if the leg filters, c0 ... cn) or of a scan (`_ts`, masks m0 ...,
+c0 ... cn). Every shard that reads a channel gets a message, even without rows, so that all of them get the stream's clock in
+the same batch.
 """
 
 from __future__ import annotations
@@ -15,46 +16,74 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import BadRowError
+from sash.physical.channels import MASK_BITS
 from sash.runtime.shard import partition
 from sash.spark.batch_metrics import BatchMetrics
-from sash.spark.messages import BLOB_BYTES, METRICS_STAGE, ROWS, Message, to_record_batches
+from sash.spark.layout import Target
+from sash.spark.messages import BLOB_BYTES, METRICS, ROWS, Message, to_record_batches
+from sash.spark.stage_errors import naming_queries
 from sash.spark.workers import freeze_loaded_objects
-from sash.state.changes import ChangeBatch, concat
+from sash.state.changes import ChangeBatch, Signs, concat
 from sash.state.encoding import encode, pieces, size_of
+from sash.state.memory import Ints
 from sash.time import FOREVER
 
 if TYPE_CHECKING:
     from sash.spark.legs import Lookups
 
-TIME, ACCEPTED, SIGN = "_ts", "_ok", "_sign"
+TIME, ACCEPTED, SIGN, MASK = "_ts", "_ok", "_sign", "m"
 
 
 @dataclass(frozen=True)
-class Target:
-    """An input of a stage that reads the rows: its partition keys, and the labels of the stage's shards."""
+class Feed:
+    """What channels with the same rows get of a leg or scan: columns by position, and their types.
 
-    stage: int
-    input: int
-    keys: tuple[int, ...]
-    labels: tuple[int, ...]
+    Of a scan, a row is sent if one of these `filters` accepts it, or in any case if the feed takes `everything`; with
+    `masks`, columns follow that have a bit per filter. `lookups` is the upper part of the leg, which runs here. `queries`
+    need the rows.
+    """
+
+    columns: tuple[int, ...]
+    dtypes: tuple[pa.DataType, ...]
+    targets: tuple[Target, ...]
+    filters: tuple[int, ...] = ()
+    everything: bool = True
+    masks: int = 0
+    lookups: Lookups | None = None
+    queries: tuple[str, ...] = ()
+
+    def rows(self, batch: pa.RecordBatch, ts: Ints, sign: Signs, accepted: dict[int, Ints]) -> ChangeBatch:
+        """The rows that are sent, before lookups; `accepted` has the rows that each filter accepts, as booleans."""
+        given = [batch.column(f"c{index}") for index in self.columns]
+        columns = [c if c.type == dtype else c.cast(dtype) for c, dtype in zip(given, self.dtypes, strict=True)]
+        for start in range(0, len(self.filters) if self.masks else 0, MASK_BITS):
+            mask = np.zeros(len(ts), np.int64)
+            for bit, number in enumerate(self.filters[start : start + MASK_BITS]):
+                mask |= accepted[number].astype(np.int64) << bit
+            columns.append(pa.array(mask))
+        rows = ChangeBatch(ts, np.full(len(ts), FOREVER), sign, tuple(columns))
+        if self.everything:
+            return rows
+        wanted = accepted[self.filters[0]]
+        for number in self.filters[1:]:
+            wanted = wanted | accepted[number]
+        return rows if wanted.all() else rows.take(np.flatnonzero(wanted))
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """Scatters the rows of one leg.
+    """Scatters the rows of one leg or scan.
 
-    `counts` is whether to count the rows, which one leg per stream does. `signed` rows are updates of a relation, with
-    `_sign` after their columns. `lookups` is the upper part of the leg, which runs here.
+    `counts` is whether to count the rows, which one pass per stream does. `signed` rows are updates of a relation, with
+    `_sign` after their columns.
     """
 
     stream: str
     slack: int
     drop_bad_rows: bool
     counts: bool
-    dtypes: tuple[pa.DataType, ...]
-    targets: tuple[Target, ...]
+    feeds: tuple[Feed, ...]
     signed: bool = False
-    lookups: Lookups | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return to_record_batches(self._messages(batches))
@@ -62,10 +91,10 @@ class Scatter:
     def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         freeze_loaded_objects()
         sender, seq = _partition_id(), 0
-        runner = None if self.lookups is None else self.lookups.runner()
+        runners = [None if feed.lookups is None else feed.lookups.runner() for feed in self.feeds]
         metrics = BatchMetrics()
         high: int | None = None
-        held: list[ChangeBatch] = []
+        held: list[list[ChangeBatch]] = [[] for _ in self.feeds]
         size = 0
         for batch in batches:
             timely = self._timely(batch, metrics)
@@ -73,17 +102,18 @@ class Scatter:
                 continue
             top = pc.max(timely.column(TIME)).as_py()
             high = top if high is None else max(high, top)
-            rows = self._accepted(timely)
-            held.append(rows if runner is None else runner.run(rows))
-            size += size_of(held[-1])
-            if size > 2 * BLOB_BYTES:
-                yield from self._split(concat(held), high - self.slack, sender, seq)
-                held, size, seq = [held[-1].slice(0, 0)], 0, seq + 1
+            for feed, runner, parts, rows in zip(self.feeds, runners, held, self._fed(timely), strict=True):
+                with naming_queries(feed.queries):
+                    parts.append(rows if runner is None else runner.run(rows))
+                size += size_of(parts[-1])
+            if size > 2 * BLOB_BYTES * len(self.feeds):
+                yield from self._split(held, high - self.slack, sender, seq)
+                held, size, seq = [[parts[-1].slice(0, 0)] for parts in held], 0, seq + 1
         if high is not None:
-            yield from self._split(concat(held), high - self.slack, sender, seq)
+            yield from self._split(held, high - self.slack, sender, seq)
         if self.counts and (metrics.rows_in or metrics.bad):
             metrics.streams = {self.stream: {"rows_in": metrics.rows_in}}
-            yield Message(self.targets[0].labels[0], METRICS_STAGE, metrics=metrics.to_json())
+            yield Message(self.feeds[0].targets[0].labels[0], METRICS, metrics=metrics.to_json())
 
     def _timely(self, batch: pa.RecordBatch, metrics: BatchMetrics) -> pa.RecordBatch:
         """Drop, or refuse, rows without a time, and updates without a sign."""
@@ -101,23 +131,26 @@ class Scatter:
         metrics.bad += bad
         return batch.filter(good)
 
-    def _accepted(self, batch: pa.RecordBatch) -> ChangeBatch:
-        """The rows that the leg accepted. The others are sent for their times only."""
+    def _fed(self, batch: pa.RecordBatch) -> Iterator[ChangeBatch]:
+        """The rows of each feed. Rows that none accepts are sent for their times only."""
         if batch.schema.names[1:2] == [ACCEPTED]:
             batch = batch.filter(batch.column(ACCEPTED))
-        given = [batch.column(f"c{index}") for index in range(len(self.dtypes))]
-        columns = [c if c.type == dtype else c.cast(dtype) for c, dtype in zip(given, self.dtypes, strict=True)]
         ts = batch.column(TIME).to_numpy(zero_copy_only=False)
         sign = np.ones(len(ts), np.int8)
         if self.signed:
             sign = batch.column(SIGN).to_numpy(zero_copy_only=False).astype(np.int8)
-        return ChangeBatch(ts, np.full(len(ts), FOREVER), sign, tuple(columns))
+        accepted: dict[int, Ints] = {}
+        for number in dict.fromkeys(number for feed in self.feeds for number in feed.filters):
+            mask = batch.column(f"{MASK}{number // MASK_BITS}").to_numpy(zero_copy_only=False)
+            accepted[number] = (mask & (1 << number % MASK_BITS)) != 0
+        for feed in self.feeds:
+            yield feed.rows(batch, ts, sign, accepted)
 
-    def _split(self, rows: ChangeBatch, clock: int, sender: int, seq: int) -> Iterator[Message]:
-        for target in self.targets:
-            shards = partition(rows, target.keys, len(target.labels))
-            for label, shard in zip(target.labels, shards, strict=True):
-                yield from pack_rows(shard, Message(label, target.stage, target.input, ROWS, sender, seq, clock))
+    def _split(self, held: list[list[ChangeBatch]], clock: int, sender: int, seq: int) -> Iterator[Message]:
+        for feed, parts in zip(self.feeds, held, strict=True):
+            rows = concat(parts)
+            for target in feed.targets:
+                yield from scatter_rows(rows, target, Message(0, target.channel, ROWS, sender, seq, clock=clock))
 
 
 @dataclass(frozen=True)
@@ -137,7 +170,15 @@ class ClockScatter:
             return
         for target in self.targets:
             for label in target.labels:
-                yield Message(label, target.stage, target.input, self.kind, clock=max(highs) - self.slack)
+                yield Message(label, target.channel, self.kind, clock=max(highs) - self.slack)
+
+
+def scatter_rows(rows: ChangeBatch, target: Target, message: Message) -> Iterator[Message]:
+    """Send rows to the shards that read a channel: without keys each of them gets all rows."""
+    keyed = target.keys and len(target.labels) > 1
+    shards = partition(rows, target.keys, len(target.labels)) if keyed else [rows] * len(target.labels)
+    for label, shard in zip(target.labels, shards, strict=True):
+        yield from pack_rows(shard, replace(message, label=label))
 
 
 def pack_rows(rows: ChangeBatch, message: Message) -> Iterator[Message]:

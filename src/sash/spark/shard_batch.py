@@ -1,7 +1,8 @@
-"""One batch of one shard of one stage: attach or rebuild the working state, run the operators, write what must survive.
+"""One batch of one shard: attach or rebuild the working state of its stages, run them, write what must survive.
 
 The working state is in an arena, a cache on the worker's disk. Its nonce shows whether it is the state that Spark's state
-store committed; otherwise it is rebuilt from the snapshot and the input logs.
+store committed; otherwise it is rebuilt from snapshots and the logs of the channels. A worker keeps the stages that it
+built: if it also ran the shard's last batch, it need not attach them again.
 """
 
 from __future__ import annotations
@@ -10,26 +11,24 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from functools import partial
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+import numpy as np
 
 from sash.errors import CheckpointError
-from sash.operators.count_window import last_rows
-from sash.operators.netting import net_all
-from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, walk
-from sash.plan.nodes import Range, Rows
+from sash.physical.channels import Channel, Reader
+from sash.physical.nodes import Stage
 from sash.runtime.shard import Arrival, Intake, Shard
 from sash.spark.batch_metrics import BatchMetrics, current_choices_of, operator_counts
-from sash.spark.messages import CONTROL, HEARTBEAT, METRICS_STAGE, ROWS, Message
-from sash.spark.stream_counts import count_late, counted_inputs
+from sash.spark.channel_batch import ChannelBatch
+from sash.spark.header import Header
+from sash.spark.messages import METRICS, Message
+from sash.spark.stage_errors import naming_queries
 from sash.state.arena import Arena
-from sash.state.changes import ChangeBatch
-from sash.state.encoding import decode_all
-from sash.state.log import InputLog
+from sash.state.changes import ChangeBatch, concat
 from sash.state.snapshot import ArraySnapshot
 from sash.time import BEGINNING
 
@@ -38,8 +37,11 @@ if TYPE_CHECKING:
 
     from sash.spark.stage import StageProcessor
 
+_BUILT: dict[Path, tuple[str, StageProcessor, dict[int, Shard]]] = {}
+"""The stages that this process built in each arena, with the nonce under which it sealed it."""
 
-class _StateChunks:
+
+class StateChunks:
     """The chunks of logs and snapshots in Spark's map state."""
 
     def __init__(self, state: MapState) -> None:
@@ -61,137 +63,211 @@ class _StateChunks:
 
 
 class ShardBatch:
-    """The batch of one shard. `header` is the state of all stages of the shard; `run` updates the stage's part of it."""
+    """The batch of the stages of one level in the shard with this label. `run` updates the header."""
 
-    def __init__(
-        self, processor: StageProcessor, stage: Stage, label: int, header: dict[str, Any], state: MapState
-    ) -> None:
+    def __init__(self, processor: StageProcessor, label: int, header: Header, state: MapState) -> None:
         self._processor = processor
-        self._stage = stage
-        self._shard = processor.shard_number(stage, label)
+        self._layout = processor.layout
         self._label = label
         self._header = header
-        new: dict[str, Any] = {"nonce": None, "clocks": [], "heard": [], "logs": [], "snapshot": None}
-        self._state = header["stages"].setdefault(str(stage.index), new)
-        chunks, inputs = _StateChunks(state), range(len(stage.inputs))
-        self._snapshot = ArraySnapshot(chunks, self._state["snapshot"])
-        self._needs_snapshots = needs_snapshots(processor.plan, stage)
-        directories = self._state["logs"] or [None for _ in inputs]
-        self._logs = [self._log(index, chunks, directories[index]) for index in inputs]
-        self._reported_clocks: list[list[int]] = self._state["heard"] or [
-            [BEGINNING] * processor.senders(stage, index) for index in inputs
+        self._chunks = StateChunks(state)
+        self._stages = [
+            self._layout.plan.stages[index] for index in processor.stages if label in self._layout.labels[index]
         ]
+        self._channels: dict[int, ChannelBatch] = {}
+        self._accepted: dict[int, ChangeBatch] = {}
+        self._metrics = BatchMetrics()
 
-    def run(self, messages: list[Message]) -> Iterator[Message | ChangeBatch]:
-        """Process the messages of the batch; yield its changes, then its metrics."""
-        arrivals = [self._arrival(index, messages) for index in range(len(self._stage.inputs))]
-        metrics = BatchMetrics()
-        with Arena(arena_directory(self._stage.index, self._label), self._state["nonce"]) as arena:
-            rebuild = arena.fresh and self._state["nonce"] is not None
-            if rebuild:
-                self._snapshot.load(arena.memory)
-            shard = self._processor.build_shard(self._stage, self._shard, arena)
-            if rebuild:
-                shard.restore([log.load() for log in self._logs], self._state["clocks"], self._state.get("reached"))
-                metrics.rebuilt = 1
-            before = shard.clocks
+    def run(self, messages: Mapping[int, Sequence[Message]]) -> Iterator[Message | ChangeBatch]:
+        """Process the messages of the batch, by channel; yield its changes, then its metrics."""
+        for index, received in messages.items():
+            self._count(index, self._channel(index).receive(received))
+        nonce = self._header["nonce"]
+        directory = arena_directory(self._processor.level, self._label)
+        with Arena(directory, nonce) as arena:
+            built = _BUILT.pop(directory, None)
+            shards: dict[int, Shard] = {}
+            if built is not None and not arena.fresh and built[:2] == (nonce, self._processor):
+                shards = built[2]
+            ran: list[tuple[Stage, Shard, Intake]] = []
+            for stage in self._stages:
+                yield from self._run_stage(stage, arena, shards, ran)
+            self._write(arena, ran)
+            self._measure(arena, ran)
+            nonce = self._header["nonce"] = secrets.token_hex(16)
+            arena.seal(nonce)
+            _BUILT[directory] = nonce, self._processor, shards
+        yield Message(self._label, METRICS, metrics=self._metrics.to_json())
+
+    def _run_stage(
+        self, stage: Stage, arena: Arena, shards: dict[int, Shard], ran: list[tuple[Stage, Shard, Intake]]
+    ) -> Iterator[Message | ChangeBatch]:
+        inputs = self._processor.inputs[stage.index]
+        record = self._record(stage)
+        if stage.index in self._layout.parked:
+            if record is not None:
+                record["parked"] = True
+            shards.pop(stage.index, None)
+            return
+        behind = record is not None and record.pop("parked", False)
+        arrivals: list[Arrival | None] = [None] * len(stage.inputs)
+        for index, (channel, reader) in inputs.items():
+            if channel.index in self._channels or behind:
+                arrivals[index] = self._arrival(channel, reader, behind)
+        if not any(arrivals):
+            return
+        number = self._layout.labels[stage.index].index(self._label)
+        spent = -time.perf_counter()
+        with naming_queries(sorted(self._layout.queries[stage.index])):
+            shard = shards.get(stage.index) or self._build(stage, number, arena, record, behind)
+            shards[stage.index] = shard
             intake = shard.take(arrivals)
-            metrics.streams = {
-                stream: count_late(arrival.rows.ts, before[index], shard.clocks[index])
-                for index, stream in counted_inputs(self._processor.plan, self._stage).items()
-                if (arrival := arrivals[index]) is not None
-            }
-            # Changes leave first: Spark unpacks them while more are computed and the state is written.
-            yield from self._processor.outgoing(self._stage, self._shard, shard, intake, metrics)
-            self._write(shard, intake, arena)
-            sizes = arena.memory.files
-            held = shard.operator_bytes(sizes)
-            metrics.operators = operator_counts(self._stage, intake.counts, shard.operator_rows, held)
-            metrics.current_choice = current_choices_of(self._stage, intake.counts)
-            metrics.switches = shard.switches
-            metrics.late, metrics.state_rows, metrics.state_bytes = intake.late, shard.state_rows, sum(sizes.values())
-            metrics.bad = sum(counts.refused for counts in intake.counts.values())
-            del shard
-            arena.seal(self._state["nonce"])
-        yield Message(self._label, METRICS_STAGE, metrics=metrics.to_json())
+            handed: list[ChangeBatch] = []
+            for part in self._processor.outgoing(stage, number, shard, intake, self._metrics, handed):
+                # While a part is on its way, the time is Spark's.
+                spent += time.perf_counter()
+                yield part
+                spent -= time.perf_counter()
+        for channel in self._processor.local[stage.index]:
+            self._channel(channel.index).take(concat(handed), shard.released)
+        ran.append((stage, shard, intake))
+        spent += time.perf_counter()
+        self._metrics.stages[str(stage.index)] = {"seconds": round(spent, 6), "clock": shard.released}
 
-    def _arrival(self, index: int, messages: list[Message]) -> Arrival | None:
-        """The rows and the clock of an input, in an order that does not depend on the shuffle."""
-        received = sorted((m for m in messages if m.input == index), key=lambda m: (m.kind, m.sender, m.seq))
-        if not received:
-            return None
-        dtypes = [field.dtype for field in self._stage.inputs[index].leaf.schema]
-        rows = decode_all([pa.py_buffer(m.blob) for m in received if m.blob is not None], dtypes)
-        return Arrival(rows, self._clock(index, received))
+    def _arrival(self, channel: Channel, reader: Reader, behind: bool) -> Arrival | None:
+        """What an input gets. A stage that was parked has the rows of its logs, and needs the clocks."""
+        found = self._channel(channel.index)
+        arrival = found.arrival(reader)
+        if arrival is None and behind and found.clock > BEGINNING:
+            return Arrival(found.nothing(reader), found.clock)
+        return arrival
 
-    def _clock(self, index: int, received: list[Message]) -> int:
-        """The clock of an input: of a stage, that of its slowest shard; of a source, that of its rows or heartbeats."""
-        reported = self._reported_clocks[index]
-        if reported:
-            for message in received:
-                reported[message.sender] = max(reported[message.sender], message.clock)
-            return min(reported)
-        rows = [m.clock for m in received if m.kind == ROWS]
-        beats = [m.clock for m in received if m.kind == HEARTBEAT]
-        controls = [m.clock for m in received if m.kind == CONTROL]
-        return max([*(rows or beats), *controls])
+    def _build(self, stage: Stage, number: int, arena: Arena, record: dict[str, Any] | None, behind: bool) -> Shard:
+        """Attach the stage to its part of the arena; rebuild that if the arena is new, or the stage was parked."""
+        if behind and record is not None:
+            arena.clear(self._part(stage, record))
+            record["part"] = record.get("part", 0) + 1
+        memory = arena.memory(self._part(stage, record))
+        rebuild = record is not None and (arena.fresh or behind)
+        if rebuild:
+            assert record is not None
+            ArraySnapshot(self._chunks, record["snapshot"]).load(memory)
+        shard = self._processor.build_shard(stage, number, memory)
+        if rebuild:
+            assert record is not None
+            live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
+            for index, (channel, reader) in self._processor.inputs[stage.index].items():
+                horizon = stage.inputs[index].leaf.horizon
+                live[index] = self._channel(channel.index).live(reader, horizon, record["floor"])
+            shard.restore(live, record["clocks"], record.get("reached"))
+            self._metrics.rebuilt += 1
+        return shard
 
-    def _log(self, index: int, chunks: _StateChunks, directory: dict[str, Any] | None) -> InputLog:
-        """The log of an input. The way in which its rows expire decides which of them it may drop."""
-        leaf = self._stage.inputs[index].leaf
-        dtypes = [field.dtype for field in leaf.schema]
-        if leaf.leg is not None:
-            leg = self._processor.plan.legs[leaf.leg]
-            if isinstance(leg, StreamLeg) and isinstance(leg.window, Rows):
-                return InputLog(chunks, dtypes, None, partial(last_rows, leg.window), directory, counted=True)
-            expires = isinstance(leg, StreamLeg) and isinstance(leg.window, Range)
-            return InputLog(chunks, dtypes, horizon=leaf.horizon if expires else None, directory=directory)
-        # With snapshots, a row may retract one that is only in the snapshot, so the log cannot be netted.
-        netting = net_all if leaf.expiry == "explicit" and not self._needs_snapshots else None
-        return InputLog(chunks, dtypes, netting=netting, directory=directory)
+    def _write(self, arena: Arena, ran: list[tuple[Stage, Shard, Intake]]) -> None:
+        """Write the accepted rows and the clocks to the state store."""
+        for stage, shard, intake in ran:
+            record = self._header["stages"].setdefault(self._identity(stage), {"snapshot": None})
+            record["clocks"] = [int(clock) for clock in shard.clocks]
+            record["clock"], record["floor"] = shard.clock, int(shard.floor)
+            record["reached"] = shard.reached
+            for index, (channel, _) in self._processor.inputs[stage.index].items():
+                if channel.stream is None and len(channel.readers) == 1:
+                    self._accepted[channel.index] = intake.accepted[index]
+        for index, found in self._channels.items():
+            rows = self._accepted.get(index)
+            found.write(self._unread(found) if rows is None else rows, self._floor(found), self._next_chunk)
+        for stage, _, _ in ran:
+            self._snapshot(stage, arena)
+        for found in self._channels.values():
+            found.save()
 
-    def _write(self, shard: Shard, intake: Intake, arena: Arena) -> None:
-        """Write the accepted rows and the clocks to the state store, under a new nonce."""
-        for log, accepted in zip(self._logs, intake.accepted, strict=True):
-            log.append(accepted, shard.floor, self._next_chunk)
-        size = sum(log.size for log in self._logs)
-        if self._needs_snapshots and self._snapshot.due(size, self._processor.log_bytes):
-            self._snapshot.write(arena.memory, self._next_chunk)
-            for log in self._logs:
-                log.clear()
-            self._state["snapshot"] = self._snapshot.directory
-        self._state["nonce"] = secrets.token_hex(16)
-        self._state["clocks"] = [int(clock) for clock in shard.clocks]
-        self._state["heard"] = self._reported_clocks
-        if shard.reached is not None:
-            self._state["reached"] = shard.reached
-        self._state["logs"] = [log.directory for log in self._logs]
+    def _unread(self, channel: ChannelBatch) -> ChangeBatch:
+        """The rows as they arrived. Updates that wait for a parked stage do not take effect before the clock it has reached."""
+        rows, (reader, *others) = channel.rows, channel.channel.readers
+        stage = self._layout.plan.stages[reader.stage]
+        leaf = stage.inputs[reader.input].leaf
+        if others or channel.channel.stream is not None or not (leaf.follows or channel.channel.kind == "endless"):
+            return rows
+        reached = (self._record(stage) or {}).get("clock", BEGINNING)
+        return ChangeBatch(np.maximum(rows.ts, reached), rows.exp, rows.sign, rows.columns)
+
+    def _floor(self, channel: ChannelBatch) -> int:
+        """No reader on this level needs a row that ended before this."""
+        records = [
+            self._record(self._layout.plan.stages[reader.stage])
+            for reader in channel.channel.readers
+            if self._layout.levels[reader.stage] == self._processor.level
+            and self._label in self._layout.labels[reader.stage]
+        ]
+        return min(int(BEGINNING) if record is None else record["floor"] for record in records)
+
+    def _snapshot(self, stage: Stage, arena: Arena) -> None:
+        """Replace the logs of a stage by a snapshot, if it needs them and one is due."""
+        owned = [
+            self._channel(channel.index)
+            for channel, _ in self._processor.inputs[stage.index].values()
+            if channel.owner == stage.index
+        ]
+        record = self._record(stage)
+        if not owned or record is None:
+            return
+        snapshot = ArraySnapshot(self._chunks, record["snapshot"])
+        if snapshot.due(sum(channel.log.size for channel in owned), self._processor.log_bytes):
+            snapshot.write(arena.memory(self._part(stage, record)), self._next_chunk)
+            for channel in owned:
+                channel.log.clear()
+            record["snapshot"] = snapshot.directory
+
+    def _measure(self, arena: Arena, ran: list[tuple[Stage, Shard, Intake]]) -> None:
+        metrics = self._metrics
+        for stage, shard, intake in ran:
+            sizes = arena.sizes(self._part(stage, self._record(stage)))
+            rows, held = shard.state_rows, sum(sizes.values())
+            metrics.operators |= operator_counts(stage, intake.counts, shard.operator_rows, shard.operator_bytes(sizes))
+            metrics.current_choice |= current_choices_of(stage, intake.counts)
+            metrics.switches += shard.switches
+            metrics.late += intake.late
+            metrics.state_rows += rows
+            metrics.state_bytes += held
+            metrics.bad += sum(counts.refused for counts in intake.counts.values())
+            metrics.stages[str(stage.index)] |= {"state_rows": rows, "state_bytes": held}
+
+    def _count(self, index: int, counts: dict[str, int]) -> None:
+        """Count late rows: of a job, once per stream."""
+        channel = self._channel(index)
+        stream = channel.channel.stream
+        first = self._processor.counted.get(stream or "") == index
+        first &= bool(channel.channel.keys) or self._processor.targets[index].labels[0] == self._label
+        if stream is not None and first:
+            self._metrics.streams[stream] = counts
+        if first or not self._layout.shared:
+            self._metrics.late += channel.late
+
+    def _channel(self, index: int) -> ChannelBatch:
+        if index not in self._channels:
+            channel = self._layout.channels.channels[index]
+            record = self._header["channels"].setdefault(channel.identity, {})
+            self._channels[index] = ChannelBatch(channel, self._processor.senders(channel), self._chunks, record)
+        return self._channels[index]
+
+    def _identity(self, stage: Stage) -> str:
+        return self._layout.channels.stages[stage.index]
+
+    def _record(self, stage: Stage) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = self._header["stages"].get(self._identity(stage))
+        return found
+
+    def _part(self, stage: Stage, record: Mapping[str, Any] | None) -> str:
+        """The name of the stage's part of the arena. A stage that was parked gets a new one."""
+        return f"{self._identity(stage)}-{(record or {}).get('part', 0)}"
 
     def _next_chunk(self) -> int:
         self._header["next"] += 1
         return int(self._header["next"])
 
 
-def needs_snapshots(plan: PhysicalPlan, stage: Stage) -> bool:
-    """Whether the log of some input would grow without bound, so that snapshots must replace it.
-
-    This is so for rows that never expire, for updates of relations, and for stages that join with a non-retroactive
-    relation: their results depend on versions of the relation that are gone. A count window's log holds its last rows only.
-    """
-    if any(isinstance(node, NrrJoin) for node in walk(stage.root)):
-        return True
-    for leaf in (given.leaf for given in stage.inputs):
-        leg = None if leaf.leg is None else plan.legs[leaf.leg]
-        counted = isinstance(leg, StreamLeg) and isinstance(leg.window, Rows)
-        if isinstance(leg, UpdateLeg):
-            return True
-        if leaf.expiry == "mono" and not isinstance(leg, RelationLeg) and not counted:
-            return True
-    return False
-
-
-def arena_directory(stage: int, label: int) -> Path:
-    """The directory of a shard's arena: by query, run, stage and label, under Spark's local directory."""
+def arena_directory(level: int, label: int) -> Path:
+    """The directory of a shard's arena: by query, run, level and label, under Spark's local directory."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -203,4 +279,4 @@ def arena_directory(stage: int, label: int) -> Path:
         for other in home.iterdir():
             if other.name != run:
                 shutil.rmtree(other, ignore_errors=True)
-    return home / run / f"{stage}-{label}"
+    return home / run / f"{level}-{label}"

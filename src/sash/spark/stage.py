@@ -1,8 +1,7 @@
 """Stages as one stateful operator of Spark: `groupBy(label).transformWithStateInPandas`, one key per shard.
 
-Stages that do not depend on one another share a processor. It runs the batch of each of its stages (`shard_batch.py`),
-sends their changes as messages that are already partitioned for the stages that read them, and forwards messages for
-later stages.
+The stages of a level share a processor. It runs their batch (`shard_batch.py`), sends their changes as messages that are
+already partitioned for the stages that read them, and forwards messages for later levels.
 
 Processing is exactly-once by Spark's checkpoint: header, log and snapshot chunks are in its state store and commit with
 the batch.
@@ -10,68 +9,59 @@ the batch.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sash.errors import CheckpointError
-from sash.physical.nodes import PhysicalPlan, Stage
-from sash.plan.options import Mode
+from sash.physical.channels import Channel, StageRows
+from sash.physical.nodes import Stage
 from sash.runtime.build import Relations
-from sash.runtime.shard import Intake, Shard, partition
+from sash.runtime.shard import Intake, Shard
 from sash.spark.batch_metrics import BatchMetrics, DelayHistogram
 from sash.spark.gather import Gather
+from sash.spark.header import read_header, write_header
+from sash.spark.layout import Layout
 from sash.spark.messages import ROWS, Message, from_frame, to_frames
-from sash.spark.output import reduce_changes
-from sash.spark.scatter import Target, pack_rows
+from sash.spark.output import OutputMode, output_messages, reduce_changes
+from sash.spark.scatter import scatter_rows
 from sash.spark.shard_batch import ShardBatch
 from sash.spark.workers import freeze_loaded_objects
-from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch, concat
+from sash.state.memory import Memory
 from sash.state.snapshot import LOG_BYTES
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import MapState
 
-FORMAT = 6
-"""The version of header, log and snapshot. Snapshots hold the operators' arrays, so a change of those is a new format."""
-
-HEADER = (-1,)
-"""The header's key among the chunks: a second state variable would take Spark some 12 ms per batch to set up."""
-
-
-@dataclass(frozen=True)
-class ShardLayout:
-    """The labels of every stage's shards, and the inputs that read every stage's output."""
-
-    labels: tuple[tuple[int, ...], ...]
-    readers: tuple[tuple[Target, ...], ...]
-
 
 class StageProcessor:
-    """Runs the given stages of a plan. Only the last processor of a plan has a `gather`."""
+    """Runs the stages of one level of a plan. Only the last processor of a query that runs alone has a `gather`."""
 
     def __init__(
         self,
-        plan: PhysicalPlan,
-        stages: tuple[int, ...],
-        layout: ShardLayout,
+        layout: Layout,
+        level: int,
         relations: Relations,
-        mode: Mode,
-        key: tuple[int, ...] | None,
+        outputs: Sequence[OutputMode],
         gather: Gather | None,
     ) -> None:
-        self.plan = plan
-        self._stages = stages
-        self._layout = layout
+        self.layout = layout
+        self.level = level
+        self.stages = layout.stages_of(level)
         self._relations = dict(relations)
-        self._mode = mode
-        self._key = key
+        self._outputs = tuple(outputs)
         self._gather = gather
         self.log_bytes = LOG_BYTES
+        channels = layout.channels.channels
+        self.inputs = {stage: layout.channels.inputs_of(stage) for stage in self.stages}
+        self.targets = {channel.index: layout.target(channel) for channel in channels}
+        self.counted = layout.counted()
+        self._taken = {channel.index for channel in channels if level in layout.sent_to(channel)}
+        self._later = {channel.index for channel in channels if max(layout.levels_of(channel)) > level}
+        fed = {stage: [c for c in channels if _sends(c, stage)] for stage in self.stages}
+        self._sent = {stage: [c for c in found if layout.sent_to(c)] for stage, found in fed.items()}
+        self.local = {stage: [c for c in found if layout.in_memory(c, level)] for stage, found in fed.items()}
 
     def run(self, label: int, rows: Iterator[Any], chunks: MapState) -> Iterator[pd.DataFrame]:
         """Run the batch of one shard, whose state is in the chunks."""
@@ -80,18 +70,16 @@ class StageProcessor:
         forwarded: list[Message] = []
         for frame in rows:
             for message in from_frame(frame):
-                if message.stage in self._stages:
-                    received.setdefault(message.stage, []).append(message)
-                else:
+                if message.channel in self._taken:
+                    received.setdefault(message.channel, []).append(message)
+                if message.channel < 0 or message.channel in self._later:
                     forwarded.append(message)
         yield from self._frames(forwarded)
         if not received:
             return
-        header = _read_header(chunks)
-        for index in sorted(received):
-            batch = ShardBatch(self, self.plan.stages[index], label, header, chunks)
-            yield from self._frames(batch.run(received[index]))
-        chunks.updateValue(HEADER, (json.dumps(header).encode(),))
+        header = read_header(chunks, self.layout.channels)
+        yield from self._frames(ShardBatch(self, label, header, chunks).run(received))
+        write_header(chunks, header)
 
     def _frames(self, outgoing: Iterable[Message | ChangeBatch]) -> Iterator[pd.DataFrame]:
         """Pack messages for the next processor; the last processor unpacks the query's changes and batch metrics."""
@@ -108,52 +96,75 @@ class StageProcessor:
             yield self._gather.metrics(metrics)
 
     def outgoing(
-        self, stage: Stage, number: int, shard: Shard, intake: Intake, metrics: BatchMetrics
+        self,
+        stage: Stage,
+        number: int,
+        shard: Shard,
+        intake: Intake,
+        metrics: BatchMetrics,
+        handed: list[ChangeBatch],
     ) -> Iterator[Message | ChangeBatch]:
-        """Yield the changes part by part: as messages to the stages that read them, or as the query's output."""
-        parts = shard.release(intake)
-        last = bool(self.plan.outputs_of(stage))
-        if last and self._mode != "changes":
-            parts = iter([reduce_changes(concat(list(parts)), self._mode, self._key)])
+        """Yield the changes part by part: as messages to the stages that read them, or as a query's output.
+
+        Changes for readers in the same shard are added to `handed`.
+        """
+        outputs = self.layout.plan.outputs_of(stage)
+        sent, local = self._sent[stage.index], bool(self.local[stage.index])
+        parts: list[ChangeBatch] = []
+        for part, changes in enumerate(shard.release(intake)):
+            for channel in sent:
+                message = Message(0, channel.index, ROWS, number, part, clock=shard.released)
+                yield from scatter_rows(changes, self.targets[channel.index], message)
+            if local:
+                handed.append(changes)
+            if outputs and self._streams(outputs):
+                yield from self._output(outputs[0], changes, shard, number, metrics)
+            elif outputs:
+                parts.append(changes)
+        if parts:
+            together = concat(parts)
+            reduced: dict[OutputMode, ChangeBatch] = {}
+            for output in outputs:
+                mode = self._outputs[output]
+                if mode not in reduced:
+                    reduced[mode] = reduce_changes(together, mode.mode, mode.key)
+                yield from self._output(output, reduced[mode], shard, number, metrics)
+        for output in outputs:
+            metrics.outputs.setdefault(str(output), {})["clock"] = shard.released
+        if outputs:
+            metrics.clock = min(shard.released, shard.released if metrics.clock is None else metrics.clock)
+
+    def _streams(self, outputs: list[int]) -> bool:
+        """Whether changes leave as they are made, in typed rows: those of a query that runs alone, at every instant."""
+        return self._gather is not None and all(self._outputs[output].mode == "changes" for output in outputs)
+
+    def _output(
+        self, output: int, changes: ChangeBatch, shard: Shard, number: int, metrics: BatchMetrics
+    ) -> Iterator[Message | ChangeBatch]:
+        """Output changes of a query, and count them."""
+        if not len(changes):
+            return
         delays = DelayHistogram()
-        for part, changes in enumerate(parts):
-            clock = shard.released
-            for target in self._layout.readers[stage.index]:
-                shards = partition(changes, target.keys, len(target.labels))
-                for to, rows in zip(target.labels, shards, strict=True):
-                    yield from pack_rows(rows, Message(to, target.stage, target.input, ROWS, number, part, clock))
-            if last and len(changes):
-                delays.record(changes, time.time_ns() // 1_000)
-                metrics.rows_out += len(changes)
-                yield changes
-        if last:
-            metrics.clock = shard.released
-            metrics.delays = delays.buckets.tolist()
-            metrics.delay_sum, metrics.delay_longest = delays.sum, delays.longest
+        delays.record(changes, time.time_ns() // 1_000)
+        metrics.count_output(output, len(changes), delays)
+        if self._gather is not None:
+            yield changes
+            return
+        label = self.layout.labels[self.layout.plan.outputs[output].stage][number]
+        yield from output_messages(changes, output, number, label, shard.released)
 
-    def build_shard(self, stage: Stage, number: int, arena: Arena) -> Shard:
-        """Build the operators of the stage in the arena's memory."""
-        width = len(self._layout.labels[stage.index])
-        return Shard(self.plan, stage, arena.memory, self._relations, number, width)
+    def build_shard(self, stage: Stage, number: int, memory: Memory) -> Shard:
+        """Build the operators of the stage in a memory."""
+        width = len(self.layout.labels[stage.index])
+        return Shard(self.layout.plan, stage, memory, self._relations, number, width)
 
-    def shard_number(self, stage: Stage, label: int) -> int:
-        """The number of the stage's shard with this label."""
-        return self._layout.labels[stage.index].index(label)
-
-    def senders(self, stage: Stage, index: int) -> int:
-        """The number of shards that send to this input; 0 if it reads a source."""
-        below = stage.inputs[index].leaf.stage
-        return 0 if below is None else len(self._layout.labels[below])
+    def senders(self, channel: Channel) -> int:
+        """The number of shards that send messages of a channel; 0 if it reads a source, or a stage of the same shard."""
+        source = channel.source
+        if not isinstance(source, StageRows) or self.layout.in_memory(channel, self.level):
+            return 0
+        return len(self.layout.labels[source.stage])
 
 
-def _read_header(chunks: MapState) -> dict[str, Any]:
-    stored = chunks.getValue(HEADER)
-    if stored is None:
-        return {"format": FORMAT, "next": 0, "stages": {}}
-    header: dict[str, Any] = json.loads(bytes(stored[0]))
-    if header["format"] != FORMAT:
-        raise CheckpointError(
-            f"the state was written in format {header['format']}, but this version of Sash reads format {FORMAT}: start "
-            "the query with a new checkpoint, or run it with the version that wrote this one"
-        )
-    return header
+def _sends(channel: Channel, stage: int) -> bool:
+    return isinstance(channel.source, StageRows) and channel.source.stage == stage

@@ -1,6 +1,6 @@
 """Counts per stream in a batch: its rows, those that were late and by how much, and its watermark.
 
-Scatter counts the rows that a stream brings. Late rows are counted where the stream is first read by a stage, among the
+Scatter counts the rows that a stream brings. Late rows are counted in the first channel that carries the stream, among the
 rows that have passed the filters below it.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from sash.physical.nodes import PhysicalPlan, Stage, StreamLeg
 from sash.state.memory import Ints
 from sash.time import BEGINNING, FOREVER
 
@@ -18,17 +17,6 @@ StreamCounts = dict[str, int]
 """`rows_in`, `arrived` (rows that passed the filters), `late`, `late_by` (microseconds, the longest) and `watermark`."""
 
 _LARGEST = ("late_by", "watermark")
-
-
-def counted_inputs(plan: PhysicalPlan, stage: Stage) -> dict[int, str]:
-    """The inputs of a stage that are the first to read a stream, with its name."""
-    first: dict[str, tuple[int, int]] = {}
-    for each in plan.stages:
-        for index, given in enumerate(each.inputs):
-            leg = None if given.leaf.leg is None else plan.legs[given.leaf.leg]
-            if isinstance(leg, StreamLeg):
-                first.setdefault(leg.stream, (each.index, index))
-    return {index: stream for stream, (number, index) in first.items() if number == stage.index}
 
 
 def count_late(ts: Ints, before: int, after: int) -> StreamCounts:

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from sash.errors import BadRowError
 from sash.plan.catalog import StreamEntry
@@ -22,10 +21,11 @@ from sash.spark.errors import sash_errors
 from sash.spark.legs import micros
 from sash.spark.scatter import TIME
 from sash.spark.session import in_pool, pool_of
+from sash.spark.sinks.batch import Batch
 from sash.spark.sources.inputs import StreamSource, heartbeats
 from sash.sql.render import quoted
-from sash.time import BEGINNING
-from sash.window_store.store.layout import ENDS, SIGN
+from sash.time import BEGINNING, FOREVER
+from sash.window_store.store.layout import ENDS
 from sash.window_store.store.manifest import Slice
 from sash.window_store.store.writer import WindowWriter
 from sash.window_store.sub_windows import Scan, scan_locally
@@ -72,25 +72,40 @@ class ApplyRows:
 
 
 @dataclass(frozen=True)
-class ApplyChanges:
-    """Applies each batch of a query's changelog to a store. Changes are ordered by time, so the latest is the clock."""
+class ApplyInsertions:
+    """Applies each batch of a query that selects all rows of a stream, in a job, to a store."""
 
     writer: WindowWriter
 
-    def __call__(self, batch: DataFrame, number: int) -> None:
-        layout = self.writer.layout
-        dtype = batch.schema["_ts"].dataType.simpleString()
-        kinds = {"timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us")}
-        moment = micros("_ts", kinds.get(dtype, pa.int64()))
-        names = [quoted(field.name) for field in layout.schema]
-        names = [ENDS, *names] if layout.ends else names
-        sign = f"CAST(CASE WHEN _op = '+' THEN 1 ELSE -1 END AS TINYINT) AS {SIGN}"
-        table = batch.select(
-            sf.expr(moment).alias("_moment"), sf.expr(sign), *(sf.expr(name) for name in names)
-        ).toArrow()
-        table = table.rename_columns(layout.arrow.names).cast(layout.arrow)
-        high = pc.max(table.column(TIME)).as_py()
-        self.writer.apply(number, table, BEGINNING if high is None else high)
+    def __call__(self, batch: Batch, number: int) -> None:
+        layout, table = self.writer.layout, batch.table
+        moment = table.column("_ts").cast(pa.int64())
+        columns = [table.column(field.name) for field in layout.schema]
+        rows = pa.table([moment, *columns], names=layout.arrow.names).cast(layout.arrow)
+        self.writer.apply(number, rows, _clock_of(batch, moment))
+
+
+def _clock_of(batch: Batch, moment: pa.ChunkedArray) -> int:
+    """The clock of the query, where it is known; otherwise the time of the last change, since they are ordered by time."""
+    if batch.clock is not None and BEGINNING < batch.clock < FOREVER:
+        return batch.clock
+    high = pc.max(moment).as_py()
+    return BEGINNING if high is None else int(high)
+
+
+@dataclass(frozen=True)
+class ApplyChanges:
+    """Applies each batch of a query's changelog to a store."""
+
+    writer: WindowWriter
+
+    def __call__(self, batch: Batch, number: int) -> None:
+        layout, table = self.writer.layout, batch.table
+        moment = table.column("_ts").cast(pa.int64())
+        sign = pc.if_else(pc.equal(table.column("_op"), "+"), pa.scalar(1, pa.int8()), pa.scalar(-1, pa.int8()))
+        names = [*([ENDS] if layout.ends else []), *(field.name for field in layout.schema)]
+        rows = pa.table([moment, sign, *(table.column(name) for name in names)], names=layout.arrow.names)
+        self.writer.apply(number, rows.cast(layout.arrow), _clock_of(batch, moment))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The arena: a shard's working state in mapped files, a cache that any process on the machine can attach.
+"""The arena: the working state of a shard's stages in mapped files, a cache that any process on the machine can attach.
 
 It is used only if it was closed cleanly under the nonce that the state store has for the shard. Otherwise it is cleared,
 and its owner rebuilds it. A lock prevents use by two processes at once.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sash.state.memory import MappedMemory
+from sash.state.memory import MappedMemory, file_sizes
 
 _LOCK, _MARK, _DATA = "lock", "mark", "data"
 _DIRTY = "dirty"
@@ -27,21 +28,37 @@ class Arena:
         self._directory = directory
         self._lock = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self.fresh = nonce is None or self._read_mark() != nonce
-        data = directory / _DATA
+        mark, self._data = self._read_mark()
+        self.fresh = nonce is None or mark != nonce
         if self.fresh:
-            shutil.rmtree(data, ignore_errors=True)
+            # The files of a new arena have new paths, so that no process takes one that it has mapped for one of them.
+            shutil.rmtree(directory / self._data, ignore_errors=True)
+            self._data = f"{_DATA}-{secrets.token_hex(8)}"
         self._write_mark(_DIRTY)
-        self.memory = MappedMemory(data)
+        MappedMemory.release_deleted()
 
-    def _read_mark(self) -> str | None:
+    def memory(self, name: str) -> MappedMemory:
+        """The part of the arena with this name."""
+        return MappedMemory(self._directory / self._data / name)
+
+    def sizes(self, name: str) -> dict[str, int]:
+        """The files of a part by name, with their sizes in bytes."""
+        return file_sizes(self._directory / self._data / name)
+
+    def clear(self, name: str) -> None:
+        """Delete a part of the arena."""
+        shutil.rmtree(self._directory / self._data / name, ignore_errors=True)
+
+    def _read_mark(self) -> tuple[str, str]:
+        """The nonce of the contents, and the folder that holds them."""
         try:
-            return (self._directory / _MARK).read_text()
+            mark, _, data = (self._directory / _MARK).read_text().partition(" ")
         except OSError:
-            return None
+            return "", _DATA
+        return mark, data or _DATA
 
     def _write_mark(self, text: str) -> None:
-        (self._directory / _MARK).write_text(text)
+        (self._directory / _MARK).write_text(f"{text} {self._data}")
 
     def seal(self, nonce: str) -> None:
         """Mark the contents as those of the state that is stored under this nonce."""

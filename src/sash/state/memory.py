@@ -77,21 +77,27 @@ class MappedMemory(Memory):
     and a batch accesses as many pages as it has keys.
     """
 
-    _mapped: ClassVar[dict[Path, tuple[tuple[int, ...], mmap.mmap]]] = {}
+    _mapped: ClassVar[dict[str, dict[str, tuple[tuple[int, ...], mmap.mmap]]]] = {}
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        for path in [path for path in self._mapped if not path.exists()]:
-            del self._mapped[path]
+        self._prefix = f"{directory}{os.sep}"
+        self._known = self._mapped.setdefault(str(directory), {})
+
+    @classmethod
+    def release_deleted(cls) -> None:
+        """Unmap the files of directories that no longer exist."""
+        for directory in [directory for directory in cls._mapped if not os.path.exists(directory)]:  # noqa: PTH110  (for speed)
+            del cls._mapped[directory]
 
     def array(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
-        path = self._directory / name
-        itemsize = np.dtype(dtype).itemsize
-        if not path.exists():
-            with path.open("wb") as file:
-                file.truncate(max(size, 1) * itemsize)
-        return self._map(path, dtype)
+        try:
+            return self._map(name, dtype)
+        except FileNotFoundError:
+            with (self._directory / name).open("wb") as file:
+                file.truncate(max(size, 1) * np.dtype(dtype).itemsize)
+        return self._map(name, dtype)
 
     def grow(self, name: str, dtype: npt.DTypeLike, size: int) -> Array:
         path = self._directory / name
@@ -99,15 +105,16 @@ class MappedMemory(Memory):
         if path.stat().st_size < wanted:
             with path.open("r+b") as file:
                 file.truncate(wanted)
-        return self._map(path, dtype)
+        return self._map(name, dtype)
 
-    def _map(self, path: Path, dtype: npt.DTypeLike) -> Array:
-        with path.open("r+b") as file:
-            found = os.fstat(file.fileno())
-            identity = (found.st_dev, found.st_ino, found.st_size)
-            if path not in self._mapped or self._mapped[path][0] != identity:
-                self._mapped[path] = identity, mmap.mmap(file.fileno(), 0)
-        return np.frombuffer(self._mapped[path][1], dtype)
+    def _map(self, name: str, dtype: npt.DTypeLike) -> Array:
+        found = os.stat(self._prefix + name)  # noqa: PTH116  (for speed: a job has thousands of arrays)
+        identity = (found.st_dev, found.st_ino, found.st_size)
+        known = self._known.get(name)
+        if known is None or known[0] != identity:
+            with (self._directory / name).open("r+b") as file:
+                known = self._known[name] = identity, mmap.mmap(file.fileno(), 0)
+        return np.frombuffer(known[1], dtype)
 
     @property
     def nbytes(self) -> int:
@@ -116,7 +123,7 @@ class MappedMemory(Memory):
     @property
     def files(self) -> dict[str, int]:
         """The files of the memory by name, with their sizes in bytes."""
-        return {path.name: path.stat().st_size for path in sorted(self._directory.iterdir())}
+        return file_sizes(self._directory)
 
     def read(self, name: str, start: int, size: int) -> bytes:
         """Some bytes of a file."""
@@ -130,6 +137,12 @@ class MappedMemory(Memory):
         with path.open("r+b" if path.exists() else "wb") as file:
             file.seek(start)
             file.write(data)
+
+
+def file_sizes(directory: Path) -> dict[str, int]:
+    """The files of a directory by name, with their sizes in bytes."""
+    with os.scandir(directory) as entries:
+        return dict(sorted((entry.name, entry.stat().st_size) for entry in entries))
 
 
 class _Scope(Memory):

@@ -1,6 +1,7 @@
-"""Tests of queries: `replay` runs a query over given rows and returns its answer at every instant."""
+"""Tests of queries: `replay` runs a query over given rows and returns its answer at every instant, `replay_job` several."""
 
 from sash.testing.replay import replay
+from sash.testing.replay_job import replay_job
 from sash.testing.result import Change, Result
 
-__all__ = ["Change", "Result", "replay"]
+__all__ = ["Change", "Result", "replay", "replay_job"]

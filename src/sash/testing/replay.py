@@ -13,34 +13,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from sash.arguments import check_count, check_mapping, check_word
 from sash.errors import StrategyError
-from sash.plan.options import MOST_SHARDS, JoinForm, Options, ReplayStrategy
-from sash.plan.statistics import Statistics, seen
-from sash.plan.types import Field
+from sash.plan.options import MOST_SHARDS, JoinForm, ReplayStrategy
+from sash.plan.statistics import Statistics
 from sash.planning import Planned, plan_query
-from sash.rows import to_dicts
 from sash.runtime.analyze import Actual
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
-from sash.runtime.shard import released_by
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.inputs import TIME, Inputs, MicroBatch, ReplayInput, micro_batches
-from sash.testing.release import match_releases, simulate_releases
-from sash.testing.result import Change, Result
+from sash.testing.inputs import Inputs, MicroBatch, micro_batches
+from sash.testing.release import simulate_releases
+from sash.testing.replayed import DELAYED, ReplayedChanges, last_release, make_result, query_options
+from sash.testing.result import Result
 from sash.testing.simulation import SimulationResult, SimulationSettings
 from sash.testing.tables import Rows
 from sash.testing.times import Instant, TimeUnit
-from sash.time import FOREVER, SECOND
-
-_DELAYED = ("input-triggered", "clock-triggered", "piggyback")
-"""Strategies that may release a change after its time even without slow operators."""
+from sash.time import FOREVER
 
 
 def replay(
@@ -95,24 +89,17 @@ def replay(
     check_word("runtime", runtime, ("local", "spark"))
     given = Inputs.of(streams, relations, nrrs)
     shards = check_count("shards", shards, most=MOST_SHARDS)
-    options = Options(
-        strategy,
-        join,
-        None if tau is None else units.length("tau", tau, 1, StrategyError),
-        partitions,
-        None if purge is None else units.length("purge", purge, 0, StrategyError),
-        buckets,
-    )
+    options = query_options(units, strategy, join, tau, partitions, buckets, purge)
     settings = _settings(units, delays, probe, patience)
     if runtime == "spark" and settings.delays:
         raise StrategyError("delays are simulated: use runtime='local'")
     catalog, inputs, tables = given.read(units, schemas, slack, keys, statistics)
     end = FOREVER if until is None else units.instant("until", until) + 1
     planned = plan_query(sql, catalog, shards=shards, options=options)
-    last = end if until is None else released_by(options.tau, end - 1) + 1
+    last = last_release(options.tau, end)
     batches = micro_batches(inputs, batch)
     simulated: SimulationResult | None = None
-    if settings != SimulationSettings() or planned.physical.strategy in _DELAYED:
+    if settings != SimulationSettings() or planned.physical.strategy in DELAYED:
         simulated = simulate_releases(planned, tables, batches, inputs, end, settings)
     if runtime == "spark":
         from sash.spark.replay import replay_on_spark
@@ -122,54 +109,8 @@ def replay(
     else:
         changes, late, state_rows, actual = _replay_locally(planned, tables, batches, last, shards)
         counts = dict(actual.counts)
-    released = changes.ts + max((given.slack for given in inputs.values()), default=0)
-    switches: dict[str, int] = {}
-    if simulated is not None:
-        if runtime == "local":
-            counts, switches = simulated.counts, simulated.switches
-        if settings.delays or planned.physical.strategy == "clock-triggered":
-            order = np.argsort(simulated.changes.ts, kind="stable")
-            changes, released = simulated.changes.take(order), simulated.released[order]
-        else:
-            released = match_releases(changes, simulated)
-    kept = np.flatnonzero(changes.ts < end)
-    changes, released = changes.take(kept), released[kept]
-    rows = to_dicts(planned.schema, changes.columns)
-    listed = [
-        Change(units.number(ts), "+" if sign > 0 else "-", row, _release_time(at, options.tau, end, units))
-        for ts, sign, row, at in zip(changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), strict=True)
-    ]
-    actual = replace(actual, counts=counts, seconds=_span(inputs.values()))
-    observed = _observed(inputs, tables)
-    return Result(
-        listed, counts, late, state_rows, planned.schema, switches, planned, actual, observed, _shown(units, inputs)
-    )
-
-
-def _shown(unit: TimeUnit, inputs: Mapping[str, ReplayInput]) -> TimeUnit:
-    """The unit, with datetimes if the times of all inputs with rows are such."""
-    dated = [given.dated for given in inputs.values() if len(given.times)]
-    return replace(unit, datetimes=bool(dated) and all(dated))
-
-
-def _observed(inputs: Mapping[str, ReplayInput], tables: Mapping[str, pa.Table]) -> dict[str, Statistics]:
-    """The statistics of all rows of every stream and relation."""
-    span = round(SECOND * (_span(inputs.values()) or 0))
-    made = {
-        name: seen(given.schema, given.columns[: len(given.schema)], span, TIME if given.signs is None else "")
-        for name, given in inputs.items()
-    }
-    for name, table in tables.items():
-        schema = tuple(Field(field.name, field.type) for field in table.schema)
-        columns = [column.combine_chunks() for column in table.columns]
-        made[name] = replace(seen(schema, columns, 1, ""), rate=None, rows=float(table.num_rows))
-    return made
-
-
-def _span(inputs: Iterable[ReplayInput]) -> float | None:
-    """The seconds from the first row of all inputs to the last."""
-    times = np.concatenate([np.empty(0, np.int64), *(given.times for given in inputs)])
-    return float(times.max() - times.min()) / SECOND if len(times) else None
+    made = ReplayedChanges(changes, late, state_rows, replace(actual, counts=counts))
+    return make_result(planned, made, simulated, settings, units, inputs, tables, end, local=runtime == "local")
 
 
 def _settings(
@@ -181,13 +122,6 @@ def _settings(
         probe=None if probe is None else unit.length("probe", probe, 1, StrategyError),
         patience=None if patience is None else unit.length("patience", patience, 0, StrategyError),
     )
-
-
-def _release_time(at: int, tau: int | None, end: int, unit: TimeUnit) -> int | float | None:
-    """The time at which a change that is ready at `at` is released: at once, or at the next multiple of tau."""
-    if at >= FOREVER or (tau is not None and released_by(tau, at) >= end):
-        return None
-    return unit.number(released_by(tau, at))
 
 
 def _replay_locally(

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sash.errors import CatalogError, OptionError
 from sash.plan.types import BIGINT, STRING, Field
 from sash.spark.sinks.base import OutputSpec
+from sash.spark.sinks.batch import Batch
 from sash.spark.sinks.kafka import KafkaTopic, messages
 
 pytestmark = pytest.mark.spark
@@ -51,4 +52,4 @@ def test_options_are_kafka_s_and_the_topic() -> None:
 def test_the_package_is_named_where_it_is_missing(batch: DataFrame) -> None:
     write = KafkaTopic(OPTIONS).open(OutputSpec(SCHEMA, BIGINT, "upsert", (0,), "one"))
     with pytest.raises(CatalogError, match="spark-sql-kafka"):
-        write(batch, 0)
+        write(Batch.of_frame(batch, 5), 0)

@@ -44,10 +44,7 @@ class Batch:
         types = [pa.string(), pa.int64(), *(field.dtype for field in schema)]
         names = ["_op", "_ts", *(field.name for field in schema)]
         columns = [[row[place] for row in rows] for place in range(len(types))]
-        self._table = pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
-
-    def toArrow(self) -> pa.Table:  # noqa: N802
-        return self._table
+        self.table = pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
 
 
 @pytest.fixture(scope="module")

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
 from sash.errors import CatalogError, OptionError
 from sash.plan.options import MODES, Mode
 from sash.plan.types import Schema
+from sash.spark.sinks.batch import ADDED, Batch, WriteBatch
 from sash.spark.sinks.retry import RETRY, RetryPolicy, retry_policy
 from sash.sql.source import did_you_mean
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
-WriteBatch = Callable[["DataFrame", int], None]
-"""Writes a batch of changes, given its number."""
+Guarantee = Literal["exactly once", "at least once"]
+"""How often a change is written if a batch is repeated after a failure."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,6 @@ class OutputSpec:
         return [self.schema[column].name for column in self.key or ()]
 
 
-ADDED = ("_op", "_ts")
-"""The columns of a change besides those of the row."""
-
-
 def refuse_added(sink: str, names: Iterable[str], added: Iterable[str]) -> None:
     """Raise CatalogError if one of the query's columns has the name of a column that the sink adds."""
     for name in names:
@@ -65,14 +59,17 @@ class Sink(ABC):
     A batch that fails for a temporary reason is retried by the policy; the option `retry` sets how long ("5 minutes").
     """
 
-    name: ClassVar[str]
+    name: str
     needed: ClassVar[tuple[str, ...]]
     optional: ClassVar[tuple[str, ...]] = ()
     flags: ClassVar[tuple[str, ...]] = ()
     modes: ClassVar[tuple[Mode, ...]] = MODES
     policy: RetryPolicy
+    guarantee: Guarantee = "exactly once"
     exclusive: ClassVar[bool] = False
     """Whether only one query may write to a target."""
+    needs_empty_batches: ClassVar[bool] = False
+    """Whether a job calls it for batches without changes, too."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         known = {name.lower(): name for name in (*self.needed, *self.optional, RETRY)}
@@ -123,3 +120,6 @@ class Sink(ABC):
     @abstractmethod
     def open(self, output: OutputSpec) -> WriteBatch:
         """Prepare the sink for the output, and return the function that writes its batches."""
+
+
+__all__ = ["ADDED", "Batch", "Guarantee", "OutputSpec", "Sink", "WriteBatch", "refuse_added"]

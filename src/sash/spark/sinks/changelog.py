@@ -1,23 +1,27 @@
 """A changelog: the changes of every batch as Parquet files in a folder `batch=N`, for any reader of Parquet.
 
 A batch is written to a hidden folder, which is then renamed: so it is in the log as a whole or not at all, and only once
-even if it is repeated.
+even if it is repeated. A small batch is written by this process if the log is on a local path, otherwise by Spark.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
+from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ
 from sash.spark.folders import Folder, local_path
-from sash.spark.sinks.base import ADDED, OutputSpec, Sink, WriteBatch, refuse_added
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from sash.spark.sinks.base import ADDED, OutputSpec, Sink, refuse_added
+from sash.spark.sinks.batch import Batch, WriteBatch
 
 _PARTITION = "batch"
 _OWNER = "_sash.json"
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
 class ChangeLog(Sink):
@@ -44,22 +48,51 @@ class ChangeLog(Sink):
 
     def open(self, output: OutputSpec) -> WriteBatch:
         self.check(output)
-        path = self._path
+        path, local = self._path, local_path(self._path)
+        here = local is not None and _same_in_arrow(output)
 
-        def write(batch: DataFrame, number: int) -> None:
-            folder = Folder(batch.sparkSession, path)
+        def write(batch: Batch, number: int) -> None:
+            folder = Folder(batch.spark, path)
             owner = folder.read(_OWNER)
             if owner is None:
                 folder.write(_OWNER, output.identity)
             elif owner != output.identity:
                 raise _taken(path)
-            if batch.isEmpty():
+            if not batch.rows:
                 return
             draft, final = f".{_PARTITION}-{number}", f"{_PARTITION}={number}"
-            batch.write.mode("overwrite").parquet(f"{path}/{draft}")
+            if local is not None and here and batch.small:
+                int96 = (batch.spark.conf.get(_TIMESTAMPS) or "").upper() == "INT96"
+                _write_here(batch.table, local / draft, int96=int96)
+            else:
+                batch.frame.write.mode("overwrite").parquet(f"{path}/{draft}")
             folder.rename(draft, final)
 
         return write
+
+
+def _same_in_arrow(output: OutputSpec) -> bool:
+    """Whether Arrow writes every column as Spark does.
+
+    Spark stores instants as INT96 by default, and timestamps without a zone as INT64; Arrow stores both in the same way.
+    Spark refuses columns of no type.
+    """
+    dtypes = {output.time, *(field.dtype for field in output.schema)}
+    nested = any(pa.types.is_nested(dtype) for dtype in dtypes)
+    return not nested and NULL not in dtypes and not {TIMESTAMP, TIMESTAMP_NTZ} <= dtypes
+
+
+def _write_here(table: pa.Table, folder: Path, *, int96: bool) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    instants = any(field.type == TIMESTAMP for field in table.schema)
+    pq.write_table(
+        table,
+        folder / "part-00000.snappy.parquet",
+        compression="snappy",
+        use_deprecated_int96_timestamps=int96 and instants,
+        store_schema=False,
+    )
 
 
 def _taken(path: str) -> CatalogError:

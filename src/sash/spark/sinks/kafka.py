@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
-from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch
+from sash.spark.sinks.base import Batch, Guarantee, OutputSpec, Sink, WriteBatch
 from sash.sql.render import quoted
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class KafkaTopic(Sink):
     name = "kafka"
     needed = (_SERVERS, "topic")
     modes: ClassVar[tuple[Mode, ...]] = ("changes", "upsert")
+    guarantee: Guarantee = "at least once"
 
     def accepts(self, option: str) -> bool:
         return option.startswith("kafka.")
@@ -31,15 +32,15 @@ class KafkaTopic(Sink):
     def open(self, output: OutputSpec) -> WriteBatch:
         options = {name: str(value) for name, value in self.options.items()}
 
-        def write(batch: DataFrame, number: int) -> None:
+        def write(batch: Batch, number: int) -> None:
             from py4j.protocol import Py4JJavaError
             from pyspark.errors import PySparkException
 
             try:
-                messages(batch, output).write.format("kafka").options(**options).save()
+                messages(batch.frame, output).write.format("kafka").options(**options).save()
             except (PySparkException, Py4JJavaError) as problem:
                 if "Failed to find" in str(problem) or "DATA_SOURCE_NOT_FOUND" in str(problem):
-                    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{batch.sparkSession.version}"
+                    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{batch.spark.version}"
                     raise CatalogError(
                         f"Spark's Kafka package is missing: start with --conf spark.jars.packages={package}"
                     ) from problem

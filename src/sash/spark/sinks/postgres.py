@@ -18,13 +18,12 @@ import pyarrow.csv as pacsv
 
 from sash.errors import CatalogError, OptionError, SinkError
 from sash.plan.options import Mode
-from sash.spark.sinks.base import OutputSpec, Sink, WriteBatch, refuse_added
+from sash.spark.sinks.base import Batch, OutputSpec, Sink, WriteBatch, refuse_added
 from sash.spark.sinks.postgres_errors import to_sink_error
 from sash.spark.sinks.postgres_sql import Statements, quoted
 
 if TYPE_CHECKING:
     from psycopg import Connection
-    from pyspark.sql import DataFrame
 
 _NULLS_NOT_DISTINCT = 150_000
 """The first server version that supports NULLS NOT DISTINCT."""
@@ -71,8 +70,8 @@ class PostgresTable(Sink):
         with table.transaction() as connection:
             table.prepare(connection, create=self.flag("create", True), replace=self.flag("replace", False))
 
-        def write(batch: DataFrame, number: int) -> None:
-            rows = batch.toArrow()
+        def write(batch: Batch, number: int) -> None:
+            rows = batch.table
             with table.transaction() as connection:
                 table.apply(connection, rows, number)
 

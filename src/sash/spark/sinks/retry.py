@@ -20,9 +20,7 @@ from sash.spark.causes import java_causes
 from sash.time import SECOND
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from sash.spark.sinks.base import WriteBatch
+    from sash.spark.sinks.batch import Batch, WriteBatch
 
 T = TypeVar("T")
 _AT_START = 10.0
@@ -88,7 +86,7 @@ class Retries:
     def writing(self, write: WriteBatch) -> WriteBatch:
         """The function that writes a batch, with retries."""
 
-        def write_retrying(batch: DataFrame, number: int) -> None:
+        def write_retrying(batch: Batch, number: int) -> None:
             self.run(lambda: write(batch, number), f"batch {number}")
 
         return write_retrying
@@ -111,6 +109,11 @@ class Retries:
                     f"sink {self.sink}: {what} was not written before the query was stopped", transient=True
                 )
             pause, tries = min(2 * pause, self.policy.longest), tries + 1
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the query is being stopped."""
+        return self._stopped.is_set()
 
     def stop(self) -> None:
         """Do not try again: a write that waits for its next try fails now."""

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sash.plan.options import Trigger
 from sash.spark.errors import sash_errors
-from sash.spark.sinks.base import WriteBatch
+from sash.spark.sinks.batch import Batch, WriteBatch, WriteFrame
 
 _POLL_SECONDS = 0.005
 _MAX_SECONDS = 10.0
@@ -71,14 +71,13 @@ def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
             return writer
 
 
-def _compute_once(write: WriteBatch, failure: WriteFailure) -> WriteBatch:
+def _compute_once(write: WriteBatch, failure: WriteFailure) -> WriteFrame:
     """Persist each batch before it is written, because every action of the sink would run the stages again."""
 
     def write_persisted(batch: DataFrame, number: int) -> None:
         persisted = batch.persist()
         try:
-            persisted.count()
-            write(persisted, number)
+            write(Batch.of_frame(persisted, persisted.count()), number)
         except BaseException as problem:
             failure.problem = problem
             raise

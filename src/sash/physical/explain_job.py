@@ -1,0 +1,90 @@
+"""EXPLAIN JOB: the plan of queries that run together, which stages they share, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sash.display import counted
+from sash.physical.explain import INDENT, edge_columns, indented, leg_lines, rounded, stage_lines
+from sash.physical.nodes import PhysicalPlan, Stage, operations
+from sash.plan.tree import duration_text
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How much a plan runs and keeps: scans, operators, estimated rows kept, and estimated cost per second."""
+
+    legs: int
+    operators: int
+    kept: float
+    cost: float
+
+    @staticmethod
+    def of(*plans: PhysicalPlan) -> Amounts:
+        """The sum over the plans."""
+        found = [node for plan in plans for stage in plan.stages for node in operations(stage.root)]
+        expected = [node.expected for node in found if node.expected is not None]
+        return Amounts(
+            sum(len(plan.legs) for plan in plans),
+            len(found),
+            sum(one.kept for one in expected),
+            sum(one.cost for one in expected),
+        )
+
+
+def explain_job(texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan) -> str:
+    """The plan of a job as text, given the text of every query and its plan if it ran alone."""
+    queries, stages = len(plan.outputs), len(plan.stages)
+    sections = [
+        [f"Job of {counted(queries, 'query', 'queries')}", *_queries(texts, plan)],
+        [
+            f"Physical plan: {counted(stages, 'stage', 'stages')} (-> how rows end, update pattern)",
+            *edge_columns(
+                [line for stage in plan.stages for line in stage_lines(stage, plan, {id(stage): _uses(stage, plan)})]
+            ),
+        ],
+        ["Legs, straight above the sources", *leg_lines(plan)],
+        ["Saved by sharing (alone -> together)", *indented(_savings(Amounts.of(*alone.values()), Amounts.of(plan)))],
+    ]
+    return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+
+def _queries(texts: Mapping[str, str], plan: PhysicalPlan) -> list[str]:
+    """Every query with the stages that compute it."""
+    lines = []
+    for output in plan.outputs:
+        needed = ", ".join(str(stage.index) for stage in plan.stages_of(output))
+        lines.append(f"{INDENT}{output.query}: output of stage {output.stage}, computed by {_plural(needed)} {needed}")
+        lines += indented(indented(texts[output.query].strip().splitlines()))
+    return lines
+
+
+def _plural(listed: str) -> str:
+    return "stages" if "," in listed else "stage"
+
+
+def _uses(stage: Stage, plan: PhysicalPlan) -> list[str]:
+    """The queries and stages that read a stage, and its own strategy and tau."""
+    queries = plan.queries_of(stage)
+    lines = [f"for {', '.join(queries)}"]
+    outputs = [plan.outputs[number].query for number in plan.outputs_of(stage)]
+    readers = [
+        f"stage {reader.index} ({'in the same shard' if given.local else 'sent by key'})"
+        for reader in plan.stages
+        for given in reader.inputs
+        if given.leaf.stage == stage.index
+    ]
+    if len(queries) > 1:
+        lines.append("shared; read by " + ", ".join([*(f"the output of {name}" for name in outputs), *readers]))
+    lines.append(f"strategy {stage.strategy}" + (f", tau {duration_text(stage.tau)}" if stage.tau is not None else ""))
+    return lines
+
+
+def _savings(alone: Amounts, together: Amounts) -> list[str]:
+    return [
+        f"legs {alone.legs:,} -> {together.legs:,}",
+        f"operators {alone.operators:,} -> {together.operators:,}",
+        f"rows kept (estimate) {rounded(alone.kept)} -> {rounded(together.kept)}",
+        f"cost per second (estimate) {rounded(alone.cost)} -> {rounded(together.cost)}",
+    ]

@@ -1,0 +1,140 @@
+"""A channel in one batch of one shard: the rows and the clock that arrived, and the log of its live rows.
+
+Rows behind the clock of their stream are late. They are dropped here, once for all readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sash.operators.count_window import last_rows
+from sash.operators.netting import net_all
+from sash.physical.channels import MASK_BITS, Channel, Reader
+from sash.runtime.shard import Arrival
+from sash.spark.messages import CONTROL, HEARTBEAT, ROWS, Message
+from sash.spark.stream_counts import StreamCounts, count_late
+from sash.state.changes import ChangeBatch
+from sash.state.encoding import decode_all
+from sash.state.log import Chunks, InputLog, Netting
+from sash.time import BEGINNING
+
+Record = dict[str, Any]
+"""What the header has of a channel: the directory of its `log`, its `clock`, and the clocks that senders `reported`."""
+
+
+class ChannelBatch:
+    """`record` is the channel's part of the header, which `write` updates; `senders` is the number of shards of the stage
+    that sends, and 0 for a source."""
+
+    def __init__(self, channel: Channel, senders: int, chunks: Chunks, record: Record) -> None:
+        self.channel = channel
+        self._record = record
+        if not record:
+            record |= {"log": None, "clock": int(BEGINNING), "reported": [int(BEGINNING)] * senders}
+        self._log: InputLog | None = None
+        self._chunks = chunks
+        self._picked: dict[tuple[int | None, tuple[int, ...]], ChangeBatch] = {}
+        self.rows = ChangeBatch.empty(channel.dtypes)
+        self.reports = False
+        """Whether the channel brought a clock in this batch."""
+        self.late = 0
+
+    @property
+    def clock(self) -> int:
+        """The clock that the channel has reached."""
+        return int(self._record["clock"])
+
+    @property
+    def log(self) -> InputLog:
+        """The log. The way in which rows end decides which of them it may drop."""
+        if self._log is None:
+            channel = self.channel
+            netting: Netting | None = None
+            if channel.window is not None:
+                netting = partial(last_rows, channel.window)
+            elif channel.kind == "explicit" and channel.owner is None:
+                # With snapshots, a row may retract one that is only in the snapshot, so the log cannot be netted.
+                netting = net_all
+            horizon = channel.horizon if channel.kind == "time" else None
+            counted = channel.window is not None
+            self._log = InputLog(self._chunks, channel.dtypes, horizon, netting, self._record["log"], counted)
+        return self._log
+
+    def receive(self, messages: Sequence[Message]) -> StreamCounts:
+        """Take in the messages of the batch, in an order that does not depend on the shuffle; returns counts of a stream."""
+        received = sorted(messages, key=lambda m: (m.kind, m.sender, m.seq))
+        blobs = [pa.py_buffer(m.blob) for m in received if m.blob is not None]
+        return self.take(decode_all(blobs, self.channel.dtypes), self._clock(received))
+
+    def take(self, rows: ChangeBatch, clock: int) -> StreamCounts:
+        """Take in rows and a clock; returns counts of a stream."""
+        before = self.clock
+        self._record["clock"] = max(before, clock)
+        self.reports = True
+        counts: StreamCounts = {}
+        if self.channel.stream is not None:
+            counts = count_late(rows.ts, before, self.clock)
+            self.late = counts["late"]
+            if self.late:
+                rows = rows.take(np.flatnonzero(rows.ts >= before))
+        self.rows = rows.sorted() if len(self.channel.readers) > 1 else rows
+        return counts
+
+    def _clock(self, received: Sequence[Message]) -> int:
+        """The clock of a stage is that of its slowest shard; of a source, that of its rows or heartbeats."""
+        reported = self._record["reported"]
+        if reported:
+            for message in received:
+                reported[message.sender] = max(reported[message.sender], message.clock)
+            return int(min(reported))
+        rows = [m.clock for m in received if m.kind == ROWS]
+        beats = [m.clock for m in received if m.kind == HEARTBEAT]
+        controls = [m.clock for m in received if m.kind == CONTROL]
+        return max([*(rows or beats), *controls])
+
+    def arrival(self, reader: Reader) -> Arrival | None:
+        """What a reader gets in this batch; None without a report."""
+        return Arrival(self._read(reader, self.rows), self.clock) if self.reports else None
+
+    def nothing(self, reader: Reader) -> ChangeBatch:
+        """No rows, as a reader reads them."""
+        return self._read(reader, self.rows).slice(0, 0)
+
+    def live(self, reader: Reader, horizon: int, floor: int) -> ChangeBatch:
+        """The rows of the log that a reader needs: those that have not ended before `floor`, if its windows end them."""
+        rows = self.log.load()
+        if self.channel.kind == "time":
+            needed = rows.ts + horizon >= floor
+            rows = rows if needed.all() else rows.take(np.flatnonzero(needed))
+        return pick(reader, rows, len(self.channel.columns))
+
+    def _read(self, reader: Reader, rows: ChangeBatch) -> ChangeBatch:
+        known = reader.filter, reader.columns
+        if known not in self._picked:
+            self._picked[known] = pick(reader, rows, len(self.channel.columns))
+        return self._picked[known]
+
+    def write(self, rows: ChangeBatch, floor: int, number: Callable[[], int]) -> None:
+        """Append rows to the log, and drop those that ended before the floor."""
+        self.log.append(rows, floor, number)
+
+    def save(self) -> None:
+        """Put the directory of the log into the header."""
+        if self._log is not None:
+            self._record["log"] = self._log.directory
+
+
+def pick(reader: Reader, rows: ChangeBatch, width: int) -> ChangeBatch:
+    """The rows and columns of a channel that belong to a reader; mask columns follow the first `width` columns."""
+    positions = None
+    if reader.filter is not None:
+        mask = rows.columns[width + reader.filter // MASK_BITS].to_numpy(zero_copy_only=False)
+        positions = np.flatnonzero(mask & (1 << reader.filter % MASK_BITS))
+    columns = tuple(rows.columns[column] for column in reader.columns)
+    picked = ChangeBatch(rows.ts, rows.exp, rows.sign, columns)
+    return picked if positions is None or len(positions) == len(rows) else picked.take(positions)

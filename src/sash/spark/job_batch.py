@@ -1,0 +1,149 @@
+"""The batch function of a job: one action computes the batch, then the outputs are written to their sinks in parallel.
+
+The batch's rows are messages: encoded changes of an output, and metrics. Small parts come to the driver in one table. The
+parts of an output that has a large one stay in Spark, and its sink gets a DataFrame.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sash.sizes import size_text
+from sash.spark.batch_metrics import BatchMetrics, combined
+from sash.spark.job_output import JobOutput
+from sash.spark.job_progress import Delivery, JobProgress
+from sash.spark.ledger import Ledger
+from sash.spark.messages import LARGE, METRICS, OUTPUT
+from sash.spark.parking import Parking
+from sash.spark.sinks.batch import Batch, Unpack, typed_schema
+from sash.spark.sinks.start import WriteFailure
+
+_MOST_THREADS = 32
+
+
+class TrialPassedError(Exception):
+    """A batch that was only tried has not failed. It is not committed."""
+
+
+@dataclass
+class JobMessages:
+    """The messages of a batch: the small parts of each output, the outputs that have large parts, and the metrics."""
+
+    blobs: dict[int, list[pa.Buffer]] = field(default_factory=dict)
+    large: set[int] = field(default_factory=set)
+    metrics: list[BatchMetrics] = field(default_factory=list)
+
+    @staticmethod
+    def of(table: pa.Table) -> JobMessages:
+        """Read the messages, in an order that does not depend on the shuffle."""
+        found = JobMessages()
+        ordered = table.sort_by([("output", "ascending"), ("sender", "ascending"), ("seq", "ascending")])
+        columns = [ordered.column(name) for name in ("channel", "output", "kind", "metrics", "blob")]
+        for channel, output, kind, metrics, blob in zip(*columns, strict=True):
+            if channel.as_py() == METRICS:
+                found.metrics.append(BatchMetrics(**json.loads(metrics.as_py())))
+            elif kind.as_py() == LARGE:
+                found.large.add(output.as_py())
+            else:
+                found.blobs.setdefault(output.as_py(), []).append(blob.as_buffer())
+        return found
+
+
+@dataclass
+class BatchFunction:
+    """Writes the outputs of each batch. With `trial`, batches are computed only, and fail with `TrialPassedError`."""
+
+    outputs: Sequence[JobOutput]
+    ledger: Ledger
+    progress: JobProgress
+    parking: Parking
+    failure: WriteFailure
+    most_state: Mapping[str, int]
+    """The queries with MAX STATE, and its bytes."""
+    before_batch: Callable[[], None]
+    """Called before each batch is computed."""
+    on_parked: Callable[[], None]
+    """Called when the operators of a query must stop."""
+    trial: bool = False
+    number: int = -1
+    """The number of the batch that is being processed."""
+
+    def __post_init__(self) -> None:
+        threads = max(1, min(_MOST_THREADS, len(self.outputs)))
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sash-sink")
+
+    def close(self) -> None:
+        """End the threads, and let sinks that wait for their next try give up."""
+        for output in self.outputs:
+            output.retries.stop()
+        self._pool.shutdown(wait=False)
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        self.failure.problem = None
+        self.number = number
+        self.before_batch()
+        persisted = frame.persist()
+        try:
+            small = f"CASE WHEN kind <> {LARGE} OR channel <> {OUTPUT} THEN blob END AS blob"
+            columns = ("channel", "output", "kind", "sender", "seq", "metrics")
+            messages = JobMessages.of(persisted.selectExpr(*columns, small).toArrow())
+            if self.trial:
+                raise TrialPassedError
+            self._write(persisted, messages, number)
+        except BaseException as problem:
+            self.failure.problem = problem
+            raise
+        finally:
+            persisted.unpersist()
+
+    def _write(self, persisted: DataFrame, messages: JobMessages, number: int) -> None:
+        done, total = self.ledger.begin(number), combined(messages.metrics)
+        writing: dict[str, Future[Delivery]] = {}
+        for output in self.outputs:
+            if output.name not in done and output.name not in self.parking.standing:
+                batch = _batch_of(output, persisted, messages)
+                batch.clock = total.outputs.get(str(output.position), {}).get("clock")
+                writing[output.name] = self._pool.submit(self._put, output, batch, number)
+        # Every sink finishes before the batch fails: then the ledger has all that need not be repeated.
+        problems = [problem for one in writing.values() if (problem := one.exception()) is not None]
+        if problems:
+            raise problems[0]
+        self.progress.record(number, messages.metrics, {name: one.result() for name, one in writing.items()})
+        self._limit_state(messages.metrics, number)
+
+    def _put(self, output: JobOutput, batch: Batch, number: int) -> Delivery:
+        begun = time.monotonic()
+        output.put(batch, number)
+        self.ledger.commit(output.name)
+        return Delivery(batch.rows, time.monotonic() - begun)
+
+    def _limit_state(self, metrics: Sequence[BatchMetrics], number: int) -> None:
+        held = self.progress.state_bytes(metrics) if self.most_state else {}
+        over = [name for name, most in self.most_state.items() if held[name] > most and self.parking[name] is None]
+        for name in over:
+            most = size_text(self.most_state[name])
+            self.parking.park(
+                name, "state", f"its state of {size_text(held[name])} exceeds MAX STATE {most}", number + 1
+            )
+        if over:
+            self.on_parked()
+
+
+def _batch_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) -> Batch:
+    """The batch of one output, from its parts on the driver, or from all of its parts in Spark."""
+    from sash.spark.sources.declared import struct
+
+    spec, spark = output.spec, persisted.sparkSession
+    unpack = Unpack(spec.schema, spec.time)
+    if output.position not in messages.large:
+        return Batch.of_table(unpack.table(messages.blobs.get(output.position, ())), spec.schema, spec.time, spark)
+    packed = persisted.where(f"channel = {OUTPUT} AND output = {output.position}").select("blob")
+    frame = packed.mapInArrow(unpack, struct(typed_schema(spec.schema, spec.time)))
+    return Batch(frame.count(), False, frame.toArrow, lambda: frame, spark)

@@ -1,0 +1,181 @@
+"""Progress of the queries of a job: the metrics of a batch, attributed to the queries whose stages measured them.
+
+A stage that several queries read counts whole for the state of each, and in equal parts for their shares of the batch's time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sash.physical.nodes import PhysicalPlan
+from sash.spark.batch_metrics import EDGES, BatchMetrics, combined
+from sash.spark.progress import Progress
+from sash.time import BEGINNING, FOREVER, SECOND
+
+_MAX_PENDING = 1_000
+_MAX_UNREPORTED = 100
+"""Batches whose report by Spark is awaited; a batch that Spark does not report has failed, and is repeated."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The writing of a query's changes of a batch: how many there were, and how long it took, in seconds."""
+
+    rows: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class QueryScope:
+    """What of a plan belongs to a query: its stages, the streams that it reads, and its place among the outputs."""
+
+    name: str
+    stages: frozenset[int]
+    streams: frozenset[str]
+    position: int
+
+
+def scopes(plan: PhysicalPlan, streams: Mapping[str, Sequence[str]]) -> dict[str, QueryScope]:
+    """The scope of each query, given the streams that each reads."""
+    return {
+        output.query: QueryScope(
+            output.query,
+            frozenset(stage.index for stage in plan.stages_of(output)),
+            frozenset(name.lower() for name in streams[output.query]),
+            position,
+        )
+        for position, output in enumerate(plan.outputs)
+    }
+
+
+class QueryProgress:
+    """The progress of one query of a job; may be read from several threads."""
+
+    def __init__(self, scope: QueryScope, operators: Sequence[str]) -> None:
+        self.scope = scope
+        self.progress = Progress(operators)
+        self.lock = threading.Lock()
+        self._pending: list[dict[str, Any]] = []
+
+    def add(self, batch: int, millis: int, seen: BatchMetrics, more: Mapping[str, Any]) -> dict[str, Any]:
+        """Count a batch."""
+        with self.lock:
+            self.progress.count(batch, millis, seen, **more)
+            last = self.progress.last()
+            self._pending = [*self._pending, last][-_MAX_PENDING:]
+        return last
+
+    def drain(self) -> list[dict[str, Any]]:
+        """Return the progress of every batch since the last call."""
+        with self.lock:
+            pending, self._pending = self._pending, []
+        return pending
+
+
+class JobProgress:
+    """The progress of a job's queries.
+
+    The batch function records what was measured; the batch counts when Spark has reported its duration, so that batches that
+    fail and are repeated count once.
+    """
+
+    def __init__(self, plan: PhysicalPlan, found: Mapping[str, QueryScope]) -> None:
+        self.queries = {
+            name: QueryProgress(scope, [o for s in sorted(scope.stages) for o in plan.stages[s].operator_names])
+            for name, scope in found.items()
+        }
+        every = frozenset(name for scope in found.values() for name in scope.streams)
+        whole = QueryScope("", frozenset(range(len(plan.stages))), every, -1)
+        self.whole = QueryProgress(whole, [name for stage in plan.stages for name in stage.operator_names])
+        self._readers = {
+            stage.index: sum(stage.index in scope.stages for scope in found.values()) for stage in plan.stages
+        }
+        self._recorded: dict[int, tuple[BatchMetrics, list[BatchMetrics], dict[str, Delivery], float]] = {}
+        self._last = -1
+        self._lock = threading.Lock()
+        self.on_batch: Callable[[str, dict[str, Any]], None] | None = None
+
+    def record(self, batch: int, parts: Sequence[BatchMetrics], deliveries: Mapping[str, Delivery]) -> None:
+        """Keep what was measured in a batch until Spark reports it."""
+        with self._lock:
+            self._recorded[batch] = combined(parts), list(parts), dict(deliveries), time.time()
+            for old in sorted(self._recorded)[:-_MAX_UNREPORTED]:
+                del self._recorded[old]
+
+    def update(self, report: Any) -> bool:
+        """Count a batch that Spark reports; return whether it is new."""
+        if report is None:
+            return False
+        batch, millis = int(report["batchId"]), int(report["durationMs"].get("triggerExecution") or 0)
+        with self._lock:
+            if batch <= self._last or batch not in self._recorded:
+                return False
+            self._last = batch
+            total, parts, deliveries, ended = self._recorded.pop(batch)
+            fresh = []
+            for name, query in self.queries.items():
+                seen = self._seen(query.scope, total, parts, deliveries.get(name, Delivery()))
+                spent = self._spent(query.scope, total, deliveries)
+                fresh.append((name, query.add(batch, millis, seen, {"share": spent, "lag_seconds": _lag(seen, ended)})))
+            self.whole.add(batch, millis, _whole(total, deliveries), {})
+        if self.on_batch is not None:
+            for name, progress in fresh:
+                self.on_batch(name, progress)
+        return True
+
+    def state_bytes(self, parts: Sequence[BatchMetrics]) -> dict[str, int]:
+        """The bytes of state of each query in a batch."""
+        total = combined(parts)
+        return {name: _sum(total, query.scope, "state_bytes") for name, query in self.queries.items()}
+
+    @staticmethod
+    def _seen(
+        scope: QueryScope, total: BatchMetrics, parts: Sequence[BatchMetrics], delivery: Delivery
+    ) -> BatchMetrics:
+        """The metrics of one query in a batch."""
+        streams = {name: counts for name, counts in total.streams.items() if name.lower() in scope.streams}
+        prefixes = tuple(f"{stage}." for stage in scope.stages)
+        output = total.outputs.get(str(scope.position), {})
+        return BatchMetrics(
+            rows_in=sum(counts.get("rows_in", 0) for counts in streams.values()),
+            rows_out=delivery.rows,
+            late=sum(counts.get("late", 0) for counts in streams.values()),
+            bad=sum(p.bad for p in parts if not p.stages and any(name.lower() in scope.streams for name in p.streams)),
+            state_rows=_sum(total, scope, "state_rows"),
+            state_bytes=_sum(total, scope, "state_bytes"),
+            clock=output.get("clock"),
+            operators={name: counts for name, counts in total.operators.items() if name.startswith(prefixes)},
+            delays=output.get("delays", [0] * (len(EDGES) + 1)),
+            delay_sum=output.get("delay_sum", 0),
+            delay_longest=output.get("delay_longest", 0),
+            current_choice={n: shards for n, shards in total.current_choice.items() if n.startswith(prefixes)},
+            streams=streams,
+        )
+
+    def _spent(self, scope: QueryScope, total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> float | None:
+        """The share of the batch's work that was done for a query."""
+        busy = {int(stage): figures.get("seconds", 0.0) for stage, figures in total.stages.items()}
+        everything = sum(busy.values()) + sum(delivery.seconds for delivery in deliveries.values())
+        own = sum(busy.get(stage, 0.0) / self._readers[stage] for stage in scope.stages)
+        own += deliveries.get(scope.name, Delivery()).seconds
+        return round(own / everything, 4) if everything else None
+
+
+def _whole(total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> BatchMetrics:
+    """The metrics of the job as a whole: its clock is that of the slowest query."""
+    clocks = [output["clock"] for output in total.outputs.values() if output.get("clock") is not None]
+    return replace(total, rows_out=sum(one.rows for one in deliveries.values()), clock=min(clocks, default=None))
+
+
+def _sum(total: BatchMetrics, scope: QueryScope, part: str) -> int:
+    return sum(int(total.stages.get(str(stage), {}).get(part, 0)) for stage in scope.stages)
+
+
+def _lag(seen: BatchMetrics, ended: float) -> float | None:
+    """How far the answer is behind the wall clock, in seconds."""
+    known = seen.clock is not None and BEGINNING < seen.clock < FOREVER
+    return round(ended - seen.clock / SECOND, 3) if known and seen.clock is not None else None

@@ -1,0 +1,224 @@
+"""The run of a job: its Spark query, which is started again in place, on the same checkpoint, when a query must be parked.
+
+A thread waits for the end of the Spark query and decides. If operators failed, the queries that read them are parked. If
+an expression of a source failed in Spark, whose error names no query, the batch is tried with fewer and fewer of the
+queries that have such expressions until the one that fails is found. A Python worker that did not start in time is tried
+again a few times. Everything else ends the job.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sash.errors import QueryFailedError, SashError, StageError
+from sash.spark.causes import is_data_exception, is_worker_start, one_line
+from sash.spark.errors import SPARK_ERRORS, error_texts, to_sash_error
+from sash.spark.handle import Diagnosis
+from sash.spark.job_batch import BatchFunction, TrialPassedError
+from sash.spark.job_output import OnError
+from sash.spark.parking import Parking
+from sash.spark.stage_errors import failed_queries
+
+_MOST_RESTARTS = 3
+"""Restarts in a row because a worker did not start; a batch that succeeds resets their number."""
+
+_PAUSE = 1.0
+_POLL_SECONDS = 0.05
+
+StartQuery = Callable[[frozenset[str]], StreamingQuery]
+"""Starts the job's Spark query without the operators of these queries."""
+
+
+class Search:
+    """Finds one query that fails among suspects, by trying the batch with half of them at a time."""
+
+    def __init__(self, suspects: Sequence[str], error: SashError) -> None:
+        self.error = error
+        self._all = tuple(suspects)
+        self._left = list(suspects)
+
+    @property
+    def culprit(self) -> str | None:
+        """The query that fails, if it is known."""
+        return self._left[0] if len(self._left) == 1 else None
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The queries to leave out of the next trial."""
+        return frozenset(self._all) - frozenset(self._tried)
+
+    @property
+    def _tried(self) -> list[str]:
+        return self._left[: len(self._left) // 2]
+
+    def learn(self, *, failed: bool) -> None:
+        """Take the result of the trial."""
+        tried = self._tried
+        self._left = tried if failed else self._left[len(tried) :]
+
+
+class JobRun:
+    """Runs a job's Spark query until the job ends."""
+
+    def __init__(
+        self,
+        start: StartQuery,
+        batches: BatchFunction,
+        parking: Parking,
+        on_error: Mapping[str, OnError],
+        suspects: Sequence[str],
+        diagnosis: Diagnosis,
+    ) -> None:
+        self._start = start
+        self._batches = batches
+        self._parking = parking
+        self._on_error = on_error
+        self._suspects = suspects
+        self._diagnosis = diagnosis
+        self._search: Search | None = None
+        self._restarts = 0
+        self._restart = False
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._changed = threading.Condition()
+        self.error: SashError | None = None
+        self.on_end: Callable[[], None] | None = None
+        self.query = start(parking.standing)
+        threading.Thread(target=self._supervise, name="sash-job", daemon=True).start()
+
+    @property
+    def active(self) -> bool:
+        """Whether the job is running, or being started again."""
+        return not self._ended.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the job ends; return whether it has."""
+        return self._ended.wait(timeout)
+
+    def process_all_available(self) -> None:
+        """Wait until all rows that are in the sources now have been processed."""
+        while True:
+            query = self.query
+            try:
+                query.processAllAvailable()
+            except SPARK_ERRORS:
+                pass
+            else:
+                if not self._restart:
+                    break
+            with self._changed:
+                self._changed.wait_for(lambda query=query: self.query is not query or not self.active)  # type: ignore[misc]
+            if not self.active:
+                break
+
+    def stop(self) -> None:
+        """Stop the Spark query, and wait until the run has ended."""
+        self._stopping.set()
+        self._batches.close()
+        with suppress(*SPARK_ERRORS):
+            self.query.stop()
+        self._ended.wait()
+
+    def restart(self) -> None:
+        """Start the Spark query again after its current batch, because the parked queries have changed."""
+        if not self._restart:
+            self._restart = True
+            threading.Thread(target=self._stop_after_batch, name="sash-job-restart", daemon=True).start()
+
+    def before_batch(self) -> None:
+        """Note that the batch before has succeeded, if this is another one."""
+        self._restarts = 0
+
+    def _stop_after_batch(self) -> None:
+        query = self.query
+        with suppress(*SPARK_ERRORS):
+            begun = query.lastProgress
+            while query.isActive and query.status["isTriggerActive"]:
+                last = query.lastProgress
+                if last is not None and (begun is None or last["batchId"] > begun["batchId"]):
+                    break
+                time.sleep(_POLL_SECONDS)
+            query.stop()
+
+    def _supervise(self) -> None:
+        try:
+            while self._goes_on(self._await_end()):
+                self._batches.trial = self._search is not None
+                left_out = self._search.left_out if self._search is not None else frozenset()
+                self._restart = False
+                query = self._start(self._parking.standing | left_out)
+                with self._changed:
+                    self.query = query
+                    self._changed.notify_all()
+                if self._stopping.is_set():
+                    query.stop()
+        except Exception as problem:  # noqa: BLE001  (whatever ends this thread ends the job)
+            self.error = to_sash_error(problem)
+        finally:
+            self._ended.set()
+            with self._changed:
+                self._changed.notify_all()
+            if self.on_end is not None:
+                self.on_end()
+
+    def _await_end(self) -> BaseException | None:
+        """Wait for the end of the Spark query; return the error that ended it."""
+        try:
+            self.query.awaitTermination()
+        except SPARK_ERRORS as problem:
+            return self._batches.failure.problem or problem
+        return None
+
+    def _goes_on(self, problem: BaseException | None) -> bool:
+        """Decide what happens after the Spark query has ended: whether it is started again."""
+        if self._stopping.is_set():
+            return False
+        if problem is None:
+            return self._restart
+        if isinstance(problem, TrialPassedError) and self._search is not None:
+            return self._learn(self._search, failed=False)
+        texts = error_texts(problem)
+        error = to_sash_error(problem)
+        if is_worker_start(texts) and self._restarts < _MOST_RESTARTS:
+            self._restarts += 1
+            logging.getLogger("sash").warning("a Python worker did not start in time; the job starts its batch again")
+            return not self._stopping.wait(_PAUSE)
+        if failed := self._failed(problem):
+            return self._park(failed, error)
+        if is_data_exception(texts):
+            if self._search is not None:
+                return self._learn(self._search, failed=True)
+            suspects = [name for name in self._suspects if self._parking[name] is None]
+            if suspects and any(self._on_error[name] == "suspend" for name in suspects):
+                return self._look_for_culprit(Search(suspects, error))
+        self.error = self._diagnosis(error)
+        return False
+
+    def _failed(self, problem: BaseException) -> list[str]:
+        """The queries whose operators or expressions failed, if the error names them; a sink's error is another matter."""
+        return [] if isinstance(problem, SashError) and problem.query is not None else failed_queries(problem)
+
+    def _learn(self, search: Search, *, failed: bool) -> bool:
+        search.learn(failed=failed)
+        return self._look_for_culprit(search)
+
+    def _look_for_culprit(self, search: Search) -> bool:
+        self._search = None if search.culprit is not None else search
+        return self._search is not None or self._park((search.culprit or "",), search.error)
+
+    def _park(self, queries: Sequence[str], error: SashError) -> bool:
+        """Park the queries that failed; the job ends if one of them must not be parked, or stands already."""
+        reason = one_line(str(error).rpartition(" failed: ")[2] if isinstance(error, StageError) else str(error))
+        if not queries or any(self._on_error.get(name, "fail") == "fail" or self._parking[name] for name in queries):
+            self.error = QueryFailedError(f"query {', '.join(queries)}: {reason}")
+            self.error.log, self.error.query = error.log, queries[0] if len(queries) == 1 else None
+            return False
+        for name in queries:
+            self._parking.park(name, "operator", reason, max(0, self._batches.number))
+        return True

@@ -1,0 +1,281 @@
+"""Starting a job: its checkpoint is locked and checked, its sinks are opened, and its Spark query is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from sash import __version__
+from sash.errors import CatalogError, SashError, StoreError
+from sash.physical.nodes import PhysicalPlan, StreamLeg
+from sash.plan.expression_safety import may_fail
+from sash.plan.nodes import Filter, Project, walk
+from sash.planning import PlannedJob
+from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
+from sash.spark.dataflow import job_frame, time_type
+from sash.spark.diagnosis import locate_bad_row
+from sash.spark.fingerprint import remove_drafts
+from sash.spark.folders import Folder
+from sash.spark.header import FORMAT
+from sash.spark.job_batch import BatchFunction
+from sash.spark.job_manifest import check_manifest, generation_folder, read_manifest
+from sash.spark.job_output import JobOutput
+from sash.spark.job_progress import JobProgress, scopes
+from sash.spark.job_run import JobRun
+from sash.spark.kept_window import StoreFolder
+from sash.spark.ledger import Ledger
+from sash.spark.outbox import Outbox
+from sash.spark.output import OutputMode
+from sash.spark.parking import Parking
+from sash.spark.session import query_settings
+from sash.spark.sinks.base import OutputSpec
+from sash.spark.sinks.batch import Batch
+from sash.spark.sinks.function import WindowSink
+from sash.spark.sinks.start import WriteFailure, start_query
+from sash.spark.sources.inputs import QueryInputs
+from sash.spark.sources.observation import StreamObservation, observe_streams
+from sash.spark.sources.refresh import TableRefresh, refreshed_inputs
+from sash.spark.stream_watch import StreamWatch
+from sash.spark.temporary import TemporaryFolder
+from sash.spark.window_store import ApplyChanges, ApplyInsertions
+from sash.window_store.store.writer import WindowWriter
+
+if TYPE_CHECKING:
+    from sash.job import Job, JobMember
+
+_OWNER = "job.json"
+"""The file of a store with the identity of the job that fills it."""
+
+
+@dataclass
+class StartedJob:
+    """A job that has been started, with all that its handle needs."""
+
+    name: str
+    planned: PlannedJob
+    run: JobRun
+    outputs: Mapping[str, JobOutput]
+    progress: JobProgress
+    parking: Parking
+    tables: Mapping[str, TableRefresh]
+    watch: StreamWatch
+    lock: CheckpointLock
+    folder: Folder
+    observation: StreamObservation | None = None
+    temporary: TemporaryFolder | None = None
+    windows: dict[str, WindowWriter] = field(default_factory=dict)
+    on_stop: ExitStack = field(default_factory=ExitStack)
+
+
+class JobStart:
+    """Starts one job."""
+
+    def __init__(self, job: Job, observe: bool) -> None:
+        self._job = job
+        self._observe = observe
+        self._spark = job.engine.spark
+
+    def run(self) -> StartedJob:
+        """Start the job."""
+        job = self._job
+        job.trigger.check_heartbeats(self._heartbeats(job.planned()))
+        with ExitStack() as undo:
+            root, temporary = self._root()
+            if temporary is not None:
+                undo.callback(temporary.remove)
+            lock = lock_checkpoint(self._spark, root, job.name)
+            undo.callback(lock.release)
+            folder = generation_folder(self._spark, root)
+            planned, shards = self._planned(folder)
+            identity = check_manifest(folder, self._manifest(planned, shards))
+            remove_drafts(folder.location)
+            inputs, tables = refreshed_inputs(self._spark, self._inputs(), planned.changing, planned.streams, root)
+            inputs = observe_streams(inputs, planned) if self._observe else inputs
+            on_stop = undo.enter_context(ExitStack())
+            parking = Parking(folder)
+            parking.keep_only(frozenset(member.name for member in self._members))
+            windows = self._open_windows(identity, on_stop)
+            outputs = [self._output(m, planned, inputs, identity, folder, parking, windows) for m in self._members]
+            for output in outputs:
+                output.open()
+            progress = JobProgress(planned.physical, scopes(planned.physical, self._streams))
+            run = self._run(planned, shards, inputs, folder, outputs, progress, parking)
+            undo.pop_all()
+        started = StartedJob(
+            job.name, planned, run, {o.name: o for o in outputs}, progress, parking, tables,
+            StreamWatch({n: s.watched for n in planned.streams if (s := inputs.streams.get(n.lower()))}),
+            lock, folder, StreamObservation(planned) if self._observe else None, temporary, windows, on_stop,
+        )  # fmt: skip
+        for table in tables.values() if job.trigger.word is None else ():
+            table.start()
+        return started
+
+    @property
+    def _members(self) -> list[JobMember]:
+        return list(self._job.members.values())
+
+    @property
+    def _streams(self) -> dict[str, tuple[str, ...]]:
+        return {member.name: member.query.planned.streams for member in self._members}
+
+    def _root(self) -> tuple[str, TemporaryFolder | None]:
+        """The job's folder, and the temporary folder that has it, if nobody named one."""
+        base, temporary = self._job.checkpoint, None
+        if base is None:
+            temporary = TemporaryFolder("checkpoint")
+            base = str(temporary.path)
+        return f"{base.rstrip('/')}/{self._job.name}", temporary
+
+    def _planned(self, folder: Folder) -> tuple[PlannedJob, int]:
+        """The job planned for the number of shards of its checkpoint, unless the user chose another."""
+        known = (read_manifest(folder) or {}).get("shards")
+        shards = self._job.shards if known is None or self._job.shards_chosen else int(known)
+        return self._job.planned(shards), shards
+
+    def _manifest(self, planned: PlannedJob, shards: int) -> dict[str, Any]:
+        from sash.physical.channels import channels_of
+
+        channels = channels_of(planned.physical, share=True)
+        return {
+            "version": __version__,
+            "state": FORMAT,
+            "shards": shards,
+            "streams": list(planned.streams),
+            "relations": list(planned.changing),
+            "heartbeats": self._heartbeats(planned),
+            "queries": [member.described() for member in self._members],
+            "plan": {
+                "channels": {channel.identity: channel.description for channel in channels.channels},
+                "stages": list(channels.stages),
+            },
+        }
+
+    def _heartbeats(self, planned: PlannedJob) -> list[str]:
+        sources = self._inputs().streams
+        names = (*planned.streams, *planned.changing)
+        return [name for name in names if (s := sources.get(name.lower())) is not None and s.heartbeat is not None]
+
+    def _inputs(self) -> QueryInputs:
+        """The inputs of all queries; a name must stand for the same stream or relation in each."""
+        merged = QueryInputs({}, {}, refreshed={})
+        for member in self._members:
+            given = member.query.inputs
+            used = {name.lower() for name in (*member.query.planned.streams, *member.query.planned.changing)}
+            for name in used & merged.streams.keys() & given.streams.keys():
+                if merged.streams[name] is not given.streams[name]:
+                    raise CatalogError(f"{name} was registered again after a query of the job was made: make it anew")
+            merged = replace(
+                merged,
+                streams={**given.streams, **merged.streams},
+                relations={**given.relations, **merged.relations},
+                refreshed={**given.refreshed, **merged.refreshed},
+            )
+        return merged
+
+    def _open_windows(self, identity: str, on_stop: ExitStack) -> dict[str, WindowWriter]:
+        """Open the stores of kept windows, by the names of their outputs."""
+        writers: dict[str, WindowWriter] = {}
+        queries = self._job.engine.windows
+        for member in self._members:
+            if member.window is None:
+                continue
+            layout = member.window.layout
+            folder = StoreFolder.of(member.window.path, self._job.checkpoint, layout.name)
+            _claim(folder.root, identity)
+            writer = queries.write(folder.root, layout, member.window.recorder)
+            if folder.temporary is not None:
+                on_stop.callback(folder.temporary.remove)
+            on_stop.callback(writer.close)
+            on_stop.callback(queries.detach, layout.name)
+            writers[member.name] = writer
+        return writers
+
+    def _output(
+        self,
+        member: JobMember,
+        planned: PlannedJob,
+        inputs: QueryInputs,
+        identity: str,
+        folder: Folder,
+        parking: Parking,
+        windows: Mapping[str, WindowWriter],
+    ) -> JobOutput:
+        time = time_type(member.query.planned.physical, inputs)
+        spec = OutputSpec(planned.columns(member.name), time, member.mode, member.key, f"{identity}-{member.name}")
+        sink = member.sink
+        if member.window is not None:
+            writer = windows[member.name]
+            sink = WindowSink(ApplyInsertions(writer) if member.window.of_stream else ApplyChanges(writer))
+        sink.check(spec)
+        outbox = Outbox(folder.inside("outbox"), member.name, spec, member.outbox)
+        to_batch = partial(Batch.of_table, schema=spec.schema, time=spec.time, spark=self._spark)
+        position = [output.query for output in planned.physical.outputs].index(member.name)
+        return JobOutput(member.name, position, spec, sink, member.on_error, outbox, parking, to_batch)
+
+    def _run(
+        self,
+        planned: PlannedJob,
+        shards: int,
+        inputs: QueryInputs,
+        folder: Folder,
+        outputs: list[JobOutput],
+        progress: JobProgress,
+        parking: Parking,
+    ) -> JobRun:
+        job, path = self._job, folder.location
+        by_name = {output.name: output for output in outputs}
+        ordered = [by_name[output.query].spec for output in planned.physical.outputs]
+        modes = [OutputMode(spec.mode, spec.key) for spec in ordered]
+        limits = {member.name: member.max_state for member in self._members if member.max_state is not None}
+        batches = BatchFunction(outputs, Ledger(folder.inside("ledger")), progress, parking, WriteFailure(), limits)
+
+        def start(parked: frozenset[str]) -> StreamingQuery:
+            with query_settings(self._spark, shards, path):
+                frame = job_frame(planned.physical, inputs, shards, modes, parked)
+                return start_query(frame, batches, {}, job.trigger, path, job.name, batches.failure)
+
+        def diagnose(error: SashError) -> SashError:
+            for query in planned.queries:
+                error = locate_bad_row(error, inputs=inputs, planned=query.planned, checkpoint=path)
+            return error
+
+        on_error = {output.name: output.on_error for output in outputs}
+        return JobRun(start, batches, progress, parking, on_error, leg_suspects(planned.physical), diagnose)
+
+
+def leg_suspects(plan: PhysicalPlan) -> list[str]:
+    """The queries whose legs, which Spark evaluates, have an expression that may fail."""
+    failing = {
+        number
+        for number, leg in enumerate(plan.legs)
+        if isinstance(leg, StreamLeg)
+        for node in walk(leg.node)
+        if (isinstance(node, Filter) and may_fail(node.condition))
+        or (isinstance(node, Project) and any(map(may_fail, node.expressions)))
+    }
+    return [
+        output.query
+        for output in plan.outputs
+        if any(given.leaf.leg in failing for stage in plan.stages_of(output) for given in stage.inputs)
+    ]
+
+
+def _claim(root: Path, identity: str) -> None:
+    """Let only one job, or one query of `Engine.keep`, fill a store: it recognizes repeated batches by their numbers."""
+    owner = root / _OWNER
+    known = owner.read_text() if owner.exists() else None
+    if known == identity:
+        return
+    if known is not None or (root / "manifest.json").exists():
+        raise StoreError(
+            f"the window store in {root} is filled by another job or checkpoint: keep the window in another path, or remove "
+            "the store"
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    owner.write_text(identity)

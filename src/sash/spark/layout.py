@@ -1,0 +1,159 @@
+"""The layout of a plan on shards: its channels, the levels of its stages, and the labels of the shards of each.
+
+Stages are grouped into levels: a stage is one level above the highest stage that it reads by messages, and all stages of a
+level are one stateful operator of Spark. An input that reads an earlier stage locally is on the level of that stage, unless
+another of its inputs is higher; then it gets messages, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sash.physical.channels import Channel, Channels, StageRows, channels_of, queries_of_stages
+from sash.physical.nodes import PhysicalPlan
+
+_MASK, _SEED = 0xFFFFFFFF, 42
+
+
+@dataclass(frozen=True)
+class Target:
+    """A channel that gets rows, and the labels of the shards that read it, by which its rows are partitioned."""
+
+    channel: int
+    keys: tuple[int, ...]
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The channels of a plan, its levels, and the labels of each stage's shards.
+
+    The stages in `parked` do not run; what they would read is still logged for them. `queries` has, per stage, the names of
+    the queries that need it. `shared` is whether it is the layout of a job.
+    """
+
+    plan: PhysicalPlan
+    channels: Channels
+    levels: tuple[int, ...]
+    labels: tuple[tuple[int, ...], ...]
+    parked: frozenset[int]
+    queries: tuple[frozenset[str], ...]
+    shared: bool
+
+    @property
+    def height(self) -> int:
+        """The number of levels."""
+        return max(self.levels) + 1
+
+    def stages_of(self, level: int) -> list[int]:
+        """The stages of a level, in the order in which they run."""
+        return [stage for stage, found in enumerate(self.levels) if found == level]
+
+    def levels_of(self, channel: Channel) -> set[int]:
+        """The levels on which a channel is read."""
+        return {self.levels[reader.stage] for reader in channel.readers}
+
+    def in_memory(self, channel: Channel, level: int) -> bool:
+        """Whether the readers on this level get the rows in memory, without messages."""
+        source = channel.source
+        return isinstance(source, StageRows) and source.local and self.levels[source.stage] == level
+
+    def sent_to(self, channel: Channel) -> list[int]:
+        """The levels that get messages of a channel."""
+        return sorted(level for level in self.levels_of(channel) if not self.in_memory(channel, level))
+
+    def target(self, channel: Channel) -> Target:
+        """Where the rows of a channel go: with keys, one shard each; without, every shard that reads them."""
+        labels = dict.fromkeys(label for reader in channel.readers for label in self.labels[reader.stage])
+        return Target(channel.index, channel.keys, tuple(labels))
+
+    def queries_of(self, channel: Channel) -> list[str]:
+        """The queries that need a channel."""
+        return sorted(set().union(*(self.queries[reader.stage] for reader in channel.readers)))
+
+    def counted(self) -> dict[str, int]:
+        """The channel that counts the late rows of each stream: the first that reads it."""
+        first: dict[str, int] = {}
+        for channel in self.channels.channels:
+            if channel.stream is not None:
+                first.setdefault(channel.stream, channel.index)
+        return first
+
+
+def layout_of(plan: PhysicalPlan, shards: int, share: bool, parked: Collection[str] = ()) -> Layout:
+    """The layout of a plan on a number of shards; `parked` names queries of a job that do not run."""
+    channels = channels_of(plan, share)
+    queries = queries_of_stages(plan)
+    skipped = frozenset(stage for stage, names in enumerate(queries) if names and names <= set(parked))
+    labels = _labels(plan, channels, shards, share)
+    return Layout(plan, channels, _levels(plan), labels, skipped, queries, share)
+
+
+def _levels(plan: PhysicalPlan) -> tuple[int, ...]:
+    levels: list[int] = []
+    for stage in plan.stages:
+        below = [
+            levels[given.leaf.stage] + (0 if given.local else 1)
+            for given in stage.inputs
+            if given.leaf.stage is not None
+        ]
+        levels.append(max(below, default=0))
+    return tuple(levels)
+
+
+def _labels(plan: PhysicalPlan, channels: Channels, shards: int, share: bool) -> tuple[tuple[int, ...], ...]:
+    """Assign shards to stages.
+
+    Stages with a single shard get different ones: alone by number, in a job by identity, so that another query moves none.
+    """
+    every = shard_labels(shards)
+    labels: list[tuple[int, ...]] = []
+    for stage, identity in zip(plan.stages, channels.stages, strict=True):
+        local = [given.leaf.stage for given in stage.inputs if given.local and given.leaf.stage is not None]
+        if not stage.single:
+            labels.append(every)
+        elif local:
+            labels.append(labels[local[0]])
+        else:
+            labels.append((every[(int(identity.split("+")[0], 16) if share else stage.index) % shards],))
+    return tuple(labels)
+
+
+def _rotate(value: int, by: int) -> int:
+    return ((value << by) | (value >> (32 - by))) & _MASK
+
+
+def _mix(state: int, word: int) -> int:
+    word = _rotate((word * 0xCC9E2D51) & _MASK, 15) * 0x1B873593 & _MASK
+    return (_rotate(state ^ word, 13) * 5 + 0xE6546B64) & _MASK
+
+
+def spark_hash(value: int) -> int:
+    """Spark SQL's hash(value) of a BIGINT: Murmur3 over its two halves.
+
+    >>> spark_hash(0)
+    -1670924195
+    """
+    state = _mix(_mix(_SEED, value & _MASK), (value >> 32) & _MASK) ^ 8
+    state = ((state ^ (state >> 16)) * 0x85EBCA6B) & _MASK
+    state = ((state ^ (state >> 13)) * 0xC2B2AE35) & _MASK
+    state ^= state >> 16
+    return state - 2**32 if state >= 2**31 else state
+
+
+def shard_labels(shards: int) -> tuple[int, ...]:
+    """The label of every shard: the smallest keys that Spark's hash partitioning puts in a partition each.
+
+    Spark sends a key to partition pmod(hash(key), P). With the keys 0, 1, 2 ... several shards would share a partition
+    while others stay empty.
+
+    >>> shard_labels(4)
+    (2, 0, 14, 3)
+    """
+    found: dict[int, int] = {}
+    label = 0
+    while len(found) < shards:
+        found.setdefault(spark_hash(label) % shards, label)
+        label += 1
+    return tuple(found[shard] for shard in range(shards))
