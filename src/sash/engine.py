@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from sash.job import Job
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
+    from sash.running_job import JobQuery, RunningJob
     from sash.spark.kept_window import KeptWindow, StartWriting
     from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.inputs import StreamSource
@@ -78,6 +80,7 @@ class Engine:
         self._updates: dict[str, StreamSource] = {}
         self._tables: dict[str, RefreshedTable] = {}
         self._started: dict[str, tuple[RunningQuery, ProgressTracker]] = {}
+        self._jobs: list[RunningJob] = []
         self._kept: list[KeptWindow] = []
         self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
         self._listener: BatchListener | None = None
@@ -256,13 +259,36 @@ class Engine:
         ).for_engine()
         planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
-        chosen = self.shards != self._default_shards
-        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register, chosen)
+        return Query(planned, self.spark, inputs, self.shards, self.checkpoint, self._register, self.shards_chosen)
+
+    def job(
+        self,
+        name: str | None = None,
+        trigger: str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        shards: int | None = None,
+    ) -> Job:
+        """Make a job: add queries to it with `Job.add`, and start them together, as one dataflow.
+
+        A job reads each stream once, and runs operators that several queries need once. `trigger` is that of `Query.start`.
+        The checkpoint is in the folder `name` ("job") of `checkpoint` (None: the engine's).
+        """
+        from sash.job import Job
+
+        chosen = None if checkpoint is None else check_path("checkpoint", checkpoint)
+        width = None if shards is None else check_count("shards", shards, most=MOST_SHARDS)
+        return Job(self, name, trigger, chosen, width)
 
     @property
-    def running(self) -> dict[str, RunningQuery]:
-        """The started queries by name; a new query replaces an ended one of the same name."""
-        return {name: running for name, (running, _) in self._started.items()}
+    def running(self) -> dict[str, RunningQuery | JobQuery]:
+        """The started queries by name, those of jobs among them; a new query replaces an ended one of the same name."""
+        of_jobs = {name: query for job in self._jobs for name, query in job.queries.items()}
+        return {**of_jobs, **{name: running for name, (running, _) in self._started.items()}}
+
+    @property
+    def shards_chosen(self) -> bool:
+        """Whether the number of shards was chosen; otherwise that of a checkpoint counts."""
+        return self.shards != self._default_shards
 
     def on_progress(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
@@ -289,9 +315,11 @@ class Engine:
 
     def close(self) -> None:
         """Stop all queries, kept windows and the metrics server; the Spark session stays."""
-        for running in (*self.running.values(), *(kept for kept in self._kept if kept.active)):
+        queries = [running for running, _ in self._started.values()]
+        for running in (*queries, *self._jobs, *(kept for kept in self._kept if kept.active)):
             running.stop()
         self._started.clear()
+        self._jobs.clear()
         self._kept.clear()
         if "windows" in self.__dict__:
             self.windows.close()
@@ -310,6 +338,16 @@ class Engine:
         self._started[running.name] = running, tracker
         tracker.subscribe(notify)
 
+    def register_job(self, running: RunningJob) -> None:
+        """Let the engine know a job that has been started: `running`, metrics and `close` include it."""
+
+        def notify(query: str, progress: dict[str, Any]) -> None:
+            for callback in self._callbacks:
+                callback(query, progress)
+
+        running.started.progress.on_batch = notify
+        self._jobs = [job for job in self._jobs if job.active] + [running]
+
     def _add_listener(self) -> None:
         """Receive every batch from Spark, which forgets batches that are polled too rarely."""
         from sash.spark.progress import BatchListener
@@ -322,6 +360,9 @@ class Engine:
         for running, tracker in list(self._started.values()):
             if running.id == query_id:
                 tracker.update(reports)
+        for job in self._jobs:
+            if job.id == query_id:
+                job.started.progress.update(reports[-1])
 
     def keep(
         self,

@@ -214,10 +214,11 @@ class Job:
 
     def start(self, observe: bool = False) -> RunningJob:
         """Start the job. With `observe`, statistics of the streams are collected for `RunningJob.statistics`."""
+        from sash.running_job import RunningJob
         from sash.spark.job_start import JobStart
 
         check_flag("observe", observe)
-        running = JobStart(self, observe).run()
+        running = RunningJob(JobStart(self, observe).run())
         self.engine.register_job(running)
         return running
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sash.running import RunningQuery
+    from sash.running_job import JobQuery
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -26,6 +27,9 @@ _GAUGES = {
     "rows_per_second": "Rows read per second in the last batch.",
     "state_rows": "Rows in state.",
     "state_bytes": "Bytes of working state.",
+    "share": "The query's share of the work in the last batch of its job.",
+    "lag_seconds": "How far the watermark was behind the wall clock after the last batch of a job, in seconds.",
+    "outbox_bytes": "Bytes of changes that the sink of a parked query has not got.",
 }
 _OPERATOR_TOTALS = {
     "rows_in": "Changes received by the operator.",
@@ -49,7 +53,7 @@ def batch_metrics(progress: Any) -> dict[str, Any] | None:
     return fresh[0] if fresh else None
 
 
-def exposition(running: Mapping[str, RunningQuery]) -> str:
+def exposition(running: Mapping[str, RunningQuery | JobQuery]) -> str:
     """The metrics of the queries in the text format of Prometheus."""
     progress = {name: query.progress() for name, query in running.items()}
     operators = {name: query.operators() for name, query in running.items()}
@@ -57,6 +61,8 @@ def exposition(running: Mapping[str, RunningQuery]) -> str:
     lines += _family(
         "up", "gauge", "Whether the query is running.", [({"query": n}, int(q.active)) for n, q in running.items()]
     )
+    parked = [({"query": name}, int(query.parked)) for name, query in running.items() if hasattr(query, "parked")]
+    lines += _family("parked", "gauge", "Whether the query of a job is parked.", parked)
     for part, text in _TOTALS.items():
         values = [({"query": name}, seen.get(f"total_{part}", 0)) for name, seen in progress.items()]
         lines += _family(f"{part}_total", "counter", text, values)
@@ -104,7 +110,7 @@ def _percentiles(progress: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return _family("batch_delay_seconds", "gauge", text, values)
 
 
-def _delays(running: Mapping[str, RunningQuery]) -> list[str]:
+def _delays(running: Mapping[str, RunningQuery | JobQuery]) -> list[str]:
     from sash.spark.batch_metrics import EDGES
 
     name = "sash_output_delay_seconds"

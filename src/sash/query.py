@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from sash.live import LiveAnswer
     from sash.running import RunningQuery
     from sash.spark.progress import ProgressTracker
-    from sash.spark.sinks import Sink, WriteBatch, WriteFrame
+    from sash.spark.sinks import Sink, WriteFrame
     from sash.spark.sources.inputs import QueryInputs
-    from sash.spark.sources.refresh import TableRefresh
     from sash.spark.temporary import TemporaryFolder
 
 
@@ -127,8 +126,9 @@ class Query:
         from sash.spark.sinks import OutputSpec
         from sash.spark.sinks.choice import own_sink
         from sash.spark.sinks.retry import Retries
-        from sash.spark.sinks.start import WriteFailure, start_query
+        from sash.spark.sinks.start import WriteFailure, compute_once, start_query
         from sash.spark.sources.observation import StreamObservation, observe_streams
+        from sash.spark.sources.tables import refresh_tables
         from sash.spark.stream_watch import StreamWatch
 
         given = StartOptions.parse(mode, trigger, options)
@@ -152,23 +152,24 @@ class Query:
             query = self._with_shards_of(path)
             identity = check_fingerprint(self.spark, path, query._fingerprint())  # noqa: SLF001
             remove_drafts(path)
-            inputs, tables = self._read_tables(path)
-            inputs = observe_streams(inputs, self.planned) if observe else inputs
-            writer: str | WriteBatch = str(sink)
+            inputs, tables = refresh_tables(self.spark, self.inputs, self.planned.changing, self.planned.streams, path)
+            inputs = observe_streams(inputs, [self.planned]) if observe else inputs
+            writer: str | WriteFrame = str(sink)
             retries, failure, of_query = None, WriteFailure(), f" of {name}" if name else ""
             if target is not None:
                 physical = query.planned.physical
                 output = OutputSpec(self.planned.output, time_type(physical, inputs), mode, columns, identity)
                 retries = Retries(f"{target.name}{of_query}", target.policy)
                 opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
-                writer = retries.writing(opening.run(lambda: target.open(output), "connecting"))
+                opened = opening.run(lambda: target.open(output), "connecting")
+                writer = compute_once(retries.writing(opened), failure)
             options = {option: str(value) for option, value in given.sink.items()}
             with query_settings(self.spark, query._width, path):  # noqa: SLF001
                 changes = query._changes(mode, columns, inputs)  # noqa: SLF001
-                started = start_query(changes, writer, options, given.trigger, path, name, failure)
+                started = start_query(changes, writer, options, given.trigger, path, name)
             lock.bind(started)
             undo.pop_all()
-        observation = StreamObservation(query.planned) if observe else None
+        observation = StreamObservation([query.planned]) if observe else None
         tracker = ProgressTracker(started, operator_names(query.planned.physical), observation)
         for table in tables.values() if given.trigger.word is None else ():
             table.start()
@@ -205,21 +206,6 @@ class Query:
         names = (*self.planned.streams, *self.planned.changing)
         sources = {name: self.inputs.streams.get(name.lower()) for name in names}
         return [name for name, source in sources.items() if source is not None and source.heartbeat is not None]
-
-    def _read_tables(self, checkpoint: str) -> tuple[QueryInputs, dict[str, TableRefresh]]:
-        """Read the relations with a refresh interval; return the inputs with the streams of their updates, and the tables."""
-        from sash.spark.sources.inputs import StreamSource
-        from sash.spark.sources.refresh import READ_AT, READING, TableRefresh
-
-        streams, tables = dict(self.inputs.streams), {}
-        for name in map(str.lower, self.planned.changing):
-            if name in self.inputs.refreshed:
-                folder = f"{checkpoint.rstrip('/')}/relations/{name}"
-                tables[name] = TableRefresh(self.spark, self.inputs.refreshed[name], folder)
-                tables[name].refresh()
-                time = READING if self.planned.streams else READ_AT
-                streams[name] = StreamSource(tables[name].updates(), time=time)
-        return replace(self.inputs, streams=streams), tables
 
     @property
     def _width(self) -> int:

@@ -98,13 +98,7 @@ class StreamingHandle(ABC):
         """
         if self._retries is not None:
             self._retries.stop()
-        begun = self._query.lastProgress
-        until = time.monotonic() + timeout
-        while self._query.isActive and self._query.status["isTriggerActive"] and time.monotonic() < until:
-            last = self._query.lastProgress
-            if last is not None and (begun is None or last["batchId"] > begun["batchId"]):
-                break
-            time.sleep(_POLL_SECONDS)
+        await_batch(self._query, timeout)
         self.stop()
 
     def await_termination(self, timeout: float | None = None) -> bool:
@@ -133,3 +127,14 @@ class StreamingHandle(ABC):
                     release_lock(self.id)
 
     process_all = process_all_available
+
+
+def await_batch(query: StreamingQuery, timeout: float) -> None:
+    """Wait until the current batch of a query has ended, for at most `timeout` seconds."""
+    begun = query.lastProgress
+    until = time.monotonic() + timeout
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+        last = query.lastProgress
+        if last is not None and (begun is None or last["batchId"] > begun["batchId"]):
+            break
+        time.sleep(_POLL_SECONDS)

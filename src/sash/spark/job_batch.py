@@ -67,9 +67,9 @@ class BatchFunction:
     failure: WriteFailure
     most_state: Mapping[str, int]
     """The queries with MAX STATE, and its bytes."""
-    before_batch: Callable[[], None]
-    """Called before each batch is computed."""
-    on_parked: Callable[[], None]
+    before_batch: Callable[[int], None] = lambda _: None
+    """Called with the number of a batch before it is computed."""
+    on_parked: Callable[[], None] = lambda: None
     """Called when the operators of a query must stop."""
     trial: bool = False
     number: int = -1
@@ -88,14 +88,12 @@ class BatchFunction:
     def __call__(self, frame: DataFrame, number: int) -> None:
         self.failure.problem = None
         self.number = number
-        self.before_batch()
+        self.before_batch(number)
         persisted = frame.persist()
         try:
             small = f"CASE WHEN kind <> {LARGE} OR channel <> {OUTPUT} THEN blob END AS blob"
             columns = ("channel", "output", "kind", "sender", "seq", "metrics")
             messages = JobMessages.of(persisted.selectExpr(*columns, small).toArrow())
-            if self.trial:
-                raise TrialPassedError
             self._write(persisted, messages, number)
         except BaseException as problem:
             self.failure.problem = problem
@@ -104,6 +102,8 @@ class BatchFunction:
             persisted.unpersist()
 
     def _write(self, persisted: DataFrame, messages: JobMessages, number: int) -> None:
+        if self.trial:
+            raise TrialPassedError
         done, total = self.ledger.begin(number), combined(messages.metrics)
         writing: dict[str, Future[Delivery]] = {}
         for output in self.outputs:

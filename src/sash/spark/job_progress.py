@@ -69,6 +69,11 @@ class QueryProgress:
             self._pending = [*self._pending, last][-_MAX_PENDING:]
         return last
 
+    def last(self) -> dict[str, Any]:
+        """Return the numbers of the last batch, and the totals."""
+        with self.lock:
+            return self.progress.last()
+
     def drain(self) -> list[dict[str, Any]]:
         """Return the progress of every batch since the last call."""
         with self.lock:

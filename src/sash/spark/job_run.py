@@ -9,8 +9,8 @@ again a few times. Everything else ends the job.
 from __future__ import annotations
 
 import logging
+import math
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -19,9 +19,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sash.errors import QueryFailedError, SashError, StageError
 from sash.spark.causes import is_data_exception, is_worker_start, one_line
 from sash.spark.errors import SPARK_ERRORS, error_texts, to_sash_error
-from sash.spark.handle import Diagnosis
+from sash.spark.handle import Diagnosis, await_batch
 from sash.spark.job_batch import BatchFunction, TrialPassedError
 from sash.spark.job_output import OnError
+from sash.spark.job_progress import JobProgress
 from sash.spark.parking import Parking
 from sash.spark.stage_errors import failed_queries
 
@@ -29,7 +30,6 @@ _MOST_RESTARTS = 3
 """Restarts in a row because a worker did not start; a batch that succeeds resets their number."""
 
 _PAUSE = 1.0
-_POLL_SECONDS = 0.05
 
 StartQuery = Callable[[frozenset[str]], StreamingQuery]
 """Starts the job's Spark query without the operators of these queries."""
@@ -70,6 +70,7 @@ class JobRun:
         self,
         start: StartQuery,
         batches: BatchFunction,
+        progress: JobProgress,
         parking: Parking,
         on_error: Mapping[str, OnError],
         suspects: Sequence[str],
@@ -77,6 +78,7 @@ class JobRun:
     ) -> None:
         self._start = start
         self._batches = batches
+        self._progress = progress
         self._parking = parking
         self._on_error = on_error
         self._suspects = suspects
@@ -89,7 +91,10 @@ class JobRun:
         self._changed = threading.Condition()
         self.error: SashError | None = None
         self.on_end: Callable[[], None] | None = None
-        self.query = start(parking.standing)
+        self._failed_batch = -1
+        self._reporting: StreamingQuery | None = None
+        batches.before_batch, batches.on_parked = self._before_batch, self.restart
+        self.query = self._reporting = start(parking.standing)
         threading.Thread(target=self._supervise, name="sash-job", daemon=True).start()
 
     @property
@@ -131,19 +136,21 @@ class JobRun:
             self._restart = True
             threading.Thread(target=self._stop_after_batch, name="sash-job-restart", daemon=True).start()
 
-    def before_batch(self) -> None:
-        """Note that the batch before has succeeded, if this is another one."""
-        self._restarts = 0
+    def update(self) -> None:
+        """Count the batch that Spark has reported last, unless it has been counted."""
+        if self._reporting is not None:
+            with suppress(*SPARK_ERRORS):
+                self._progress.update(self._reporting.lastProgress)
+
+    def _before_batch(self, number: int) -> None:
+        self.update()
+        if number > self._failed_batch:
+            self._restarts = 0
 
     def _stop_after_batch(self) -> None:
         query = self.query
         with suppress(*SPARK_ERRORS):
-            begun = query.lastProgress
-            while query.isActive and query.status["isTriggerActive"]:
-                last = query.lastProgress
-                if last is not None and (begun is None or last["batchId"] > begun["batchId"]):
-                    break
-                time.sleep(_POLL_SECONDS)
+            await_batch(query, math.inf)
             query.stop()
 
     def _supervise(self) -> None:
@@ -152,9 +159,10 @@ class JobRun:
                 self._batches.trial = self._search is not None
                 left_out = self._search.left_out if self._search is not None else frozenset()
                 self._restart = False
+                self._reporting = None
                 query = self._start(self._parking.standing | left_out)
                 with self._changed:
-                    self.query = query
+                    self.query = self._reporting = query
                     self._changed.notify_all()
                 if self._stopping.is_set():
                     query.stop()
@@ -172,7 +180,10 @@ class JobRun:
         try:
             self.query.awaitTermination()
         except SPARK_ERRORS as problem:
+            self._failed_batch = self._batches.number
             return self._batches.failure.problem or problem
+        finally:
+            self.update()
         return None
 
     def _goes_on(self, problem: BaseException | None) -> bool:

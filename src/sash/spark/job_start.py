@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sash import __version__
 from sash.errors import CatalogError, SashError, StoreError
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.expression_safety import may_fail
@@ -40,7 +40,8 @@ from sash.spark.sinks.function import WindowSink
 from sash.spark.sinks.start import WriteFailure, start_query
 from sash.spark.sources.inputs import QueryInputs
 from sash.spark.sources.observation import StreamObservation, observe_streams
-from sash.spark.sources.refresh import TableRefresh, refreshed_inputs
+from sash.spark.sources.refresh import TableRefresh
+from sash.spark.sources.tables import refresh_tables
 from sash.spark.stream_watch import StreamWatch
 from sash.spark.temporary import TemporaryFolder
 from sash.spark.window_store import ApplyChanges, ApplyInsertions
@@ -93,10 +94,11 @@ class JobStart:
             undo.callback(lock.release)
             folder = generation_folder(self._spark, root)
             planned, shards = self._planned(folder)
+            plans = [query.planned for query in planned.queries]
             identity = check_manifest(folder, self._manifest(planned, shards))
             remove_drafts(folder.location)
-            inputs, tables = refreshed_inputs(self._spark, self._inputs(), planned.changing, planned.streams, root)
-            inputs = observe_streams(inputs, planned) if self._observe else inputs
+            inputs, tables = refresh_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
+            inputs = observe_streams(inputs, plans) if self._observe else inputs
             on_stop = undo.enter_context(ExitStack())
             parking = Parking(folder)
             parking.keep_only(frozenset(member.name for member in self._members))
@@ -110,7 +112,7 @@ class JobStart:
         started = StartedJob(
             job.name, planned, run, {o.name: o for o in outputs}, progress, parking, tables,
             StreamWatch({n: s.watched for n in planned.streams if (s := inputs.streams.get(n.lower()))}),
-            lock, folder, StreamObservation(planned) if self._observe else None, temporary, windows, on_stop,
+            lock, folder, StreamObservation(plans) if self._observe else None, temporary, windows, on_stop,
         )  # fmt: skip
         for table in tables.values() if job.trigger.word is None else ():
             table.start()
@@ -143,7 +145,7 @@ class JobStart:
 
         channels = channels_of(planned.physical, share=True)
         return {
-            "version": __version__,
+            "version": version("sash"),
             "state": FORMAT,
             "shards": shards,
             "streams": list(planned.streams),
@@ -238,7 +240,7 @@ class JobStart:
         def start(parked: frozenset[str]) -> StreamingQuery:
             with query_settings(self._spark, shards, path):
                 frame = job_frame(planned.physical, inputs, shards, modes, parked)
-                return start_query(frame, batches, {}, job.trigger, path, job.name, batches.failure)
+                return start_query(frame, batches, {}, job.trigger, path, job.name)
 
         def diagnose(error: SashError) -> SashError:
             for query in planned.queries:
@@ -256,7 +258,7 @@ def leg_suspects(plan: PhysicalPlan) -> list[str]:
         for number, leg in enumerate(plan.legs)
         if isinstance(leg, StreamLeg)
         for node in walk(leg.node)
-        if (isinstance(node, Filter) and may_fail(node.condition))
+        if (isinstance(node, Filter) and may_fail(node.predicate))
         or (isinstance(node, Project) and any(map(may_fail, node.expressions)))
     }
     return [

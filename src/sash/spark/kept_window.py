@@ -20,7 +20,6 @@ from sash.spark.sinks.start import await_sources, set_trigger
 from sash.spark.sources.inputs import StreamSource
 from sash.spark.temporary import TemporaryFolder
 from sash.spark.window_store import ApplyRows, kept_frame
-from sash.time import BEGINNING
 from sash.window_store.queries import WindowQueries
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.store.layout import StoreLayout
@@ -68,15 +67,7 @@ class KeptWindow(StreamingHandle):
 
     def progress(self) -> dict[str, Any]:
         """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
-        manifest = self._writer.manifest
-        return {
-            "batch": None if manifest.batch < 0 else manifest.batch,
-            "updates": manifest.updates,
-            "watermark": None if manifest.clock == BEGINNING else manifest.clock,
-            "late": manifest.late,
-            "sub_windows": len(manifest.live),
-            "rows": sum(part.rows for part in manifest.live),
-        }
+        return dict(self._writer.manifest.progress())
 
 
 def start_stream(

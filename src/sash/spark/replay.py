@@ -29,7 +29,7 @@ from sash.spark.errors import sash_errors
 from sash.spark.progress import Progress
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks.batch import Batch
-from sash.spark.sinks.start import start_query
+from sash.spark.sinks.start import WriteFailure, compute_once, start_query
 from sash.spark.sources.declared import FILES_OF_ANY_AGE, struct
 from sash.spark.sources.inputs import QueryInputs, StreamSource
 from sash.state.changes import ChangeBatch, concat
@@ -81,7 +81,7 @@ def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeB
     def collect(batch: Batch, number: int) -> None:
         collected[number] = read_changes(batch.table, dtypes)
 
-    query = start_query(changes, collect, {}, Trigger("available_now"), checkpoint)
+    query = start_query(changes, compute_once(collect, WriteFailure()), {}, Trigger("available_now"), checkpoint)
     progress = Progress(operator_names(planned.physical))
     try:
         with sash_errors():

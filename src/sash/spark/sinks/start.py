@@ -27,22 +27,18 @@ class WriteFailure:
 
 def start_query(
     changes: DataFrame,
-    sink: str | WriteBatch,
+    sink: str | WriteFrame,
     options: Mapping[str, str],
     trigger: Trigger,
     checkpoint: str,
     name: str | None = None,
-    failure: WriteFailure | None = None,
 ) -> StreamingQuery:
-    """Start writing the changes to a format of Spark's, or to a function."""
+    """Start writing the changes to a format of Spark's, or to a function of each batch, which must compute it once."""
     writer = changes.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     if name is not None:
         writer = writer.queryName(name)
     writer = set_trigger(writer, trigger)
-    if callable(sink):
-        writer = writer.foreachBatch(_compute_once(sink, failure or WriteFailure()))
-    else:
-        writer = writer.format(sink).options(**options)
+    writer = writer.foreachBatch(sink) if callable(sink) else writer.format(sink).options(**options)
     with sash_errors():
         return await_sources(writer.start())
 
@@ -71,7 +67,7 @@ def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
             return writer
 
 
-def _compute_once(write: WriteBatch, failure: WriteFailure) -> WriteFrame:
+def compute_once(write: WriteBatch, failure: WriteFailure) -> WriteFrame:
     """Persist each batch before it is written, because every action of the sink would run the stages again."""
 
     def write_persisted(batch: DataFrame, number: int) -> None:

@@ -30,8 +30,8 @@ _METRICS = "sash-stream-"
 _PRECISION = 12
 
 
-def observe_streams(inputs: QueryInputs, planned: Planned) -> QueryInputs:
-    """The same inputs, with an observation on each stream of the query."""
+def observe_streams(inputs: QueryInputs, planned: Sequence[Planned]) -> QueryInputs:
+    """The same inputs, with an observation on each stream of the queries."""
     streams = dict(inputs.streams)
     for name, stream in _streams(planned).items():
         source = streams[name]
@@ -39,8 +39,8 @@ def observe_streams(inputs: QueryInputs, planned: Planned) -> QueryInputs:
     return replace(inputs, streams=streams)
 
 
-def _streams(planned: Planned) -> dict[str, Stream]:
-    return {node.name.lower(): node for node in walk(planned.written) if isinstance(node, Stream)}
+def _streams(planned: Sequence[Planned]) -> dict[str, Stream]:
+    return {node.name.lower(): node for one in planned for node in walk(one.written) if isinstance(node, Stream)}
 
 
 def _counted(stream: Stream) -> list[tuple[int, str, pa.DataType]]:
@@ -82,9 +82,9 @@ class _StreamTotals:
 
 
 class StreamObservation:
-    """The observed statistics of a query's streams since its start."""
+    """The observed statistics of the streams of queries since their start."""
 
-    def __init__(self, planned: Planned) -> None:
+    def __init__(self, planned: Sequence[Planned]) -> None:
         self._streams = _streams(planned)
         self._totals = {name: _StreamTotals() for name in self._streams}
         self._last_batch = -1

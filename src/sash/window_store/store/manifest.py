@@ -109,6 +109,17 @@ class Manifest:
         """All files of rows that the manifest refers to."""
         return frozenset((*(s.file for s in (*self.live, *self.expired)), *self.pending))
 
+    def progress(self) -> dict[str, int | None]:
+        """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
+        return {
+            "batch": None if self.batch < 0 else self.batch,
+            "updates": self.updates,
+            "watermark": None if self.clock == BEGINNING else self.clock,
+            "late": self.late,
+            "sub_windows": len(self.live),
+            "rows": sum(part.rows for part in self.live),
+        }
+
     def save(self, root: Path) -> None:
         """Replace the current manifest. This commits a window update."""
         write_bytes(root / _MANIFEST, json.dumps(asdict(self)).encode())
