@@ -190,13 +190,19 @@ class JobQuery:
         """Let a parked query go on, and return the number of batches that its sink got from the outbox.
 
         If its sink failed, it gets what it has missed; if it fails again, that is raised, and the query stays parked. If its
-        operators stood still, they go on with the rows since then, and the query is parked again if they fail again.
+        operators stood still, they go on with the rows since then, and the query is parked again if they fail again. A query
+        is replaced, not resumed, if an expression above a source failed: then it has no rows to go on with.
         """
         parked = self._output.parking[self.name]
         if parked is None:
             raise OptionError(f"query {self.name} is not parked")
         if parked.cause == "sink":
             return self._output.resume()
+        if parked.cause == "expression":
+            raise OptionError(
+                f"query {self.name} cannot resume: an expression failed before its rows were logged, so those since then are "
+                "missing. Correct it, with try_divide or try_cast for example, and replace the query"
+            )
         self._output.parking.release(self.name)
         self.job.started.run.restart()
         return 0

@@ -2,24 +2,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sash.engine import Engine
-from sash.errors import CatalogError, CheckpointError, OptionError, QueryFailedError, SinkError
+from sash.errors import CatalogError, CheckpointError, OptionError, QueryFailedError, SashError
 from sash.metrics import exposition
+from sash.spark.job_batch import JobMessages
 from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
 
 pytestmark = pytest.mark.spark
 
 NONE = "SELECT COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS]"
-DIVIDES = "SELECT k, SUM(100 / (v - 20)) AS total FROM s [RANGE 60 MILLISECONDS] GROUP BY k"
-"""Fails on a row with v = 20, of which there are none but those that a test adds."""
 
 
 @pytest.fixture
@@ -85,3 +85,173 @@ def test_differential_each_query_has_the_changes_that_it_has_alone(engine: Engin
     assert {("first", 0), ("second", 1), ("third", 2)} <= set(seen)
     manifest = json.loads((tmp_path / "checkpoint" / "job" / "g1" / "sash-job.json").read_text())
     assert [query["name"] for query in manifest["queries"]] == ["first", "second", "third"]
+
+
+def test_a_repeated_batch_goes_only_to_the_sinks_that_have_not_got_it(engine: Engine, tmp_path: Path) -> None:
+    rows, checkpoint = made_up_rows(2), tmp_path / "checkpoint"
+    whole, failing = Flaky(tmp_path / "whole"), Flaky(tmp_path / "failing")
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    job = engine.job(trigger="available_now", checkpoint=checkpoint)
+    job.add("whole", SQL, whole)
+    job.add("failing", TWO_STAGES, failing)
+    failing.problem = ValueError("no room")
+    running = job.start()
+    with pytest.raises(QueryFailedError, match=r"query failing: .*no room") as raised:
+        running.await_termination()
+    assert raised.value.query == "failing"
+    assert running.queries["whole"].state.startswith("failed: query failing")
+    failing.problem = None
+    job.start().await_termination()
+    assert whole.calls == [0, 1]
+    assert failing.calls == [0, 0, 1]
+    assert whole.read() == expected(SQL, rows)
+    assert failing.read() == expected(TWO_STAGES, rows)
+
+    changed = engine.job(checkpoint=checkpoint)
+    changed.add("whole", NONE, whole)
+    with pytest.raises(CheckpointError, match="query failing is gone; query whole has another sql"):
+        changed.start()
+
+
+def test_a_sink_that_fails_parks_its_query_alone(engine: Engine, tmp_path: Path) -> None:
+    rows, checkpoint = made_up_rows(5), tmp_path / "checkpoint"
+    good, bad = Flaky(tmp_path / "good"), Flaky(tmp_path / "bad")
+
+    def job() -> Any:
+        made = engine.job(checkpoint=checkpoint)
+        made.add("good", SQL, good)
+        made.add("bad", TWO_STAGES, bad, on_error="suspend")
+        return made
+
+    running = job().start()
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        bad.problem = ValueError("no room") if 1 <= number < 4 else None
+        running.process_all()
+        if number == 2:  # a parked query stays so after a restart
+            running.stop()
+            running = job().start()
+    assert running.queries["bad"].state.endswith("ValueError: no room")
+    assert bad.calls == [0, 1]
+    assert running.queries["bad"].progress()["outbox_bytes"] > 0
+    bad.problem = ValueError("still none")
+    with pytest.raises(ValueError, match="still none"):
+        running.queries["bad"].resume()
+    bad.problem = None
+    assert running.queries["bad"].parked
+    assert running.queries["bad"].resume() == 4
+    assert running.queries["bad"].state == "running"
+    with pytest.raises(OptionError, match="bad is not parked"):
+        running.queries["bad"].resume()
+    assert good.read() == expected(SQL, rows)
+    assert bad.read() == expected(TWO_STAGES, rows)
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "SELECT k, SUM(100 / (v - 20)) AS total FROM s [RANGE 60 MILLISECONDS] GROUP BY k",
+        "SELECT k, 100 / (MAX(v) - 20) AS total FROM s [RANGE 60 MILLISECONDS] GROUP BY k",
+    ],
+)
+def test_an_expression_that_fails_parks_its_query_alone(engine: Engine, tmp_path: Path, failing: str) -> None:
+    rows, good, bad = made_up_rows(3), FolderSink(tmp_path / "good"), FolderSink(tmp_path / "bad")
+    rows[50]["v"] = 20
+    job = engine.job(checkpoint=tmp_path / "checkpoint")
+    job.add("good", SQL, good)
+    job.add("bad", failing, bad, on_error="suspend")
+    job.add("safe", NONE, "noop")
+    running = job.start()
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        running.process_all()
+    assert running.queries["bad"].state.startswith("parked since")
+    assert "zero" in running.queries["bad"].state.lower()
+    assert running.queries["safe"].state == "running"
+    assert good.read() == expected(SQL, rows)
+    assert bad.read() == expected(failing, rows[:40])
+
+
+def test_a_query_that_grows_past_its_limit_is_parked_and_resumes_where_it_was(engine: Engine, tmp_path: Path) -> None:
+    rows, good, large = made_up_rows(4), FolderSink(tmp_path / "good"), FolderSink(tmp_path / "large")
+    job = engine.job(checkpoint=tmp_path / "checkpoint")
+    job.add("good", SQL, good)
+    job.add("large", TWO_STAGES, large, max_state=1)
+    running = job.start()
+    for number, batch in enumerate(batches_of(rows)):
+        if number == 3:
+            running.started.run._batches.most_state = {}
+            assert "exceeds MAX STATE" in running.queries["large"].state
+            assert large.read() == expected(TWO_STAGES, rows[:40])
+            running.queries["large"].resume()
+        write_batch(tmp_path / "in", number, batch)
+        running.process_all()
+    assert running.queries["large"].state == "running"
+    assert good.read() == expected(SQL, rows)
+    assert large.read() == expected(TWO_STAGES, rows)
+
+
+def test_a_worker_that_does_not_start_in_time_is_tried_again(
+    engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, sink, times, read = made_up_rows(1), FolderSink(tmp_path / "out"), [0], JobMessages.of
+
+    def fail_twice(table: pa.Table) -> JobMessages:
+        times[0] += 1
+        if times[0] <= 2:
+            raise RuntimeError("Python worker failed to connect back")
+        return read(table)
+
+    monkeypatch.setattr(JobMessages, "of", fail_twice)
+    job = engine.job()
+    job.add("only", SQL, sink)
+    write_batch(tmp_path / "in", 0, rows)
+    running = job.start()
+    running.process_all()
+    assert sink.read() == expected(SQL, rows)
+    assert caplog.text.count("did not start in time") == 2
+
+
+def test_windows_are_kept_by_a_job(engine: Engine, tmp_path: Path) -> None:
+    rows = made_up_rows(4)
+    job = engine.job(checkpoint=tmp_path / "checkpoint")
+    job.add("only", SQL, "noop")
+    job.keep("s", "40 milliseconds", "10 milliseconds")
+    job.keep(engine.sql(SQL), "60 milliseconds", "10 milliseconds", name="answer")
+    running = job.start()
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        running.process_all()
+    assert list(running.queries) == ["only"]
+    assert running.windows["s"].progress()["updates"] > 4
+    end = running.windows["s"].progress()["updates"] * 10_000
+    found = engine.snapshot("SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 40 MILLISECONDS]").table.to_pylist()
+    inside = [row for row in rows if end - 40_000 <= row["ts"] < end]
+    assert found == [{"n": len(inside), "total": sum(row["v"] for row in inside)}]
+    groups = engine.snapshot("SELECT COUNT(*) AS n FROM answer").table.to_pylist()
+    assert groups[0]["n"] > 0
+    running.stop()
+    with pytest.raises(SashError, match="answer"):
+        engine.snapshot("SELECT COUNT(*) AS n FROM answer")
+
+
+def test_jobs_are_checked_when_they_are_made(engine: Engine, tmp_path: Path) -> None:
+    job = engine.job()
+    with pytest.raises(OptionError, match="has no queries"):
+        job.start()
+    job.add("a", SQL, "changelog", path=str(tmp_path / "log"))
+    with pytest.raises(CatalogError, match="already has a query A"):
+        job.add("A", SQL)
+    with pytest.raises(CatalogError, match="b would write to the changelog of a"):
+        job.add("b", SQL, "changelog", path=str(tmp_path / "log"))
+    with pytest.raises(OptionError, match="on_error"):
+        job.add("b", SQL, on_error="ignore")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="max_state must be a size"):
+        job.add("b", SQL, max_state="much")
+    job.add("b", SQL, "json", path=str(tmp_path / "json"), on_error="suspend")
+    job.add("c", NONE, print)
+    text = job.explain()
+    assert "a: changelog, mode changes, exactly once" in text
+    assert "b: json, mode changes, exactly once; suspended if it fails" in text
+    assert "c: function, mode changes, at least once" in text

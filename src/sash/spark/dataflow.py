@@ -154,11 +154,14 @@ class _Sources:
         source = self._inputs.streams[name]
         filters: dict[int, list[str]] = {}
         columns: dict[int, list[str]] = {}
-        for _, feed in fed:
-            for one in feed.filters:
-                filters.setdefault(one, []).extend(feed.queries)
-            for one in feed.columns:
-                columns.setdefault(one, []).extend(feed.queries)
+        for channel, feed in fed:
+            for reader in channel.readers:
+                queries = self._layout.queries[reader.stage]
+                for one in feed.filters if reader.filter is None else (feed.filters[reader.filter],):
+                    filters.setdefault(one, []).extend(queries)
+                picked = range(len(feed.columns)) if feed.lookups is not None else {*reader.columns, *channel.keys}
+                for one in picked:
+                    columns.setdefault(feed.columns[one], []).extend(queries)
         rows = scan_frame(scan, source.frame, source.time, filters, columns, self._parked)
         self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
 

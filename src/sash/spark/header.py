@@ -47,7 +47,7 @@ def write_header(chunks: MapState, header: Header) -> None:
 
 def _converted(old: Header, channels: Channels) -> Header:
     """A header of format 6, which has a record per number of a stage, with a log for each of its inputs."""
-    header: Header = {"format": FORMAT, "next": old["next"], "nonce": "", "channels": {}, "stages": {}}
+    header: Header = {"format": FORMAT, "next": old["next"], "nonce": "converted", "channels": {}, "stages": {}}
     for number, record in old["stages"].items():
         clocks, reached = record["clocks"], record.get("reached")
         header["stages"][channels.stages[int(number)]] = {

@@ -115,8 +115,8 @@ class BatchFunction:
         problems = [problem for one in writing.values() if (problem := one.exception()) is not None]
         if problems:
             raise problems[0]
-        self.progress.record(number, messages.metrics, {name: one.result() for name, one in writing.items()})
-        self._limit_state(messages.metrics, number)
+        self.progress.record(number, total, messages.metrics, {name: one.result() for name, one in writing.items()})
+        self._limit_state(total, number)
 
     def _put(self, output: JobOutput, batch: Batch, number: int) -> Delivery:
         begun = time.monotonic()
@@ -124,8 +124,8 @@ class BatchFunction:
         self.ledger.commit(output.name)
         return Delivery(batch.rows, time.monotonic() - begun)
 
-    def _limit_state(self, metrics: Sequence[BatchMetrics], number: int) -> None:
-        held = self.progress.state_bytes(metrics) if self.most_state else {}
+    def _limit_state(self, total: BatchMetrics, number: int) -> None:
+        held = self.progress.state_bytes(total) if self.most_state else {}
         over = [name for name, most in self.most_state.items() if held[name] > most and self.parking[name] is None]
         for name in over:
             most = size_text(self.most_state[name])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sash.physical.nodes import PhysicalPlan
-from sash.spark.batch_metrics import EDGES, BatchMetrics, combined
+from sash.spark.batch_metrics import EDGES, BatchMetrics
 from sash.spark.progress import Progress
 from sash.time import BEGINNING, FOREVER, SECOND
 
@@ -37,6 +37,7 @@ class QueryScope:
     stages: frozenset[int]
     streams: frozenset[str]
     position: int
+    operators: tuple[str, ...]
 
 
 def scopes(plan: PhysicalPlan, streams: Mapping[str, Sequence[str]]) -> dict[str, QueryScope]:
@@ -47,6 +48,7 @@ def scopes(plan: PhysicalPlan, streams: Mapping[str, Sequence[str]]) -> dict[str
             frozenset(stage.index for stage in plan.stages_of(output)),
             frozenset(name.lower() for name in streams[output.query]),
             position,
+            tuple(name for stage in plan.stages_of(output) for name in stage.operator_names),
         )
         for position, output in enumerate(plan.outputs)
     }
@@ -55,9 +57,9 @@ def scopes(plan: PhysicalPlan, streams: Mapping[str, Sequence[str]]) -> dict[str
 class QueryProgress:
     """The progress of one query of a job; may be read from several threads."""
 
-    def __init__(self, scope: QueryScope, operators: Sequence[str]) -> None:
+    def __init__(self, scope: QueryScope) -> None:
         self.scope = scope
-        self.progress = Progress(operators)
+        self.progress = Progress(scope.operators)
         self.lock = threading.Lock()
         self._pending: list[dict[str, Any]] = []
 
@@ -89,13 +91,10 @@ class JobProgress:
     """
 
     def __init__(self, plan: PhysicalPlan, found: Mapping[str, QueryScope]) -> None:
-        self.queries = {
-            name: QueryProgress(scope, [o for s in sorted(scope.stages) for o in plan.stages[s].operator_names])
-            for name, scope in found.items()
-        }
+        self.queries = {name: QueryProgress(scope) for name, scope in found.items()}
         every = frozenset(name for scope in found.values() for name in scope.streams)
-        whole = QueryScope("", frozenset(range(len(plan.stages))), every, -1)
-        self.whole = QueryProgress(whole, [name for stage in plan.stages for name in stage.operator_names])
+        names = tuple(name for stage in plan.stages for name in stage.operator_names)
+        self.whole = QueryProgress(QueryScope("", frozenset(range(len(plan.stages))), every, -1, names))
         self._readers = {
             stage.index: sum(stage.index in scope.stages for scope in found.values()) for stage in plan.stages
         }
@@ -104,10 +103,12 @@ class JobProgress:
         self._lock = threading.Lock()
         self.on_batch: Callable[[str, dict[str, Any]], None] | None = None
 
-    def record(self, batch: int, parts: Sequence[BatchMetrics], deliveries: Mapping[str, Delivery]) -> None:
-        """Keep what was measured in a batch until Spark reports it."""
+    def record(
+        self, batch: int, total: BatchMetrics, parts: Sequence[BatchMetrics], deliveries: Mapping[str, Delivery]
+    ) -> None:
+        """Keep what was measured in a batch, in parts and in total, until Spark reports it."""
         with self._lock:
-            self._recorded[batch] = combined(parts), list(parts), dict(deliveries), time.time()
+            self._recorded[batch] = total, list(parts), dict(deliveries), time.time()
             for old in sorted(self._recorded)[:-_MAX_UNREPORTED]:
                 del self._recorded[old]
 
@@ -132,9 +133,8 @@ class JobProgress:
                 self.on_batch(name, progress)
         return True
 
-    def state_bytes(self, parts: Sequence[BatchMetrics]) -> dict[str, int]:
+    def state_bytes(self, total: BatchMetrics) -> dict[str, int]:
         """The bytes of state of each query in a batch."""
-        total = combined(parts)
         return {name: _sum(total, query.scope, "state_bytes") for name, query in self.queries.items()}
 
     @staticmethod
@@ -143,7 +143,6 @@ class JobProgress:
     ) -> BatchMetrics:
         """The metrics of one query in a batch."""
         streams = {name: counts for name, counts in total.streams.items() if name.lower() in scope.streams}
-        prefixes = tuple(f"{stage}." for stage in scope.stages)
         output = total.outputs.get(str(scope.position), {})
         return BatchMetrics(
             rows_in=sum(counts.get("rows_in", 0) for counts in streams.values()),
@@ -153,11 +152,11 @@ class JobProgress:
             state_rows=_sum(total, scope, "state_rows"),
             state_bytes=_sum(total, scope, "state_bytes"),
             clock=output.get("clock"),
-            operators={name: counts for name, counts in total.operators.items() if name.startswith(prefixes)},
+            operators={name: total.operators[name] for name in scope.operators if name in total.operators},
             delays=output.get("delays", [0] * (len(EDGES) + 1)),
             delay_sum=output.get("delay_sum", 0),
             delay_longest=output.get("delay_longest", 0),
-            current_choice={n: shards for n, shards in total.current_choice.items() if n.startswith(prefixes)},
+            current_choice={n: total.current_choice[n] for n in scope.operators if n in total.current_choice},
             streams=streams,
         )
 

@@ -23,7 +23,7 @@ from sash.spark.handle import Diagnosis, await_batch
 from sash.spark.job_batch import BatchFunction, TrialPassedError
 from sash.spark.job_output import OnError
 from sash.spark.job_progress import JobProgress
-from sash.spark.parking import Parking
+from sash.spark.parking import Cause, Parking
 from sash.spark.stage_errors import failed_queries
 
 _MOST_RESTARTS = 3
@@ -230,6 +230,7 @@ class JobRun:
             self.error = QueryFailedError(f"query {', '.join(queries)}: {reason}")
             self.error.log, self.error.query = error.log, queries[0] if len(queries) == 1 else None
             return False
+        cause: Cause = "operator" if isinstance(error, StageError) else "expression"
         for name in queries:
-            self._parking.park(name, "operator", reason, max(0, self._batches.number))
+            self._parking.park(name, cause, reason, max(0, self._batches.number))
         return True

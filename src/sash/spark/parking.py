@@ -13,10 +13,11 @@ from sash.spark.folders import Folder
 
 NAME = "parked.json"
 
-Cause = Literal["sink", "operator", "state"]
-"""What failed: its sink, or its operators, expressions and rows; or it grew past MAX STATE.
+Cause = Literal["sink", "operator", "expression", "state"]
+"""What failed: its sink, its operators, or an expression above a source, before rows are logged; or it grew past MAX STATE.
 
-The operators of a query whose sink failed go on, and its outbox has its changes; those of the others stand still.
+The operators of a query whose sink failed go on, and its outbox has its changes; those of the others stand still. Where an
+expression above a source failed, the rows that come meanwhile are not in the query's logs.
 """
 
 

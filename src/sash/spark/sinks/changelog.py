@@ -50,6 +50,7 @@ class ChangeLog(Sink):
         self.check(output)
         path, local = self._path, local_path(self._path)
         here = local is not None and _same_in_arrow(output)
+        settings: dict[str, bool] = {}
 
         def write(batch: Batch, number: int) -> None:
             folder = Folder(batch.spark, path)
@@ -62,8 +63,9 @@ class ChangeLog(Sink):
                 return
             draft, final = f".{_PARTITION}-{number}", f"{_PARTITION}={number}"
             if local is not None and here and batch.small:
-                int96 = (batch.spark.conf.get(_TIMESTAMPS) or "").upper() == "INT96"
-                _write_here(batch.table, local / draft, int96=int96)
+                if not settings:
+                    settings["int96"] = (batch.spark.conf.get(_TIMESTAMPS) or "").upper() == "INT96"
+                _write_here(batch.table, local / draft, int96=settings["int96"])
             else:
                 batch.frame.write.mode("overwrite").parquet(f"{path}/{draft}")
             folder.rename(draft, final)
