@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sash.alike import constant_values, plan_template
+from sash.alike import constant_values
 from sash.plan.alike import AlikeQueries, Template, find_alike
 from sash.plan.catalog import Catalog
 from sash.plan.templates import shape_of
+from sash.planning import plan_template
 from sash.rows import to_dicts
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun

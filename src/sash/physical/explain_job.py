@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sash.display import counted
 from sash.physical.explain import INDENT, edge_columns, indented, leg_lines, rounded, stage_lines
@@ -33,7 +34,7 @@ class Amounts:
         )
 
 
-def explain_job(texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan) -> str:
+def explain_job(texts: Mapping[str, str], alone: Mapping[Any, PhysicalPlan], plan: PhysicalPlan) -> str:
     """The plan of a job as text, given the text of every query and its plan if it ran alone."""
     queries, stages = len(plan.outputs), len(plan.stages)
     sections = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sash.errors import UnboundedStateError
@@ -28,6 +28,9 @@ from sash.plan.types import BIGINT, Field, Schema
 QUERY = Field("_query", BIGINT)
 """The number of a query: the first column of the constants, and of the answers of alike queries."""
 
+PREFIX = "_constants_of_"
+"""The relation of constants has the name of its template after this."""
+
 COMPARISONS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 """Comparisons, and their names with the sides exchanged."""
 
@@ -43,13 +46,19 @@ class Template:
 
     `shape` has parameters where the queries differ; `parameters` are their numbers, in the order of the columns of
     `relation`, which has a row (number of the query, constants) for every query. `plan` gives the answers of all queries, with
-    the number of the query as the first column.
+    the number of the query as the first column. `variant` is a text of what else alike queries agree on.
     """
 
     shape: Node
     parameters: tuple[int, ...]
     relation: Relation
     plan: Node
+    variant: str
+
+    @property
+    def name(self) -> str:
+        """The name of the output of all queries together."""
+        return self.relation.name.removeprefix(PREFIX)
 
     @property
     def constants(self) -> Schema:
@@ -63,8 +72,7 @@ class Template:
 
     def accepts(self, shape: Shape) -> bool:
         """Whether a query of this shape is one of this template."""
-        others = {n: one for n, one in enumerate(shape.constants) if n not in self.parameters}
-        return with_constants(shape.plan, others) == self.shape
+        return filled_plan(shape, self.parameters) == self.shape
 
     def constants_in(self, shape: Shape) -> tuple[Expression, ...]:
         """The constants of a query of this template, given its shape."""
@@ -105,7 +113,7 @@ def make_template(shape: Node, *, net: bool, variant: str = "") -> Template:
     alike = Alike(left, relation, keys, tested, lifted.otherwise, net)
     number = Column(border, QUERY.name, QUERY.dtype)
     made = (number, *(replace_parameters(one, placed) for one in answer))
-    return Template(shape, parameters, relation, Project(alike, (QUERY.name, *names), made))
+    return Template(shape, parameters, relation, Project(alike, (QUERY.name, *names), made), variant)
 
 
 def _answer(shape: Node) -> tuple[tuple[str, ...], tuple[Expression, ...], Node]:
@@ -191,8 +199,18 @@ def _divided(
     return tuple(keys), rest
 
 
+def filled_plan(shape: Shape, parameters: Collection[int]) -> Node:
+    """The plan with all constants but these."""
+    return with_constants(shape.plan, {n: one for n, one in enumerate(shape.constants) if n not in parameters})
+
+
+def filled_name(shape: Shape, parameters: Collection[int], net: bool, variant: str) -> str:
+    """The name of the template of a shape, if queries differ in these parameters."""
+    return _name(filled_plan(shape, parameters), net, variant).removeprefix(PREFIX)
+
+
 def _name(shape: Node, net: bool, variant: str) -> str:
-    return f"_constants_{hashlib.sha256(f'{shape!r} {net} {variant}'.encode()).hexdigest()[:12]}"
+    return f"{PREFIX}alike_{hashlib.sha256(f'{shape!r} {net} {variant}'.encode()).hexdigest()[:12]}"
 
 
 LEAST = 8
@@ -229,10 +247,8 @@ def _templates(
     if len(members) < least:
         return []
     different = varying([shape.constants for shape in shapes])
-    first = shapes[0]
-    same = {n: one for n, one in enumerate(first.constants) if n not in different}
     try:
-        template = make_template(with_constants(first.plan, same), net=net, variant=variant)
+        template = make_template(filled_plan(shapes[0], different), net=net, variant=variant)
         refuse_unbounded(template.plan)
     except UnboundedStateError:
         return []

@@ -77,6 +77,13 @@ def differences(known: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[s
     found = [f"{text} ({known[p]!r}, now {manifest[p]!r})" for p, text in _JOB_WIDE.items() if known[p] != manifest[p]]
     before = {query["name"]: query for query in known["queries"]}
     now = {query["name"]: query for query in manifest["queries"]}
+    templates = {query.get("alike") for query in known["queries"]} & {
+        query.get("alike") for query in manifest["queries"]
+    }
+    templates.discard(None)
+    # Alike queries come and go, and change their constants, as long as their template has any.
+    before = {name: query for name, query in before.items() if query.get("alike") not in templates}
+    now = {name: query for name, query in now.items() if query.get("alike") not in templates}
     found += [f"query {name} is new" for name in now if name not in before]
     found += [f"query {name} is gone" for name in before if name not in now]
     for name in now.keys() & before.keys():
