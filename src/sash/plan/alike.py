@@ -13,6 +13,7 @@ from sash.plan.expressions import Call, Column, Expression, Literal, columns_of,
 from sash.plan.lifting import Lifted, LiftingError, columns, equality, lift, with_columns
 from sash.plan.nodes import Alike, Node, Project, Relation
 from sash.plan.patterns import refuse_unbounded
+from sash.plan.statistics import declared
 from sash.plan.templates import (
     Parameter,
     Shape,
@@ -100,14 +101,10 @@ def make_template(shape: Node, *, net: bool, variant: str = "") -> Template:
     }
     keys, rest = _divided(conditions, parameters)
     everywhere = lifted.otherwise is None
+    name = _name(shape, net, variant)
+    known = declared(name, tuple(field.name for field in schema), rate=0)
     relation = Relation(
-        _name(shape, net, variant),
-        schema,
-        changes=True,
-        waits=False,
-        timed=False,
-        constants=True,
-        everywhere=everywhere,
+        name, schema, changes=True, waits=False, timed=False, constants=True, everywhere=everywhere, statistics=known
     )
     tested = conjunction([replace_parameters(part, placed) for part in rest])
     alike = Alike(left, relation, keys, tested, lifted.otherwise, net)
