@@ -1,4 +1,4 @@
-"""`python -m bench`: throughput, growth and the papers' experiments. Run it from the repository."""
+"""`python -m bench`: throughput, growth, many queries and the papers' experiments. Run it from the repository."""
 
 from __future__ import annotations
 
@@ -66,6 +66,59 @@ def growth(
     from bench.report import publish
 
     publish("growth", measure(windows, operators, rows_per_batch, batches), table, as_json=as_json, save=save)
+
+
+@app.command()
+def queries(
+    queries: Annotated[
+        str, typer.Option(help="Numbers of mixed queries, comma-separated; at most 100 each.")
+    ] = "1,10,100",
+    alike: Annotated[int, typer.Option(min=0, help="The number of queries that differ in a constant only.")] = 1_000,
+    seconds: Annotated[float, typer.Option(min=1, help="Measured seconds of a job, and of separate queries.")] = 120,
+    warmup: Annotated[float, typer.Option(min=0, help="Seconds before the measured ones.")] = 90,
+    trigger: Annotated[float, typer.Option(min=0.1, help="Seconds between the starts of batches.")] = 2,
+    rate: Annotated[int, typer.Option(min=1, help="Events per second and stream.")] = 10_000,
+    ways: Annotated[str, typer.Option(help="How queries run, comma-separated: job, separate, alone.")] = (
+        "job,separate,alone"
+    ),
+    alone_seconds: Annotated[float, typer.Option(min=1, help="Measured seconds of each query that runs alone.")] = 20,
+    alone_queries: Annotated[int, typer.Option(min=1, help="How many of a job's queries run alone, at most.")] = 10,
+    most_separate: Annotated[
+        int, typer.Option(min=1, help="The most queries to run at the same time as separate ones.")
+    ] = 100,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Batch time, processor time and lag of many queries over two streams: as one job, separately, and alone."""
+    from bench.many.command import Settings, measure_all, table
+    from bench.many.page import page
+    from bench.report import publish, write_page
+
+    settings = Settings(seconds, warmup, trigger, rate, alone_seconds, alone_queries, most_separate)
+    found = measure_all(queries, alike, ways, settings)
+    publish("queries", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("queries", page(found), ())
+
+
+@app.command()
+def pairs(
+    base: Annotated[str, typer.Option(help="The commit to compare with.")],
+    turns: Annotated[int, typer.Option(min=1, help="Pairs of runs; the median of their ratios counts.")] = 7,
+    query: Annotated[str, typer.Option(help="One of the queries of `throughput`.")] = "q1",
+    rows_per_batch: Annotated[
+        int, typer.Option(min=1_000, help="Rows per micro-batch, all streams together.")
+    ] = 500_000,
+    batches: Annotated[int, typer.Option(min=1, help="Measured batches of each run.")] = 12,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Throughput of a query in this tree relative to another commit, in alternating pairs of runs."""
+    from bench.pairs import measure, table
+    from bench.report import publish
+
+    found = measure(base, turns, query, rows_per_batch, batches)
+    publish("pairs", found, table, as_json=as_json, save=save)
 
 
 @app.command()

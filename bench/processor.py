@@ -16,8 +16,8 @@ _PERIOD = 0.1
 class ProcessorTime(Sampler):
     """Samples user and system time; a child that has ended keeps the time it had last."""
 
-    def __init__(self) -> None:
-        super().__init__(_PERIOD)
+    def __init__(self, period: float = _PERIOD) -> None:
+        super().__init__(period)
         self._process = psutil.Process()
         self._seconds: dict[int, float] = {}
         self._samples: list[tuple[float, float]] = []
