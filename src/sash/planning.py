@@ -244,13 +244,13 @@ class PlannedJob:
     def explain(self) -> str:
         """The plan of the job as text (EXPLAIN JOB): its queries and stages, what is shared, and what that saves."""
         alike = {template.name: template.queries for template in self.templates}
-        alone = [query.planned.physical for query in self.queries if query.name not in alike]
-        alone += [query.planned.physical for queries in alike.values() for query in queries]
+        alone = {query.name: query.planned.physical for query in self.queries if query.name not in alike}
+        alone |= {query.name: query.planned.physical for queries in alike.values() for query in queries}
         texts = {
             query.name: _alike_text(alike[query.name]) if query.name in alike else query.planned.sql
             for query in self.queries
         }
-        return explain_job(texts, dict(enumerate(alone)), self.physical)
+        return explain_job(texts, alone, self.physical)
 
 
 def _alike_text(queries: Sequence[AlikeQuery]) -> str:

@@ -79,6 +79,12 @@ def changing_cases(draw: st.DrawFn, depth: int = 2) -> Case:
 
 @st.composite
 def nonretroactive_cases(draw: st.DrawFn) -> Case:
+    """A random query over a non-retroactive relation, on random streams."""
+    return _with_updates(draw, draw(nonretroactive_queries()), "nrrs")
+
+
+@st.composite
+def nonretroactive_queries(draw: st.DrawFn) -> Query:
     """A stream, or a join of two, that meets a non-retroactive relation `t`; something over it."""
     view = draw(windows("s", counted=False))
     views, left, moment = {"s_w": view}, f"s {clause(view, 's')} AS a", "a.ts"
@@ -111,7 +117,7 @@ def nonretroactive_cases(draw: st.DrawFn) -> Case:
             query = joined(draw, "join", query, draw(sources()))
         case "top":
             query = topped(draw, query)
-    return _with_updates(draw, query, "nrrs")
+    return query
 
 
 def _with_updates(draw: st.DrawFn, query: Query, kind: str) -> Case:

@@ -154,9 +154,9 @@ def queries(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERAT
     child = draw(queries(depth - 1, operators))
     match operator:
         case "filter":
-            return _filter(draw, child)
+            return filtered(draw, child)
         case "project":
-            return _project(draw, child)
+            return projected(draw, child)
         case "distinct":
             return made_distinct(child)
         case "aggregate":
@@ -173,12 +173,12 @@ def names_of(query: Query) -> tuple[str, ...]:
     return tuple(f"c{index}" for index in range(len(query.types)))
 
 
-def _filter(draw: st.DrawFn, child: Query) -> Query:
+def filtered(draw: st.DrawFn, child: Query) -> Query:
     where = draw(predicates(names_of(child), child.types))
     return child.over(f"SELECT {', '.join(names_of(child))} FROM ({{a}}) AS a WHERE {where}", child.types)
 
 
-def _project(draw: st.DrawFn, child: Query) -> Query:
+def projected(draw: st.DrawFn, child: Query) -> Query:
     """One to four columns, each an old one or computed from one."""
     expressions = {
         "int": (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sash.display import counted
 from sash.physical.explain import INDENT, edge_columns, indented, leg_lines, rounded, stage_lines
@@ -34,8 +33,13 @@ class Amounts:
         )
 
 
-def explain_job(texts: Mapping[str, str], alone: Mapping[Any, PhysicalPlan], plan: PhysicalPlan) -> str:
-    """The plan of a job as text, given the text of every query and its plan if it ran alone."""
+def explain_job(
+    texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan, transport: Sequence[str] = ()
+) -> str:
+    """The plan of a job as text, given the text of every query and its plan if it ran alone.
+
+    `transport` are lines about how rows reach the stages: the scans, and the channels that several stages read.
+    """
     queries, stages = len(plan.outputs), len(plan.stages)
     sections = [
         [f"Job of {counted(queries, 'query', 'queries')}", *_queries(texts, plan)],
@@ -46,6 +50,7 @@ def explain_job(texts: Mapping[str, str], alone: Mapping[Any, PhysicalPlan], pla
             ),
         ],
         ["Legs, straight above the sources", *leg_lines(plan)],
+        *([["Scans and channels", *indented(transport)]] if transport else []),
         ["Saved by sharing (alone -> together)", *indented(_savings(Amounts.of(*alone.values()), Amounts.of(plan)))],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"

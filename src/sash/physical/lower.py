@@ -35,7 +35,7 @@ from sash.physical.nrr_joins import (
     without_added_columns,
     without_mirroring,
 )
-from sash.physical.retractions import with_expiration_column, with_retractions
+from sash.physical.retractions import with_retractions
 from sash.physical.row_times import with_time
 from sash.physical.shapes import (
     expiry_of,
@@ -103,7 +103,7 @@ class Legs:
 
 
 class Lowering:
-    """Lowers the logical plans of queries with the same options, each with `root`.
+    """Lowers the logical plans of queries with the same options, each with `lower_query`.
 
     Equal nodes of a query are lowered once, so that what is shared stays shared. A node whose canonical form an earlier
     query has, lowered in the same context, becomes the same operator. `retracting` are the DISTINCTs that must retract
@@ -131,26 +131,17 @@ class Lowering:
         self._shards = shards
         self._grids: dict[Stream, int] = {}
         self._done: dict[Node, Physical] = {}
+        self._queries: dict[Node, Physical] = {}
         self._earlier: dict[object, Physical] = {}
         self._latest: dict[object, Physical] = {}
-        self._roots: dict[tuple[int, bool], Physical] = {}
 
-    def root(self, node: Node, *, with_expiration: bool = False) -> Physical:
-        """The operator tree of a query, in whose changes every row ends by a retraction.
-
-        With `with_expiration`, the answer has a last column with the expiration time of each row, where that is known
-        beforehand.
-        """
+    def lower_query(self, node: Node) -> Physical:
+        """The operator tree of a query, which may have operators of earlier queries in it."""
         self._legs.begin_query()
-        self._earlier = {**self._latest, **self._earlier}
+        for identity, made in self._latest.items():
+            self._earlier.setdefault(identity, made)
         self._latest, self._done, self._grids = {}, {}, {}
-        lowered = self.lower(node)
-        key = id(lowered), with_expiration
-        if key not in self._roots:
-            self._roots[key] = (with_expiration_column(lowered) if with_expiration else None) or with_retractions(
-                lowered, by_joins=self._retracting_joins
-            )
-        return self._roots[key]
+        return self._queries.setdefault(canonical(node), self.lower(node))
 
     def lower(self, node: Node) -> Physical:
         """The operator tree that computes the node; legs are collected on the way."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from sash.operators.base import Edge
@@ -455,4 +456,16 @@ class PhysicalPlan:
 
     def queries_of(self, stage: Stage) -> list[str]:
         """The queries whose answers a stage is needed for."""
-        return [output.query for output in self.outputs if stage in self.stages_of(output)]
+        return [self.outputs[number].query for number in sorted(self._users[stage.index])]
+
+    @cached_property
+    def _users(self) -> list[set[int]]:
+        """Per stage, the positions of the outputs that it is needed for."""
+        users: list[set[int]] = [set() for _ in self.stages]
+        for number, output in enumerate(self.outputs):
+            users[output.stage].add(number)
+        for stage in reversed(self.stages):
+            for given in stage.inputs:
+                if given.leaf.stage is not None:
+                    users[given.leaf.stage] |= users[stage.index]
+        return users

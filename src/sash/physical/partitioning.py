@@ -6,7 +6,7 @@ of its readers are, or can be: such a reader is in the same shard as the rows th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -71,6 +71,12 @@ class Partitioning:
         self._single = {number for number, draft in enumerate(drafts) if draft.single or not draft.usual}
         self._keys: dict[int, tuple[Attribute, ...]] = {}
         self._local: set[tuple[int, int]] = set()
+        self._following: set[int] = set()
+        self._readers: dict[int, list[tuple[int, StageDraft, Leaf]]] = {number: [] for number in shared}
+        for reader, draft in enumerate(drafts):
+            for leaf in draft.leaves:
+                if leaf.stage in self._readers:
+                    self._readers[leaf.stage].append((reader, draft, leaf))
         for number in sorted(shared):
             if number in self._single:
                 self._follow_single(number)
@@ -94,26 +100,20 @@ class Partitioning:
         )
         return Stage(number, draft.root, inputs, single=single)
 
-    def _readers(self, number: int) -> Iterator[tuple[int, StageDraft, Leaf]]:
-        for reader, draft in enumerate(self._drafts):
-            for leaf in draft.leaves:
-                if leaf.stage == number:
-                    yield reader, draft, leaf
-
     def _follow_single(self, number: int) -> None:
         """Put the readers of a stage with one shard into that shard, where they have no other stage to follow."""
-        for reader, draft, leaf in self._readers(number):
+        for reader, draft, leaf in self._readers[number]:
             alone = draft.any_shard and len(draft.leaves) == 1
-            following = any(owner == reader for owner, _ in self._local)
-            if (reader in self._single or alone) and not following:
+            if (reader in self._single or alone) and reader not in self._following:
                 self._single.add(reader)
+                self._following.add(reader)
                 self._local.add((reader, id(leaf)))
 
     def _follow(self, number: int) -> None:
         """Choose the key of a stage, and that of the readers that can have the same one."""
         draft = self._drafts[number]
         wishes: list[tuple[int, Leaf, dict[Attribute, Attribute]]] = []
-        for reader, given, leaf in self._readers(number):
+        for reader, given, leaf in self._readers[number]:
             if reader not in self._single and not given.any_shard:
                 candidates = self._keys.get(reader, given.attributes)
                 wishes.append((reader, leaf, _matches(draft.attributes, candidates, leaf)))
@@ -125,7 +125,7 @@ class Partitioning:
             if len(wanted) == len(key) and self._keys.get(reader, wanted) == wanted:
                 self._keys[reader] = wanted
                 self._local.add((reader, id(leaf)))
-        for reader, given, leaf in self._readers(number):
+        for reader, given, leaf in self._readers[number]:
             if reader not in self._single and given.any_shard:
                 found = _matches(key, given.attributes, leaf)
                 if len(found) == len(key):

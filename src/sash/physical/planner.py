@@ -18,6 +18,8 @@ from sash.physical.passes.base import Pass, PlannerSettings
 from sash.physical.passes.narrow_joins import narrow_joins
 from sash.physical.passes.retract_from_joins import retract_from_joins
 from sash.physical.passes.share_rows import share_rows
+from sash.physical.retractions import with_expiration_column
+from sash.physical.shared_joins import answer, retract_shared_joins
 from sash.physical.sharing import shared_nodes
 from sash.physical.stages import StageSplitter
 from sash.physical.strategies.base import Placement, Strategy
@@ -58,10 +60,9 @@ def plan_job(
         lowerings = {
             group: Lowering(group.options, shards, group.expire, given, legs) for group, given in retracting.items()
         }
-        roots = [
-            lowerings[group].root(node, with_expiration=name in with_expiration)
-            for group, (name, node, _) in zip(groups, queries, strict=True)
-        ]
+        lowered = [lowerings[group].lower_query(node) for group, (_, node, _) in zip(groups, queries, strict=True)]
+        ending = [name in with_expiration for name, _, _ in queries]
+        roots = _roots(groups, lowered, ending)
         sharing = [root for group, root in zip(groups, roots, strict=True) if group.shares_operators]
         splitter = StageSplitter(shards, shared_nodes(sharing))
         owners: list[_Group] = []
@@ -98,6 +99,23 @@ class _Group:
     def shares_operators(self) -> bool:
         """Whether operators may be shared; not where their progress depends on the rows that reach them."""
         return self.strategy.synchronised and not self.strategy.paced
+
+
+def _roots(groups: Sequence[_Group], lowered: Sequence[Physical], ending: Sequence[bool]) -> list[Physical]:
+    """The trees of all queries, in whose changes every row ends by a retraction; `ending` are those with expiration times."""
+    joining = [
+        number for number, group in enumerate(groups) if group.shares_operators and group.strategy.retracting_joins
+    ]
+    stamped = {id(node) for node, ends in zip(lowered, ending, strict=True) if ends}
+    changed = dict(zip(joining, retract_shared_joins([lowered[number] for number in joining], stamped), strict=True))
+    nodes = [changed.get(number, node) for number, node in enumerate(lowered)]
+    shared = shared_nodes([node for group, node in zip(groups, nodes, strict=True) if group.shares_operators])
+    made: dict[tuple[int, bool], Physical] = {}
+    for group, node, ends in zip(groups, nodes, ending, strict=True):
+        if (id(node), ends) not in made:
+            root = with_expiration_column(node) if ends else None
+            made[id(node), ends] = root or answer(node, shared, by_joins=group.strategy.retracting_joins)
+    return [made[id(node), ends] for node, ends in zip(nodes, ending, strict=True)]
 
 
 def _planned(stage: Stage, group: _Group) -> Stage:

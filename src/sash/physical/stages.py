@@ -60,8 +60,9 @@ class StageSplitter:
         """Split the tree of a query, and return the number of the stage that outputs its changes."""
         if id(root) not in self._outputs:
             part = self._part(root)
-            cut = part.node.stage if isinstance(part.node, Leaf) else None
-            self._outputs[id(root)] = self._close(part) if cut is None else cut
+            below = _without_renaming(part.node)
+            known = below.stage if isinstance(below, Leaf) and below.stage in self._shared_stages else None
+            self._outputs[id(root)] = self._close(part) if known is None else known
         return self._outputs[id(root)]
 
     @property
@@ -199,6 +200,15 @@ class StageSplitter:
         leaves = tuple(node for node in walk(part.node) if isinstance(node, Leaf))
         self._drafts.append(StageDraft(part.node, leaves, tuple(part.attributes), part.single))
         return len(self._drafts) - 1
+
+
+def _without_renaming(node: Physical) -> Physical:
+    """The node below projections that pass all columns on as they are, under other names at most."""
+    while isinstance(node, nodes.Project) and len(node.expressions) == len(node.inputs[0].schema):
+        if any(not isinstance(e, Column) or e.index != n for n, e in enumerate(node.expressions)):
+            break
+        (node,) = node.inputs
+    return node
 
 
 def _unrepeatable(node: Physical) -> set[int]:

@@ -35,7 +35,7 @@ def retract_from_joins(root: Physical, settings: PlannerSettings) -> Physical:
                 return False
 
     def change(old: Operation, node: Operation) -> Physical:
-        if not _prefers_retractions(node) or not any(map(free, old.inputs)):
+        if not prefers_retractions(node) or not any(map(free, old.inputs)):
             return node
         inputs = (
             with_retractions(new, by_joins=True) if free(child) else new
@@ -46,7 +46,8 @@ def retract_from_joins(root: Physical, settings: PlannerSettings) -> Physical:
     return rebuild(root, change)
 
 
-def _prefers_retractions(node: Operation) -> bool:
+def prefers_retractions(node: Operation) -> bool:
+    """Whether the operator keeps fewer rows if these end by retractions."""
     match node:
         case Aggregate():
             return all(call.function in _SUBTRACTABLE for call in node.aggregates)
