@@ -19,6 +19,7 @@ from sash.errors import (
     SashError,
     SinkError,
     SqlSyntaxError,
+    StageError,
     StarvedError,
     StatisticsError,
     StoreError,
@@ -32,9 +33,11 @@ from sash.errors import (
 
 if TYPE_CHECKING:
     from sash.engine import Engine
+    from sash.job import Job
     from sash.live import LiveAnswer
     from sash.query import Query
     from sash.running import RunningQuery
+    from sash.running_job import JobQuery, RunningJob
     from sash.window_store.snapshot import Snapshot
 
 __version__ = "0.1.0"
@@ -49,17 +52,21 @@ __all__ = [
     "HistoryError",
     "IsolationError",
     "JavaError",
+    "Job",
+    "JobQuery",
     "LiveAnswer",
     "OptionError",
     "OverloadedError",
     "Query",
     "QueryFailedError",
     "QueryTimeoutError",
+    "RunningJob",
     "RunningQuery",
     "SashError",
     "SinkError",
     "Snapshot",
     "SqlSyntaxError",
+    "StageError",
     "StarvedError",
     "StatisticsError",
     "StoreError",
@@ -74,8 +81,11 @@ __all__ = [
 
 _MODULES = {
     "Engine": "sash.engine",
+    "Job": "sash.job",
+    "JobQuery": "sash.running_job",
     "LiveAnswer": "sash.live",
     "Query": "sash.query",
+    "RunningJob": "sash.running_job",
     "RunningQuery": "sash.running",
     "Snapshot": "sash.window_store.snapshot",
 }

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sash.window_store.scheduling.recorder import Recorder
     from sash.window_store.store.layout import StoreLayout
 
-DEFAULT_NAME = "job"
 _ON_ERROR: tuple[OnError, ...] = ("fail", "suspend")
 _OUTBOX = "64 MB"
 _SUSPEND_AFTER = "15 seconds"
@@ -99,6 +98,8 @@ class Job:
         checkpoint: str | None = None,
         shards: int | None = None,
     ) -> None:
+        from sash.spark.job_manifest import DEFAULT_NAME
+
         self.engine = engine
         self.name = DEFAULT_NAME if name is None else check_text("name", name)
         if "/" in self.name or self.name.startswith("."):

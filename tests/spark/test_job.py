@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +19,11 @@ from sash.engine import Engine
 from sash.errors import CatalogError, CheckpointError, OptionError, QueryFailedError, SashError
 from sash.metrics import exposition
 from sash.spark.job_batch import JobMessages
+from tests.cli.command import QUICK
 from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
 
 pytestmark = pytest.mark.spark
+ROOT = Path(__file__).resolve().parents[2]
 
 NONE = "SELECT COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS]"
 
@@ -255,3 +261,24 @@ def test_jobs_are_checked_when_they_are_made(engine: Engine, tmp_path: Path) -> 
     assert "a: changelog, mode changes, exactly once" in text
     assert "b: json, mode changes, exactly once; suspended if it fails" in text
     assert "c: function, mode changes, at least once" in text
+
+
+def test_differential_a_job_that_is_killed_between_two_sinks(tmp_path: Path) -> None:
+    rows = made_up_rows(3)
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+
+    def drive(*deadly: str) -> int:
+        command = [sys.executable, "-m", "tests.spark.job_driver", str(tmp_path), *deadly]
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+        with (tmp_path / "log").open("ab") as log:
+            return subprocess.run(
+                command, cwd=ROOT, env={**os.environ, **QUICK, "PYTHONPATH": paths}, check=False, stdout=log, stderr=log
+            ).returncode
+
+    assert drive("1") == -signal.SIGKILL
+    assert drive() == 0
+    assert FolderSink(tmp_path / "first").read() == expected(SQL, rows)
+    assert FolderSink(tmp_path / "second").read() == expected(TWO_STAGES, rows)
+    calls = Counter((tmp_path / "calls").read_text().splitlines())
+    assert calls == Counter(f"{name} {number}" for name in ("first", "second") for number in range(3))

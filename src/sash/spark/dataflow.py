@@ -54,13 +54,15 @@ def job_frame(
     shards: int,
     modes: Sequence[OutputMode],
     parked: Collection[str] = (),
+    unevaluated: Collection[str] = (),
 ) -> DataFrame:
     """Build the frame of a job: messages with the changes of its outputs (`read_output`) and with metrics (`read_metrics`).
 
     `modes` has the mode of every output of the plan. The stages that only `parked` queries need do not run; what they read
-    is logged, so that they go on where they were once they are no longer parked.
+    is logged, so that they go on where they were once they are no longer parked. For queries that are `unevaluated`, too, the
+    expressions above sources that may fail are not evaluated, and lookups do not run: their rows are not logged.
     """
-    return _levels(layout_of(plan, shards, share=True, parked=parked), inputs, modes, None, parked)
+    return _levels(layout_of(plan, shards, share=True, parked=parked), inputs, modes, None, unevaluated)
 
 
 def _levels(
@@ -68,10 +70,10 @@ def _levels(
     inputs: QueryInputs,
     modes: Sequence[OutputMode],
     gather: Gather | None,
-    parked: Collection[str] = (),
+    unevaluated: Collection[str] = (),
 ) -> DataFrame:
     joining: dict[int, list[DataFrame]] = {}
-    for number, frame in _Sources(layout, inputs, parked).frames():
+    for number, frame in _Sources(layout, inputs, unevaluated).frames():
         joining.setdefault(number, []).append(frame)
     # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
     tables = {node: relation_table(node, inputs.relations) for node in stage_tables(layout.plan)}
@@ -102,10 +104,10 @@ def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
 class _Sources:
     """The packed messages of every scan, leg, heartbeat and control stream, each with the first level that reads them."""
 
-    def __init__(self, layout: Layout, inputs: QueryInputs, parked: Collection[str]) -> None:
+    def __init__(self, layout: Layout, inputs: QueryInputs, unevaluated: Collection[str]) -> None:
         self._layout = layout
         self._inputs = inputs
-        self._parked = parked
+        self._unevaluated = unevaluated
         self._readers: dict[str, list[Channel]] = {}
         self._found: list[tuple[int, DataFrame]] = []
         self._tables: dict[Node, pa.Table] = {}
@@ -146,23 +148,25 @@ class _Sources:
         if lookups is None or lookups.below.children:
             return None
         filters = () if source.filter is None else (source.filter,)
-        return Feed(source.columns, dtypes, targets, filters, not filters, 0, lookups, queries)
+        skipped = bool(queries) and set(queries) <= set(self._unevaluated)
+        return Feed(source.columns, dtypes, targets, filters, not filters, 0, lookups, queries, skipped)
 
     def _scan(self, number: int, fed: list[tuple[Channel, Feed]]) -> None:
         scan = self._layout.channels.scans[number]
         name = scan.stream.name.lower()
         source = self._inputs.streams[name]
-        filters: dict[int, list[str]] = {}
-        columns: dict[int, list[str]] = {}
+        filters: dict[int, set[str]] = {}
+        columns: dict[int, set[str]] = {}
         for channel, feed in fed:
             for reader in channel.readers:
-                queries = self._layout.queries[reader.stage]
-                for one in feed.filters if reader.filter is None else (feed.filters[reader.filter],):
-                    filters.setdefault(one, []).extend(queries)
-                picked = range(len(feed.columns)) if feed.lookups is not None else {*reader.columns, *channel.keys}
-                for one in picked:
-                    columns.setdefault(feed.columns[one], []).extend(queries)
-        rows = scan_frame(scan, source.frame, source.time, filters, columns, self._parked)
+                whole = channel.masks == 0 or isinstance(channel.source, LookupRows)
+                bits = feed.filters if whole else () if reader.filter is None else (feed.filters[reader.filter],)
+                read = feed.columns if feed.lookups else [feed.columns[column] for column in reader.columns]
+                for numbers, needed in ((bits, filters), (read, columns)):
+                    for one in numbers:
+                        needed.setdefault(one, set()).update(self._layout.queries[reader.stage])
+        by_filter, by_column = ({n: sorted(names) for n, names in found.items()} for found in (filters, columns))
+        rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._unevaluated)
         self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
 
     def _leg(self, number: int, channels: list[Channel]) -> None:
@@ -180,7 +184,10 @@ class _Sources:
         targets = tuple(map(self._layout.target, channels))
         dtypes = tuple(field.dtype for field in schema)
         queries = sorted({query for channel in channels for query in self._layout.queries_of(channel)})
-        feed = Feed(tuple(range(len(dtypes))), dtypes, targets, lookups=lookups, queries=tuple(queries))
+        skipped = bool(queries) and set(queries) <= set(self._unevaluated)
+        feed = Feed(
+            tuple(range(len(dtypes))), dtypes, targets, lookups=lookups, queries=tuple(queries), skipped=skipped
+        )
         self._add(name, rows, leg.stream, channels, (feed,), signed=isinstance(leg, UpdateLeg))
 
     def _add(

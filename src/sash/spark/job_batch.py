@@ -26,7 +26,7 @@ from sash.spark.parking import Parking
 from sash.spark.sinks.batch import Batch, Unpack, split_answers, typed_schema
 from sash.spark.sinks.start import WriteFailure
 
-_MOST_THREADS = 32
+_MOST_THREADS = 16
 
 
 class TrialPassedError(Exception):

@@ -19,6 +19,8 @@ from sash.spark.folders import Folder
 
 NAME = "sash-job.json"
 CURRENT = "CURRENT"
+DEFAULT_NAME = "job"
+"""The name of a job that was given none, and of its folder."""
 FORMAT = 1
 
 _JOB_WIDE = {

@@ -23,7 +23,7 @@ from sash.spark.handle import Diagnosis, await_batch
 from sash.spark.job_batch import BatchFunction, TrialPassedError
 from sash.spark.job_output import OnError
 from sash.spark.job_progress import JobProgress
-from sash.spark.parking import Cause, Parking
+from sash.spark.parking import Parking
 from sash.spark.stage_errors import failed_queries
 
 _MOST_RESTARTS = 3
@@ -31,8 +31,8 @@ _MOST_RESTARTS = 3
 
 _PAUSE = 1.0
 
-StartQuery = Callable[[frozenset[str]], StreamingQuery]
-"""Starts the job's Spark query without the operators of these queries."""
+StartQuery = Callable[[frozenset[str], frozenset[str]], StreamingQuery]
+"""Starts the job's Spark query without the operators of some queries, and without the expressions above sources of others."""
 
 
 class Search:
@@ -88,13 +88,14 @@ class JobRun:
         self._restart = False
         self._stopping = threading.Event()
         self._ended = threading.Event()
+        self._released = threading.Event()
         self._changed = threading.Condition()
         self.error: SashError | None = None
         self.on_end: Callable[[], None] | None = None
         self._failed_batch = -1
         self._reporting: StreamingQuery | None = None
         batches.before_batch, batches.on_parked = self._before_batch, self.restart
-        self.query = self._reporting = start(parking.standing)
+        self.query = self._reporting = start(parking.standing, parking.unevaluated)
         threading.Thread(target=self._supervise, name="sash-job", daemon=True).start()
 
     @property
@@ -103,8 +104,8 @@ class JobRun:
         return not self._ended.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the job ends; return whether it has."""
-        return self._ended.wait(timeout)
+        """Wait until the job has ended and given up its checkpoint; return whether it has."""
+        return self._released.wait(timeout)
 
     def process_all_available(self) -> None:
         """Wait until all rows that are in the sources now have been processed."""
@@ -128,7 +129,7 @@ class JobRun:
         self.batches.close()
         with suppress(*SPARK_ERRORS):
             self.query.stop()
-        self._ended.wait()
+        self._released.wait()
 
     def restart(self) -> None:
         """Start the Spark query again after its current batch, because the parked queries have changed."""
@@ -160,7 +161,7 @@ class JobRun:
                 left_out = self._search.left_out if self._search is not None else frozenset()
                 self._restart = False
                 self._reporting = None
-                query = self._start(self._parking.standing | left_out)
+                query = self._start(self._parking.standing | left_out, self._parking.unevaluated | left_out)
                 with self._changed:
                     self.query = self._reporting = query
                     self._changed.notify_all()
@@ -174,6 +175,7 @@ class JobRun:
                 self._changed.notify_all()
             if self.on_end is not None:
                 self.on_end()
+            self._released.set()
 
     def _await_end(self) -> BaseException | None:
         """Wait for the end of the Spark query; return the error that ended it."""
@@ -224,13 +226,19 @@ class JobRun:
         return self._search is not None or self._park((search.culprit or "",), search.error)
 
     def _park(self, queries: Sequence[str], error: SashError) -> bool:
-        """Park the queries that failed; the job ends if one of them must not be parked, or stands already."""
+        """Park the queries that failed. The job ends if one of them must not be parked, or if parking it did not help.
+
+        What fails although its operators stand still is an expression above a source.
+        """
         reason = one_line(str(error).rpartition(" failed: ")[2] if isinstance(error, StageError) else str(error))
-        if not queries or any(self._on_error.get(name, "fail") == "fail" or self._parking[name] for name in queries):
+        hopeless = [
+            name for name in queries if self._on_error.get(name) != "suspend" or name in self._parking.unevaluated
+        ]
+        if hopeless or not queries:
             self.error = QueryFailedError(f"query {', '.join(queries)}: {reason}")
             self.error.log, self.error.query = error.log, queries[0] if len(queries) == 1 else None
             return False
-        cause: Cause = "operator" if isinstance(error, StageError) else "expression"
         for name in queries:
-            self._parking.park(name, cause, reason, max(0, self.batches.number))
+            standing = name in self._parking.standing or not isinstance(error, StageError)
+            self._parking.park(name, "expression" if standing else "operator", reason, max(0, self.batches.number))
         return True

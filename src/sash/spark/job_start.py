@@ -26,7 +26,7 @@ from sash.spark.fingerprint import remove_drafts
 from sash.spark.folders import Folder
 from sash.spark.header import FORMAT
 from sash.spark.job_batch import BatchFunction
-from sash.spark.job_manifest import check_manifest, generation_folder, read_manifest
+from sash.spark.job_manifest import DEFAULT_NAME, check_manifest, generation_folder, read_manifest
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import JobProgress, scopes
 from sash.spark.job_run import JobRun
@@ -253,10 +253,12 @@ class JobStart:
         limits = {member.name: member.max_state for member in self._members if member.max_state is not None}
         batches = BatchFunction(outputs, Ledger(folder.inside("ledger")), progress, parking, WriteFailure(), limits)
 
-        def start(parked: frozenset[str]) -> StreamingQuery:
+        def start(parked: frozenset[str], unevaluated: frozenset[str]) -> StreamingQuery:
             with query_settings(self._spark, shards, path):
-                frame = job_frame(planned.physical, inputs, shards, modes, parked)
-                return start_query(frame, batches, {}, job.trigger, path, job.name)
+                frame = job_frame(planned.physical, inputs, shards, modes, parked, unevaluated)
+                return start_query(
+                    frame, batches, {}, job.trigger, path, None if job.name == DEFAULT_NAME else job.name
+                )
 
         def diagnose(error: SashError) -> SashError:
             for query in planned.queries:

@@ -48,6 +48,11 @@ class Parking:
         """The queries whose operators stand still."""
         return frozenset(name for name, parked in list(self._parked.items()) if parked.cause != "sink")
 
+    @property
+    def unevaluated(self) -> frozenset[str]:
+        """The queries whose expressions above sources are not evaluated."""
+        return frozenset(name for name, parked in list(self._parked.items()) if parked.cause == "expression")
+
     def park(self, query: str, cause: Cause, reason: str, batch: int) -> None:
         """Park a query, and say so."""
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -9,23 +9,27 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.catalog import OP
 from sash.plan.options import Trigger
 from sash.plan.types import BIGINT, Field
-from sash.planning import Planned
+from sash.planning import Planned, PlannedJob
 from sash.runtime.counts import Counts
-from sash.spark.batch_metrics import counts_of, operator_names
-from sash.spark.dataflow import change_frame
+from sash.spark.batch_metrics import PARTS, BatchMetrics, added, counts_of, operator_names, total
+from sash.spark.dataflow import change_frame, job_frame
 from sash.spark.errors import sash_errors
+from sash.spark.output import OutputMode, read_metrics, read_output
 from sash.spark.progress import Progress
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks.batch import Batch
@@ -40,6 +44,18 @@ _EPOCH = 1_000_000_000
 _RECENT = "spark.sql.streaming.numRecentProgressUpdates"
 
 
+class SparkReplay(NamedTuple):
+    """What a query made: its changes in order, the late rows, the rows in state at the end, and the operators' counts.
+
+    For a query of a job, late rows are those of the streams that it reads.
+    """
+
+    changes: ChangeBatch
+    late: int
+    state_rows: int
+    counts: dict[str, Counts]
+
+
 def replay_on_spark(
     planned: Planned,
     inputs: Mapping[str, ReplayInput],
@@ -47,34 +63,63 @@ def replay_on_spark(
     batches: Sequence[MicroBatch],
     end: int,
     shards: int,
-) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
-    """Run the query; returns the changes in order, the late rows, the rows in state at the end, and operator counts."""
+) -> SparkReplay:
+    """Run the query; returns what it made."""
+    names = (*planned.streams, *planned.changing)
+    files = _files_of(names, planned.changing, inputs, relations, batches, end)
+    with files as (spark, given, checkpoint), query_settings(spark, shards, checkpoint):
+        changes = change_frame(planned.physical, planned.schema, given, shards)
+        return _run(changes, planned, checkpoint)
+
+
+def replay_job_on_spark(
+    job: PlannedJob,
+    inputs: Mapping[str, ReplayInput],
+    relations: Mapping[str, pa.Table],
+    batches: Sequence[MicroBatch],
+    end: int,
+    shards: int,
+) -> dict[str, SparkReplay]:
+    """Run the queries of a job together; returns what each made."""
+    names = (*job.streams, *job.changing)
+    files = _files_of(names, job.changing, inputs, relations, batches, end)
+    with files as (spark, given, checkpoint), query_settings(spark, shards, checkpoint):
+        frame = job_frame(job.physical, given, shards, [OutputMode()] * len(job.physical.outputs))
+        return _run_job(frame, job.physical, checkpoint)
+
+
+@contextmanager
+def _files_of(
+    names: Sequence[str],
+    changing: Sequence[str],
+    inputs: Mapping[str, ReplayInput],
+    relations: Mapping[str, pa.Table],
+    batches: Sequence[MicroBatch],
+    end: int,
+) -> Iterator[tuple[SparkSession, QueryInputs, str]]:
+    """Write the micro-batches as files; yields the session, the inputs that read the files, and a new checkpoint."""
     spark = embedded_session()
     home = Path(tempfile.mkdtemp(prefix="sash-replay-"))
     spark.conf.set(_RECENT, str(len(batches) + 100))
     try:
         streams = {
             name.lower(): _stream(spark, home / name, inputs[name], [micro.rows.get(name) for micro in batches])
-            for name in (*planned.streams, *planned.changing)
+            for name in names
         }
         (home / "control").mkdir()
         control = _files(spark, home / "control", "stream string, ts long")
         for number, micro in enumerate(batches):
-            clocks = [(name.lower(), micro.clocks[name]) for name in planned.changing if name in micro.clocks]
+            clocks = [(name.lower(), micro.clocks[name]) for name in changing if name in micro.clocks]
             _write_control(home / "control", number, clocks)
-        ends = [(name.lower(), end) for name in (*planned.streams, *planned.changing)]
-        _write_control(home / "control", len(batches), ends)
+        _write_control(home / "control", len(batches), [(name.lower(), end) for name in names])
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
-        checkpoint = str(home / "checkpoint")
-        with query_settings(spark, shards, checkpoint):
-            changes = change_frame(planned.physical, planned.schema, QueryInputs(streams, tables, control), shards)
-            return _run(changes, planned, checkpoint)
+        yield spark, QueryInputs(streams, tables, control), str(home / "checkpoint")
     finally:
         spark.conf.unset(_RECENT)
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeBatch, int, int, dict[str, Counts]]:
+def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> SparkReplay:
     dtypes = [field.dtype for field in planned.schema]
     collected: dict[int, ChangeBatch] = {}
 
@@ -91,7 +136,46 @@ def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> tuple[ChangeB
         query.stop()
     last, counts = progress.last(), {name: counts_of(seen) for name, seen in progress.operators().items()}
     ordered = [collected[number].sorted() for number in sorted(collected)]
-    return concat([ChangeBatch.empty(dtypes), *ordered]), last["total_late"], last.get("state_rows", 0), counts
+    changed = concat([ChangeBatch.empty(dtypes), *ordered])
+    return SparkReplay(changed, last["total_late"], last.get("state_rows", 0), counts)
+
+
+def _run_job(frame: DataFrame, plan: PhysicalPlan, checkpoint: str) -> dict[str, SparkReplay]:
+    collected: dict[int, tuple[dict[int, ChangeBatch], BatchMetrics]] = {}
+
+    def collect(batch: DataFrame, number: int) -> None:
+        table = batch.toArrow()
+        collected[number] = read_output(table, plan), total(read_metrics(table))
+
+    query = start_query(frame, collect, {}, Trigger("available_now"), checkpoint)
+    try:
+        with sash_errors():
+            query.awaitTermination()
+    finally:
+        query.stop()
+    batches = [collected[number] for number in sorted(collected)]
+    counted: dict[str, dict[str, int]] = {}
+    late: Counter[str] = Counter()
+    left: dict[str, int] = {}
+    for _, metrics in batches:
+        for name, seen in metrics.operators.items():
+            counted[name] = added(counted.get(name, dict.fromkeys(PARTS, 0)), seen)
+        late.update({stream: counts["late"] for stream, counts in metrics.streams.items() if "late" in counts})
+        left |= {stage: figures["state_rows"] for stage, figures in metrics.stages.items()}
+    made = {}
+    for number, output in enumerate(plan.outputs):
+        stages = plan.stages_of(output)
+        names = {name for stage in stages for name in stage.operator_names}
+        dtypes = [field.dtype for field in plan.stages[output.stage].root.schema]
+        read = [plan.legs[given.leaf.leg] for s in stages for given in s.inputs if given.leaf.leg is not None]
+        streams = {leg.stream for leg in read if isinstance(leg, StreamLeg)}
+        made[output.query] = SparkReplay(
+            concat([ChangeBatch.empty(dtypes), *(parts[number] for parts, _ in batches if number in parts)]),
+            sum(late[stream] for stream in streams),
+            sum(left.get(str(stage.index), 0) for stage in stages),
+            {name: counts_of(seen) for name, seen in counted.items() if name in names},
+        )
+    return made
 
 
 def read_changes(table: pa.Table, dtypes: Sequence[pa.DataType]) -> ChangeBatch:

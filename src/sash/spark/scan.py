@@ -5,13 +5,13 @@ accepts is kept for its time, with NULL columns, unless some leg reads all rows.
 for rows that the filter of its own legs accepts.
 
 Spark compiles a projection into one method, and Java limits the size of methods. So masks are computed by projections of
-`_GROUP` filters each. In the text of an expression that may fail there is a comment with the queries that need it: Spark's
-error shows the text, which tells whose expression failed.
+`_GROUP` filters each. An expression that may fail reads its columns under names that contain the queries that need it:
+Spark's error shows the part of the text that failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -22,7 +22,7 @@ from sash.plan.expressions import Expression, columns_of
 from sash.plan.types import type_name
 from sash.spark.legs import micros, typed
 from sash.spark.scatter import MASK, TIME
-from sash.spark.stage_errors import query_comment
+from sash.spark.stage_errors import queries_in_text
 from sash.sql.render import quoted, to_spark_sql
 
 _GROUP = MASK_BITS // 2
@@ -49,17 +49,17 @@ def scan_frame(
     field = schema[scan.stream.time]
     moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
     frame = stream.selectExpr(f"{moment} AS {TIME}", *named)
-    sources = [f"s{index}" for index in range(len(schema))]
+    frame, sources = _named_by_queries(frame, scan, used, filters, columns)
 
     def skipped(expressions: Sequence[Expression], queries: Sequence[str]) -> bool:
         return any(map(may_fail, expressions)) and bool(queries) and set(queries) <= set(parked)
 
-    kept = [TIME, *(f"s{index}" for index in used)]
+    kept = [quoted(name) for name in frame.columns]
     bits: list[list[str]] = [[] for _ in range(scan.masks)]
     for start in range(0, len(scan.filters), _GROUP):
         group = range(start, min(start + _GROUP, len(scan.filters)))
         made = [
-            _bit(scan.filters[number], sources, number % MASK_BITS, filters.get(number, ()))
+            _bit(scan.filters[number], sources(filters.get(number, ())), number % MASK_BITS)
             for number in group
             if not skipped(scan.filters[number], filters.get(number, ()))
         ]
@@ -71,7 +71,7 @@ def scan_frame(
     masks = [f"{MASK}{index}" for index in range(scan.masks)]
     if masks:
         joined = [f"({' | '.join(names)}) AS {name}" for names, name in zip(bits, masks, strict=True)]
-        frame = frame.selectExpr(TIME, *(f"s{index}" for index in used), *joined)
+        frame = frame.selectExpr(*kept[: -sum(map(len, bits))], *joined)
     some = " OR ".join(f"{name} <> 0" for name in masks)
     computed = []
     for index, column in enumerate(scan.columns):
@@ -79,13 +79,13 @@ def scan_frame(
         if skipped([column.expression], queries):
             computed.append(f"CAST(NULL AS {type_name(column.expression.dtype)}) AS c{index}")
             continue
-        sql = to_spark_sql(column.expression, sources)
+        names = sources(queries if may_fail(column.expression) else ())
+        sql = to_spark_sql(column.expression, names)
         if column.guard is not None:
             sql = f"CASE WHEN {_accepts(column.guard)} THEN {sql} END"
         elif not scan.everything:
             sql = f"CASE WHEN {some} THEN {sql} END"
-        note = query_comment(queries) if may_fail(column.expression) else ""
-        computed.append(f"{typed(sql, column.expression)}{note} AS c{index}")
+        computed.append(f"{typed(sql, column.expression)} AS c{index}")
     return frame.selectExpr(TIME, *masks, *computed)
 
 
@@ -93,12 +93,44 @@ def _accepts(number: int) -> str:
     return f"({MASK}{number // MASK_BITS} & {1 << number % MASK_BITS}L) <> 0"
 
 
-def _bit(conjuncts: Sequence[Expression], sources: Sequence[str], bit: int, queries: Sequence[str]) -> str:
+def _bit(conjuncts: Sequence[Expression], sources: Sequence[str], bit: int) -> str:
     """The bit of a filter, if it accepts the row. A conjunct that may fail is evaluated if those before it hold."""
     safe = [to_spark_sql(part, sources) for part in conjuncts if not may_fail(part)]
     condition = balanced(safe, lambda left, right: f"({left} AND {right})") if safe else "true"
     for part in conjuncts:
         if may_fail(part):
             condition = f"(CASE WHEN {condition} THEN {to_spark_sql(part, sources)} END)"
-    note = query_comment(queries) if any(map(may_fail, conjuncts)) else ""
-    return f"(CASE WHEN {condition}{note} THEN {1 << bit}L ELSE 0L END)"
+    return f"(CASE WHEN {condition} THEN {1 << bit}L ELSE 0L END)"
+
+
+def _named_by_queries(
+    frame: DataFrame,
+    scan: Scan,
+    used: Sequence[int],
+    filters: Mapping[int, Sequence[str]],
+    columns: Mapping[int, Sequence[str]],
+) -> tuple[DataFrame, Callable[[Sequence[str]], list[str]]]:
+    """Add the columns of what may fail once more, under names with its queries; also returns the names for queries."""
+    risky: dict[tuple[str, ...], set[int]] = {}
+    for number, conjuncts in enumerate(scan.filters):
+        if any(map(may_fail, conjuncts)):
+            read = frozenset[int]().union(*map(columns_of, conjuncts))
+            risky.setdefault(tuple(filters.get(number, ())), set()).update(read)
+    for number, column in enumerate(scan.columns):
+        if may_fail(column.expression):
+            risky.setdefault(tuple(columns.get(number, ())), set()).update(columns_of(column.expression))
+
+    def names(queries: Sequence[str]) -> list[str]:
+        named = tuple(queries) in risky and any(queries)
+        return [
+            quoted(f"s{index} {queries_in_text(queries)}") if named and index in risky[tuple(queries)] else f"s{index}"
+            for index in range(len(scan.stream.schema))
+        ]
+
+    added = [
+        f"s{index} AS {names(queries)[index]}"
+        for queries, read in risky.items()
+        if any(queries)
+        for index in sorted(read)
+    ]
+    return frame.selectExpr(TIME, *(f"s{index}" for index in used), *added) if added else frame, names

@@ -51,6 +51,8 @@ class Feed:
     masks: int = 0
     lookups: Lookups | None = None
     queries: tuple[str, ...] = ()
+    skipped: bool = False
+    """Whether lookups do not run, because they failed, and only parked queries need them."""
 
     def rows(self, batch: pa.RecordBatch, ts: Ints, sign: Signs, accepted: dict[int, Ints]) -> ChangeBatch:
         """The rows that are sent, before lookups; `accepted` has the rows that each filter accepts, as booleans."""
@@ -104,7 +106,7 @@ class Scatter:
             high = top if high is None else max(high, top)
             for feed, runner, parts, rows in zip(self.feeds, runners, held, self._fed(timely), strict=True):
                 with naming_queries(feed.queries):
-                    parts.append(rows if runner is None else runner.run(rows))
+                    parts.append(rows if runner is None else runner.run(rows.slice(0, 0) if feed.skipped else rows))
                 size += size_of(parts[-1])
             if size > 2 * BLOB_BYTES * len(self.feeds):
                 yield from self._split(held, high - self.slack, sender, seq)

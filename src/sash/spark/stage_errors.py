@@ -1,7 +1,7 @@
 """Which queries of a job an error belongs to.
 
-An error in a Spark task reaches the driver as text. So errors of stages and lookups name their queries in the text, and an
-expression that Spark evaluates has a comment with them, which Spark's error shows.
+An error in a Spark task reaches the driver as text. So errors of stages and lookups name their queries in the text, and the
+columns of an expression that Spark evaluates have them in their names, which Spark's error shows.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from contextlib import contextmanager
 
 from sash.errors import BadRowError, CheckpointError, StageError
 
-_COMMENT = "sash:queries "
+_OF_QUERIES = "of queries "
 _LIST = r'\[(?:"(?:[^"\\]|\\.)*"(?:, )?)*\]'
 _NAMED = re.compile(rf"queries ({_LIST}) failed: ")
-_COMMENTED = re.compile(rf"{_COMMENT}({_LIST})")
+_FAILED_SQL = re.compile(r"== SQL \([^)]*\) ==\n(.*?)\n *\^", re.DOTALL)
+_IN_NAMES = re.compile(rf"{_OF_QUERIES}({_LIST})")
 
 
 @contextmanager
@@ -32,9 +33,9 @@ def naming_queries(queries: Sequence[str]) -> Iterator[None]:
         raise StageError.of(queries, f"{type(problem).__name__}: {problem}") from problem
 
 
-def query_comment(queries: Sequence[str]) -> str:
-    """A comment in SQL with the names of queries, if they have any."""
-    return f" /* {_COMMENT}{json.dumps(sorted(queries)).replace('*/', '* /')} */" if any(queries) else ""
+def queries_in_text(queries: Sequence[str]) -> str:
+    """The names of queries as a part of a name in SQL, which `failed_queries` finds in Spark's errors."""
+    return f"{_OF_QUERIES}{json.dumps(sorted(queries))}"
 
 
 def failed_queries(problem: BaseException) -> list[str]:
@@ -44,12 +45,10 @@ def failed_queries(problem: BaseException) -> list[str]:
     if isinstance(problem, StageError):
         return problem.queries
     texts = [str(problem), *(message for _, message in java_causes(problem))]
+    found = _names(_NAMED, texts) or _names(_IN_NAMES, [part for text in texts for part in _FAILED_SQL.findall(text)])
     cause = problem.__cause__ or problem.__context__
-    found = {
-        name
-        for text in texts
-        for pattern in (_NAMED, _COMMENTED)
-        for names in pattern.findall(text)
-        for name in json.loads(names)
-    }
-    return sorted(found) if found or cause is None else failed_queries(cause)
+    return found if found or cause is None else failed_queries(cause)
+
+
+def _names(pattern: re.Pattern[str], texts: Sequence[str]) -> list[str]:
+    return sorted({name for text in texts for names in pattern.findall(text) for name in json.loads(names)})

@@ -30,7 +30,7 @@ from sash.runtime.analyze import Actual
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.inputs import Inputs, MicroBatch, micro_batches
+from sash.testing.inputs import Inputs, MicroBatch, ReplayInput, micro_batches
 from sash.testing.release import simulate_releases
 from sash.testing.replayed import DELAYED, ReplayedChanges, last_release, make_result, query_options
 from sash.testing.result import Result
@@ -82,8 +82,9 @@ def replay_job(
     batches = micro_batches(inputs, batch)
     last = max((last_release(query.options.tau, end) for query in planned.values()), default=end)
     if runtime == "spark":
-        raise OptionError("a job cannot be replayed on Spark yet: use runtime='local'")
-    made = _replay_locally(job, tables, batches, last, shards)
+        made = _replay_on_spark(job, inputs, tables, batches, last, shards)
+    else:
+        made = _replay_locally(job, tables, batches, last, shards)
     results: dict[str, Result] = {}
     for name, query in planned.items():
         settings, simulated = SimulationSettings(), None
@@ -109,6 +110,23 @@ def _listed(queries: Queries) -> list[tuple[str, str, Mapping[str, Any]]]:
             raise OptionError(f"query {name} has an unknown option {unknown!r}: use {', '.join(_OPTIONS)}")
         listed.append((name, sql, given))
     return listed
+
+
+def _replay_on_spark(
+    job: PlannedJob,
+    inputs: Mapping[str, ReplayInput],
+    relations: Mapping[str, pa.Table],
+    batches: Sequence[MicroBatch],
+    end: int,
+    shards: int,
+) -> dict[str, ReplayedChanges]:
+    from sash.spark.replay import replay_job_on_spark
+
+    found = replay_job_on_spark(job, inputs, relations, batches, end, shards)
+    return {
+        name: ReplayedChanges(made.changes, made.late, made.state_rows, Actual(made.counts, {}, 0))
+        for name, made in found.items()
+    }
 
 
 def _replay_locally(
