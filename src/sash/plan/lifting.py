@@ -113,6 +113,9 @@ def with_columns(node: Node, added: Sequence[Expression]) -> Node:
 
 def _filter(node: Filter) -> Lifted:
     """A part that may fail is tested after the parameters, as in the query itself, where it sees fewer rows."""
+    found = parameters_of([node.predicate])
+    if found and _joins_streams(node.child):
+        raise LiftingError(found)
     below = lift(node.child)
     lifted, kept = list(below.conditions), list[Expression]()
     for part in conjuncts(node.predicate):
@@ -121,6 +124,17 @@ def _filter(node: Filter) -> Lifted:
     predicate = conjunction(kept)
     made = below.node if predicate is None else Filter(below.node, predicate)
     return replace(below, node=made, conditions=tuple(lifted))
+
+
+def _joins_streams(node: Node) -> bool:
+    """Whether the rows are those of a join of streams: a predicate on them saves most of its work below the join."""
+    match node:
+        case Filter() | Project():
+            return _joins_streams(node.child)
+        case Join():
+            return looked_up_side(node) is None or any(map(_joins_streams, node.children))
+        case _:
+            return False
 
 
 def _refuse_failing(expressions: Iterable[Expression], conditions: Expressions) -> None:
