@@ -212,7 +212,8 @@ class JobQuery:
         """Let a parked query go on, and return the number of batches that its sink got from the outbox.
 
         If its sink failed, it gets what it has missed; if it fails again, that is raised, and the query stays parked. If its
-        operators stood still, they go on with the rows since then, and the query is parked again if they fail again. A query
+        operators stood still, they go on in the next batch, with the rows since then, and the query is parked again if they
+        fail again; the job starts its Spark query again, after the current batch, before this returns. A query
         is replaced, not resumed, if an expression above a source failed: then it has no rows to go on with.
         """
         parked = self._parked
@@ -227,7 +228,7 @@ class JobQuery:
             )
         for standing in (self.name, self._output.runs_as):
             self._output.parking.release(standing)
-        self.job.started.run.restart()
+        self.job.started.run.restart_and_wait()
         return 0
 
     def progress(self) -> dict[str, Any]:

@@ -108,8 +108,12 @@ def test_differential_arenas_that_are_lost_after_a_snapshot(
     finally:
         running.stop()
     assert sink.read() == expected(sql, rows)
-    states = {path.name: json.loads(path.read_bytes())["stages"]["0"] for path in watch.iterdir()}
-    sizes = {name: sum(chunk[2] for log in state["logs"] for chunk in log["chunks"]) for name, state in states.items()}
+    headers = {path.name: json.loads(path.read_bytes()) for path in watch.iterdir()}
+    states = {name: state for name, header in headers.items() for state in header["stages"].values()}
+    sizes = {
+        name: sum(chunk[2] for channel in header["channels"].values() for chunk in channel["log"]["chunks"])
+        for name, header in headers.items()
+    }
     assert len(states) == 14
     assert max(sizes.values()) <= floor
     lost = [(state["snapshot"] is not None, sizes[name] > 0) for name, state in states.items() if name[0] in "25"]

@@ -15,7 +15,6 @@ from sash.plan.compound import Compound, rewrite
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, conjuncts, substitute
 from sash.plan.nodes import Filter, Join, Node, Project, Stream, Unbounded
-from sash.plan.statistics import Statistics
 from sash.plan.types import Field
 
 _LARGEST = 2_000
@@ -72,7 +71,7 @@ SCANNED = "scanned"
 def _over_scan(upper: list[Node], columns: tuple[Expression, ...]) -> Node:
     """The upper part of a leg over the columns that are computed below it, without names."""
     schema = tuple(Field(f"c{n}", column.dtype) for n, column in enumerate(columns))
-    made: Node = Stream(SCANNED, schema, 0, Unbounded(), Statistics(distinct={}, frequent={}))
+    made: Node = Stream(SCANNED, schema, 0, Unbounded())
     for node in reversed(upper):
         match node:
             case Filter():

@@ -42,6 +42,11 @@ class Statistics:
                     f"the shares of the frequent values of column {column} must be in [0, 1] and sum to at most 1"
                 )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plans are sent to workers, and views of mappings cannot be pickled."""
+        frequent = {column: dict(shares) for column, shares in self.frequent.items()}
+        return Statistics, (self.rate, self.rows, dict(self.distinct), frequent)
+
     def of_column(self, name: str) -> float | None:
         """The number of distinct values of a column, if it is known."""
         return self.distinct.get(name.lower())

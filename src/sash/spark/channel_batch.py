@@ -37,6 +37,7 @@ class ChannelBatch:
         if not record:
             record |= {"log": None, "clock": int(BEGINNING), "reported": [int(BEGINNING)] * senders}
         self._log: InputLog | None = None
+        self._loaded: ChangeBatch | None = None
         self._chunks = chunks
         self._picked: dict[tuple[int | None, tuple[int, ...]], ChangeBatch] = {}
         self.rows = ChangeBatch.empty(channel.dtypes)
@@ -107,7 +108,9 @@ class ChannelBatch:
 
     def live(self, reader: Reader, horizon: int, floor: int) -> ChangeBatch:
         """The rows of the log that a reader needs: those that have not ended before `floor`, if its windows end them."""
-        rows = self.log.load()
+        if self._loaded is None:
+            self._loaded = self.log.load()
+        rows = self._loaded
         if self.channel.kind == "time":
             needed = rows.ts + horizon >= floor
             rows = rows if needed.all() else rows.take(np.flatnonzero(needed))
@@ -121,6 +124,7 @@ class ChannelBatch:
 
     def write(self, rows: ChangeBatch, floor: int, number: Callable[[], int]) -> None:
         """Append rows to the log, and drop those that ended before the floor."""
+        self._loaded = None
         self.log.append(rows, floor, number)
 
     def save(self) -> None:

@@ -137,6 +137,13 @@ class JobRun:
             self._restart = True
             threading.Thread(target=self._stop_after_batch, name="sash-job-restart", daemon=True).start()
 
+    def restart_and_wait(self) -> None:
+        """As `restart`, and wait until the new Spark query runs, or the job has ended."""
+        query = self.query
+        self.restart()
+        with self._changed:
+            self._changed.wait_for(lambda: self.query is not query or not self.active)
+
     def update(self) -> None:
         """Count the batch that Spark has reported last, unless it has been counted."""
         if self._reporting is not None:
