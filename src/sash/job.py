@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from sash.alike import Candidate, Kept, plan_alike
 from sash.arguments import check_flag, check_path, check_text, check_word
 from sash.display import counted
 from sash.errors import CatalogError, OptionError
@@ -48,6 +49,12 @@ class JobMember:
     when_complete: bool
     backfill: bool
     window: KeptOutput | None = None
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """The query as one that may run with others that differ in constants; None if it must run on its own."""
+        alone = self.window is not None or self.max_state is not None or self.when_complete or self.backfill
+        return None if alone else Candidate(self.name, self.query.planned, self.mode, self.key, self.on_error)
 
     def described(self) -> dict[str, Any]:
         """What the checkpoint records of it."""
@@ -132,6 +139,26 @@ class Job:
         `RunningJob.queries[name].resume()` lets it go on. With `when_complete`, the sink of a query that is new in a job
         gets nothing before its windows are full.
         """
+        member = self.member(
+            name, query, sink, mode, key, on_error, max_state, outbox, when_complete, backfill, **options
+        )
+        self.members[name.lower()] = member
+
+    def member(
+        self,
+        name: str,
+        query: str | Query,
+        sink: str | WriteFrame | Sink = "console",
+        mode: Mode | None = None,
+        key: Sequence[str] | None = None,
+        on_error: OnError = "fail",
+        max_state: str | int | None = None,
+        outbox: str | int | None = None,
+        when_complete: bool = False,
+        backfill: bool = False,
+        **options: Any,
+    ) -> JobMember:
+        """The query with its sink, as `add` would add it, after all checks."""
         from sash.spark.sinks.choice import job_sink
         from sash.spark.sinks.retry import RETRY
 
@@ -151,7 +178,7 @@ class Job:
             same = [member.name for member in self.members.values() if member.sink.target == target.target]
             if same:
                 raise CatalogError(f"{name} would write to the {target.name} of {same[0]}: choose another one")
-        self.members[name.lower()] = JobMember(
+        return JobMember(
             name,
             planned_query,
             target,
@@ -204,13 +231,15 @@ class Job:
         member = JobMember(label, query, sink, "changes", None, "fail", None, outbox, False, False, kept)
         self.members[label.lower()] = member
 
-    def planned(self, shards: int | None = None) -> PlannedJob:
-        """The queries planned together, for a number of shards."""
+    def planned(self, shards: int | None = None, kept: Kept | None = None) -> PlannedJob:
+        """The queries planned together, for a number of shards; `kept` are templates of alike queries in a checkpoint."""
         if not self.members:
             raise OptionError(f"job {self.name} has no queries: add one with job.add")
         width = self.shards if shards is None else shards
-        ending = [m.name for m in self.members.values() if m.window is not None and m.query.planned.has_expiration]
-        return plan_together({m.name: m.query.planned for m in self.members.values()}, width, ending)
+        members = self.members.values()
+        ending = [m.name for m in members if m.window is not None and m.query.planned.has_expiration]
+        alike = plan_alike([found for m in members if (found := m.candidate) is not None], width, kept)
+        return plan_together({m.name: m.query.planned for m in members}, width, ending, alike)
 
     def on_checkpoint(self, checkpoint: str, name: str) -> Job:
         """The same job under another name, in another checkpoint directory."""

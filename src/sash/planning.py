@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from sash.arguments import check_columns, shown
+from sash.display import counted
 from sash.errors import CatalogError, UnsupportedSqlError
 from sash.optimizer.optimizer import Optimized, optimize
 from sash.physical.explain import explain
@@ -13,14 +16,16 @@ from sash.physical.explain_job import explain_job
 from sash.physical.nodes import Output, PhysicalPlan
 from sash.physical.planner import plan_job, plan_physical
 from sash.physical.retractions import EXPIRES
+from sash.plan.alike import Template
 from sash.plan.annotated import PlanNode, annotated
 from sash.plan.catalog import Catalog
 from sash.plan.keys import keys
 from sash.plan.nodes import Node, Relation, Stream, walk
-from sash.plan.options import DEFAULT, Options
+from sash.plan.options import DEFAULT, Mode, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
 from sash.plan.relations import refuse_misused_relations
 from sash.plan.snapshot_aggregates import refuse_snapshot_aggregates
+from sash.plan.tree import tree
 from sash.plan.types import Schema
 from sash.runtime.analyze import Actual, remarks
 from sash.sql import parse
@@ -150,11 +155,48 @@ class PlannedQuery:
 
 
 @dataclass(frozen=True)
+class AlikeQuery:
+    """A query that runs with others that differ in constants: its name, its number, its constants, and its plan alone."""
+
+    name: str
+    number: int
+    values: tuple[Any, ...]
+    planned: Planned
+
+
+@dataclass(frozen=True)
+class PlannedTemplate:
+    """Alike queries planned as one, with the mode and the key of their output, which has the number of a query first."""
+
+    template: Template
+    planned: Planned
+    mode: Mode
+    key: tuple[int, ...] | None
+    queries: tuple[AlikeQuery, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the output."""
+        return self.template.name
+
+
+def plan_template(template: Template, shards: int | None = None, options: Options = DEFAULT) -> Planned:
+    """The plan of all queries of a template; its answers have the number of the query as their first column."""
+    optimization = optimize(template.plan)
+    physical = plan_physical(optimization.plan, shards, options)
+    return Planned(tree(template.shape), template.plan, optimization, physical, options)
+
+
+@dataclass(frozen=True)
 class PlannedJob:
-    """Queries planned together. `physical` is the plan that runs, with an output per query, in the order of the queries."""
+    """Queries planned together. `physical` is the plan that runs, with an output for each of `queries`, in their order.
+
+    Alike queries are one of these; `templates` has the queries that it stands for.
+    """
 
     queries: tuple[PlannedQuery, ...]
     physical: PhysicalPlan
+    templates: tuple[PlannedTemplate, ...] = ()
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -166,13 +208,26 @@ class PlannedJob:
         """The relations that change while the job runs, by name."""
         return tuple(dict.fromkeys(name for query in self.queries for name in query.planned.changing))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the outputs: those of queries, and of templates of alike ones."""
+        return tuple(query.name for query in self.queries)
+
+    @cached_property
+    def members(self) -> dict[str, tuple[PlannedTemplate, AlikeQuery]]:
+        """The alike queries by name, with their templates."""
+        return {query.name: (template, query) for template in self.templates for query in template.queries}
+
     def planned(self, name: str) -> Planned:
         """The query of that name, as planned alone."""
+        if name in self.members:
+            return self.members[name][1].planned
         return next(query.planned for query in self.queries if query.name == name)
 
     def output(self, name: str) -> Output:
-        """The output of a query."""
-        return next(output for output in self.physical.outputs if output.query == name)
+        """The output of a query; that of its template, if it is one of alike queries."""
+        found = self.members[name][0].name if name in self.members else name
+        return next(output for output in self.physical.outputs if output.query == found)
 
     def has_expiration(self, name: str) -> bool:
         """Whether the answer of a query has a last column with the expiration time of each row."""
@@ -188,15 +243,34 @@ class PlannedJob:
 
     def explain(self) -> str:
         """The plan of the job as text (EXPLAIN JOB): its queries and stages, what is shared, and what that saves."""
-        alone = {query.name: query.planned.physical for query in self.queries}
-        return explain_job({query.name: query.planned.sql for query in self.queries}, alone, self.physical)
+        alike = {template.name: template.queries for template in self.templates}
+        alone = {query.name: query.planned.physical for query in self.queries if query.name not in alike}
+        alone |= {query.name: query.planned.physical for queries in alike.values() for query in queries}
+        texts = {
+            query.name: _alike_text(alike[query.name]) if query.name in alike else query.planned.sql
+            for query in self.queries
+        }
+        return explain_job(texts, alone, self.physical)
+
+
+def _alike_text(queries: Sequence[AlikeQuery]) -> str:
+    first = queries[0]
+    head = f"{counted(len(queries), 'query', 'queries')} that differ in constants, such as {first.name}:"
+    return f"{head}\n{first.planned.sql.strip()}"
 
 
 def plan_together(
-    queries: Mapping[str, Planned], shards: int | None = None, with_expiration: Collection[str] = ()
+    queries: Mapping[str, Planned],
+    shards: int | None = None,
+    with_expiration: Collection[str] = (),
+    templates: Sequence[PlannedTemplate] = (),
 ) -> PlannedJob:
-    """Plan queries, given by name, as one job. `with_expiration` names those whose answers have expiration times."""
-    physical = plan_job(
-        [(name, planned.optimized, planned.options) for name, planned in queries.items()], shards, with_expiration
-    )
-    return PlannedJob(tuple(PlannedQuery(name, planned) for name, planned in queries.items()), physical)
+    """Plan queries, given by name, as one job. `with_expiration` names those whose answers have expiration times.
+
+    `templates` are those of the alike queries among them.
+    """
+    alike = {query.name for template in templates for query in template.queries}
+    planned = {name: one for name, one in queries.items() if name not in alike}
+    planned |= {template.name: template.planned for template in templates}
+    physical = plan_job([(name, one.optimized, one.options) for name, one in planned.items()], shards, with_expiration)
+    return PlannedJob(tuple(PlannedQuery(name, one) for name, one in planned.items()), physical, tuple(templates))

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from sash.change.diff import JobDiff
     from sash.job import Job
+    from sash.query import Query
     from sash.spark.job_output import JobOutput
-    from sash.spark.job_progress import QueryProgress
+    from sash.spark.job_progress import AlikeProgress, QueryProgress
     from sash.spark.job_start import StartedJob
+    from sash.spark.parking import Parked
     from sash.window_store.store.writer import WindowWriter
 
 
@@ -65,6 +67,21 @@ class RunningJob(StreamingHandle):
     def started(self) -> StartedJob:
         """The parts of the job: its plan, outputs and checkpoint."""
         return self._started
+
+    def add(self, name: str, query: str | Query, *args: Any, **options: Any) -> JobQuery:
+        """Add a query that differs from alike queries of the job in constants only; the arguments are those of `Job.add`.
+
+        Nothing is stopped: the query takes effect with the next batch that begins, and is complete at once.
+        """
+        output = self._started.alike.add(name, query, *args, **options)
+        added = JobQuery(self, output)
+        self.queries = {**self.queries, output.name: added}
+        return added
+
+    def remove(self, name: str) -> None:
+        """Remove one of alike queries; its sink keeps what it has. The others go on without a pause."""
+        removed = self._started.alike.remove(name)
+        self.queries = {known: query for known, query in self.queries.items() if known != removed}
 
     def progress(self) -> dict[str, Any]:
         """Return numbers about the last batch of all queries together, and totals since the start under `total_...`."""
@@ -174,7 +191,7 @@ class JobQuery:
         self._output = output
         started = job.started
         self._planned: Planned = started.planned.planned(output.name)
-        self._progress: QueryProgress = started.progress.queries[output.name]
+        self._progress: QueryProgress | AlikeProgress = started.progress.of(output.name)
 
     @property
     def name(self) -> str:
@@ -194,7 +211,7 @@ class JobQuery:
     @property
     def state(self) -> str:
         """Running; parked, and why; or how its job ended."""
-        parked = self._output.parking[self.name]
+        parked = self._parked
         if parked is not None:
             missing = " (its outbox has net changes only)" if self._output.outbox.netted else ""
             return f"parked since {parked.since}: {parked.reason}{missing}"
@@ -205,7 +222,12 @@ class JobQuery:
     @property
     def parked(self) -> bool:
         """Whether it is parked."""
-        return self._output.parking[self.name] is not None
+        return self._parked is not None
+
+    @property
+    def _parked(self) -> Parked | None:
+        """Why it is parked; if the operators of alike queries stand still, all of them are."""
+        return self._output.parking[self.name] or self._output.parking[self._output.runs_as]
 
     def resume(self) -> int:
         """Let a parked query go on, and return the number of batches that its sink got from the outbox.
@@ -215,7 +237,7 @@ class JobQuery:
         fail again; the job starts its Spark query again, after the current batch, before this returns. A query
         is replaced, not resumed, if an expression above a source failed: then it has no rows to go on with.
         """
-        parked = self._output.parking[self.name]
+        parked = self._parked
         if parked is None:
             raise OptionError(f"query {self.name} is not parked")
         if parked.cause == "sink":
@@ -225,7 +247,8 @@ class JobQuery:
                 f"query {self.name} cannot resume: an expression failed before its rows were logged, so those since then are "
                 "missing. Correct it, with try_divide or try_cast for example, and replace the query"
             )
-        self._output.parking.release(self.name)
+        for standing in (self.name, self._output.runs_as):
+            self._output.parking.release(standing)
         self.job.started.run.restart_and_wait()
         return 0
 

@@ -196,7 +196,7 @@ def test_a_query_that_grows_past_its_limit_is_parked_and_resumes_where_it_was(en
     running = job.start()
     for number, batch in enumerate(batches_of(rows)):
         if number == 3:
-            running.started.run._batches.most_state = {}
+            running.started.run.batches.most_state = {}
             assert "exceeds MAX STATE" in running.queries["large"].state
             assert large.read() == expected(TWO_STAGES, rows[:40])
             running.queries["large"].resume()

@@ -108,7 +108,7 @@ class PlanCosts:
             case nodes.Aggregate():
                 kept = self.estimates(node.child).rows if pattern(node.child) > Pattern.MONO else 0.0
                 return self.estimates(node).rows + kept
-            case nodes.Except() | nodes.Intersect() | nodes.TopK():
+            case nodes.Except() | nodes.Intersect() | nodes.TopK() | nodes.Alike():
                 return sum(self.estimates(child).rows for child in node.children)
 
     def of(self, node: nodes.Node) -> float:
@@ -141,6 +141,9 @@ class PlanCosts:
                 counts = [estimate.values() if self._hashed else 1.0 for estimate in below]
                 found = join_cost(_pair(flows), _pair([estimate.rows for estimate in below]), _pair(counts))
                 return found + self._kept(node.children)
+            case nodes.Alike():
+                search = flows[0] * math.log2(2 + below[1].rows)
+                return search + self.estimates(node).rate + self._kept(node.children)
             case nodes.TopK():
                 return 2 * rates[0] * math.log2(2 + below[0].rows) + self._kept(node.children)
 

@@ -189,7 +189,7 @@ def needs_snapshots(plan: PhysicalPlan, stage: Stage) -> bool:
     for leaf in (given.leaf for given in stage.inputs):
         leg = None if leaf.leg is None else plan.legs[leaf.leg]
         counted = isinstance(leg, StreamLeg) and isinstance(leg.window, Rows)
-        if isinstance(leg, UpdateLeg):
+        if isinstance(leg, UpdateLeg) and not leg.relation.constants:
             return True
         if leaf.expiry == "mono" and not isinstance(leg, RelationLeg) and not counted:
             return True
@@ -251,7 +251,8 @@ class _Builder:
             return None
         if isinstance(leg, UpdateLeg):
             text = {"updates": value_text(leg.relation), "keys": list(given.keys)}
-            return _Input(stage, index, given, "endless", 0, None, owner, None, text)
+            kind = "explicit" if leg.relation.constants else "endless"
+            return _Input(stage, index, given, kind, 0, None, owner, None, text)
         window = leg.window if isinstance(leg.window, Rows) else None
         kind = "rows" if window is not None else "time" if isinstance(leg.window, Range) else "endless"
         parts = self._parts[leaf.leg]

@@ -24,6 +24,7 @@ from sash.plan.tree import duration_text, label, sort_direction, tree
 from sash.plan.types import Schema
 
 INDENT = "  "
+_SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARROW = "->"
 _ENDS = {
     "mono": "never",
@@ -245,6 +246,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return node.kind, label(node.relation), _on(node.keys, schema, node.relation.schema)
         case nodes.SetOperation():
             return (node.mode,)
+        case nodes.Alike():
+            return (alike_text(node),)
         case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""
@@ -253,6 +256,18 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():
             return ()
+
+
+def alike_text(node: nodes.Alike) -> str:
+    """The predicate of alike queries, with the names of their constants."""
+    left, right = (child.schema for child in node.inputs)
+    parts = [f"{left[a].name} = {right[b].name}" for a, b in node.keys]
+    if node.comparison is not None:
+        value, function, constant = node.comparison
+        parts.append(f"{left[value].name} {_SIGNS[function]} {right[constant].name}")
+    if node.condition is not None:
+        parts.append(describe(node.condition))
+    return " AND ".join(parts)
 
 
 def _on(keys: Sequence[tuple[int, int]], left: Schema, right: Schema) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.operators.combine import combinable
+from sash.operators.constants import comparison_of, is_exact
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical import nodes as physical
 from sash.physical.multi_joins import lower_chain
@@ -50,9 +51,10 @@ from sash.physical.shapes import (
 from sash.physical.strategies.base import Placement
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.canonical import canonical
-from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal
+from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Literal, conjunction, conjuncts
 from sash.plan.nodes import (
     Aggregate,
+    Alike,
     Distinct,
     Except,
     Filter,
@@ -249,6 +251,8 @@ class Lowering:
                 return physical.TopK(
                     order=node.order, limit=node.limit, offset=node.offset, inputs=inputs, output=_explicit(node)
                 )
+            case Alike():
+                return self._alike(node)
             case Stream():
                 return self._count_window(node)
             case Relation():
@@ -266,8 +270,34 @@ class Lowering:
         schema = (*node.schema, MADE)
         leg = self._legs.add(UpdateLeg(node, schema))
         arriving = OutputEdge(schema, "explicit", Pattern.STR)
-        leaf = Leaf(output=arriving, leg=leg, follows=not node.waits, timed=node.timed)
+        leaf = Leaf(
+            output=arriving,
+            leg=leg,
+            follows=not node.waits,
+            timed=node.timed,
+            everywhere=node.everywhere,
+        )
         return physical.Updates(key=node.key, inputs=(leaf,), output=replace(arriving, schema=node.schema))
+
+    def _alike(self, node: Alike) -> Operation:
+        """Alike queries; the first comparison of a value with a constant is searched for, the other conditions are tested."""
+        border = len(node.left.schema)
+        parts = [] if node.condition is None else conjuncts(node.condition)
+        comparison = None
+        if node.otherwise is None:
+            found = [(part, comparison_of(part, border)) for part in parts]
+            part, comparison = next(((part, one) for part, one in found if one is not None), (None, None))
+            if comparison is not None and is_exact(node.left.schema[comparison[0]].dtype):
+                parts = [one for one in parts if one is not part]
+        return physical.Alike(
+            keys=node.keys,
+            comparison=comparison,
+            condition=conjunction(parts),
+            otherwise=node.otherwise,
+            net=node.net,
+            inputs=(self._input(node.left), self.lower(node.right)),
+            output=_explicit(node),
+        )
 
     def _distinct(self, node: Distinct) -> Physical:
         child = self._input(node.child)

@@ -76,6 +76,8 @@ class Leaf(_Node):
     """Made of updates of relations that do not hold the clock back: they take effect at their time, or on arrival."""
     timed: bool = True
     """Whether rows behind the clock count as late; updates without times of their own do not."""
+    everywhere: bool = False
+    """Whether every shard reads all rows."""
     rows: float = 0.0
     """The estimated number of rows that are valid at a time."""
 
@@ -263,8 +265,25 @@ class Updates(_Operator):
     key: tuple[int, ...] | None
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Alike(_Operator):
+    """The answers of alike queries: its input's rows, with the constants of every query that has them in its answer.
+
+    Constants are found by `keys`, pairs of columns of both inputs, and then by `comparison`: a column of the first input, the
+    function, and a column of the constants. The `condition` is tested on the pairs found. While no row has a query's keys
+    it has the row `otherwise`. With `net`, changes within a batch that cancel out are left out.
+    """
+
+    keys: tuple[tuple[int, int], ...]
+    comparison: tuple[int, str, int] | None
+    condition: Expression | None
+    otherwise: tuple[Expression, ...] | None
+    net: bool
+
+
 Operation = (
     Aggregate
+    | Alike
     | Combine
     | CountWindow
     | Distinct

@@ -126,8 +126,18 @@ class StageSplitter:
                     for key in keys
                 ]
                 return self._keyed(node, parts, keys, carried)
+            case nodes.Alike():
+                return self._alike(node, parts)
             case nodes.TopK():
                 return self._keyed(node, parts, [], [])
+
+    def _alike(self, node: nodes.Alike, parts: Sequence[_Subtree]) -> _Subtree:
+        """Constants that every shard has need no key. Else a query's constants are where its rows are."""
+        rows, constants = parts
+        if any(isinstance(below, Leaf) and below.everywhere for below in walk(constants.node)):
+            return _Subtree(_over(node, parts), rows.attributes, loose=False, single=rows.single)
+        split = len(node.inputs[0].schema)
+        return self._keyed(node, parts, node.keys, [{left, split + right} for left, right in node.keys])
 
     def _union(self, node: Operation, parts: Sequence[_Subtree]) -> _Subtree:
         """A union needs no common key, but both sides must be able to run in one stage."""

@@ -21,6 +21,7 @@ from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import AggregateCall, Call, Column, Expression, Literal, conjunction, conjuncts
 from sash.plan.nodes import (
     Aggregate,
+    Alike,
     Distinct,
     Except,
     Filter,
@@ -61,6 +62,12 @@ def canonical(node: Node) -> Node:
             return replace(node, child=canonical(node.child))
         case Union() | Except() | Intersect():
             return replace(node, left=canonical(node.left), right=canonical(node.right))
+        case Alike():
+            condition = None if node.condition is None else _sorted_conjunction(node.condition)
+            otherwise = None if node.otherwise is None else tuple(map(canonical_expression, node.otherwise))
+            return Alike(
+                canonical(node.left), canonical(node.right), tuple(sorted(node.keys)), condition, otherwise, node.net
+            )
 
 
 def canonical_expression(expression: Expression) -> Expression:

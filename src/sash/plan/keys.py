@@ -40,6 +40,10 @@ def keys(node: nodes.Node) -> Keys:
             return _smallest({*keys(node.child), _all_columns(node)})
         case nodes.Except():
             return keys(node.left) if node.all else _smallest({*keys(node.left), _all_columns(node)})
+        case nodes.Alike():
+            number = len(node.left.schema)
+            below = keys(node.left) if node.otherwise is None else (Key(),)
+            return frozenset(key | {number} for key in below)
         case nodes.Intersect():
             either = {*keys(node.left), *keys(node.right)}
             return _smallest(either if node.all else {*either, _all_columns(node)})

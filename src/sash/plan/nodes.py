@@ -97,7 +97,8 @@ class Relation(_Source):
 
     `key` are the positions of its key columns, if it has a key. With `waits`, the query waits for the relation's updates,
     which then have a clock (watermark) of their own. With `timed`, updates carry their times; otherwise they apply from
-    their arrival.
+    their arrival. `constants` are those of alike queries: rows are only added, and removed as a whole, and few, so that all
+    updates stay in the log. With `everywhere`, every shard has all rows.
     """
 
     name: str
@@ -107,6 +108,8 @@ class Relation(_Source):
     key: tuple[int, ...] | None = None
     waits: bool = True
     timed: bool = True
+    constants: bool = False
+    everywhere: bool = False
     statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
 
 
@@ -204,7 +207,27 @@ class TopK(_Unary):
     offset: int = 0
 
 
-Node = Stream | Relation | Filter | Project | Join | Aggregate | Distinct | Union | Except | Intersect | TopK
+@dataclass(frozen=True)
+class Alike(_Binary):
+    """The answers of alike queries: each row of the left input with the constants of every query that has it in its answer.
+
+    The right input is the relation of constants, whose first column is the number of a query. A query has a row if `keys`,
+    pairs of columns of both inputs, are equal and the `condition`, over the left columns followed by the right ones, is
+    true. While no row has a query's keys it has the row `otherwise` (constant expressions), if the condition is true for that: a global aggregate
+    has a row even without input. With `net`, only the answers at the end of each batch matter, not those at every instant.
+    """
+
+    keys: tuple[tuple[int, int], ...] = ()
+    condition: Expression | None = None
+    otherwise: tuple[Expression, ...] | None = None
+    net: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.left.schema + self.right.schema
+
+
+Node = Stream | Relation | Filter | Project | Join | Aggregate | Distinct | Union | Except | Intersect | TopK | Alike
 
 
 def with_children(node: Node, children: tuple[Node, ...]) -> Node:
@@ -215,7 +238,7 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
         case Filter() | Project() | Aggregate() | Distinct() | TopK():
             (child,) = children
             return replace(node, child=child)
-        case Join() | Union() | Except() | Intersect():
+        case Join() | Union() | Except() | Intersect() | Alike():
             left, right = children
             return replace(node, left=left, right=right)
 

@@ -95,6 +95,9 @@ class Estimates:
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
             case nodes.Join():
                 return _of_join(node, self(node.left), self(node.right))
+            case nodes.Alike():
+                joined = nodes.Join(node.left, node.right, "inner", node.keys, node.condition)
+                return _of_join(joined, self(node.left), self(node.right))
             case nodes.Aggregate():
                 below = self(node.child)
                 groups = below.values(node.keys) if node.keys else 1.0

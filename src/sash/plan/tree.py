@@ -60,6 +60,8 @@ def label(node: nodes.Node) -> str:
             return "Union all"
         case nodes.Except() | nodes.Intersect():
             return type(node).__name__ + (" all" if node.all else "")
+        case nodes.Alike():
+            return _alike_label(node)
         case nodes.TopK():
             order = ", ".join(f"{node.schema[key.column].name}#{key.column}{sort_direction(key)}" for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
@@ -81,6 +83,15 @@ def _join_label(node: nodes.Join) -> str:
     both = node.left.schema + node.right.schema
     condition = "" if node.condition is None else f" WHERE {_text(node.condition, both)}"
     return f"Join {node.kind}{on}{condition}"
+
+
+def _alike_label(node: nodes.Alike) -> str:
+    pairs = [
+        f"{node.left.schema[left].name}#{left} = {node.right.schema[right].name}#{right}" for left, right in node.keys
+    ]
+    condition = [] if node.condition is None else [_text(node.condition, node.schema)]
+    otherwise = "" if node.otherwise is None else f" OTHERWISE {', '.join(map(describe, node.otherwise))}"
+    return f"Alike {' AND '.join((*pairs, *condition))}{otherwise}"
 
 
 def _named(name: str, expression: Expression, schema: Schema) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from sash.operators.aggregate import Aggregate
+from sash.operators.alike import Alike
 from sash.operators.base import Edge, Operator
 from sash.operators.combine import Combine
 from sash.operators.count_window import CountWindow
@@ -43,6 +44,10 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
         case nodes.Aggregate():
             edge = _one(node)
             return Aggregate(memory, edge, node.keys, node.aggregates, timed=node.timed, time=node.time)
+        case nodes.Alike():
+            return Alike(
+                memory, _two(node), node.keys, node.comparison, node.condition, node.otherwise, net_batches=node.net
+            )
         case nodes.Combine():
             return Combine(memory, _one(node), node.aggregates)
         case nodes.CountWindow():

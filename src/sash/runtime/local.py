@@ -122,7 +122,8 @@ class LocalRun:
             return [None] * width
         found = legs[leaf.leg or 0]
         rows = ChangeBatch.empty([column.dtype for column in leaf.schema]) if found is None else found
-        return [Arrival(part, clocks[leg.stream]) for part in partition(rows, given.keys, width)]
+        parts = [rows] * width if leaf.everywhere else partition(rows, given.keys, width)
+        return [Arrival(part, clocks[leg.stream]) for part in parts]
 
     @staticmethod
     def _from_stage(given: StageInput, width: int, before: Sequence[_Released]) -> list[Arrival]:

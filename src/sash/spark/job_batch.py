@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from sash.plan.alike import QUERY
 from sash.sizes import size_text
 from sash.spark.batch_metrics import BatchMetrics, combined
 from sash.spark.job_output import JobOutput
@@ -22,7 +23,7 @@ from sash.spark.job_progress import Delivery, JobProgress
 from sash.spark.ledger import Ledger
 from sash.spark.messages import LARGE, METRICS, OUTPUT
 from sash.spark.parking import Parking
-from sash.spark.sinks.batch import Batch, Unpack, typed_schema
+from sash.spark.sinks.batch import Batch, Unpack, split_answers, typed_schema
 from sash.spark.sinks.start import WriteFailure
 
 _MOST_THREADS = 16
@@ -114,17 +115,35 @@ class BatchFunction:
             raise TrialPassedError
         done, total = self.ledger.begin(self.first + number), combined(messages.metrics)
         writing: dict[str, Future[Delivery]] = {}
-        for output in self.outputs:
-            if output.name not in done and output.name not in self.parking.standing:
-                batch = _batch_of(output, persisted, messages)
+        outputs, standing = self.outputs, self.parking.standing
+        for output, batch in self._batches(outputs, persisted, messages):
+            if output.name not in done and not standing & {output.name, output.runs_as}:
                 batch.clock = total.outputs.get(str(output.position), {}).get("clock")
                 writing[output.name] = self._pool.submit(self._put, output, batch, self.first + number)
         # Every sink finishes before the batch fails: then the ledger has all that need not be repeated.
         problems = [problem for one in writing.values() if (problem := one.exception()) is not None]
         if problems:
             raise problems[0]
-        self.progress.record(number, total, messages.metrics, {name: one.result() for name, one in writing.items()})
+        written = {name: one.result() for name, one in writing.items()}
+        self.progress.record(number, total, messages.metrics, written, {o.name: o.runs_as for o in outputs})
         self._limit_state(total, number)
+
+    @staticmethod
+    def _batches(
+        outputs: Sequence[JobOutput], persisted: DataFrame, messages: JobMessages
+    ) -> Iterator[tuple[JobOutput, Batch]]:
+        """The batch of every output. The changes of alike queries are split by query; those without changes are left out."""
+        answers: dict[int, dict[int, pa.Table]] = {}
+        for output in outputs:
+            if output.number is None:
+                yield output, _batch_of(output, persisted, messages)
+                continue
+            if output.position not in answers:
+                answers[output.position] = _answers_of(output, persisted, messages)
+            table = answers[output.position].get(output.number)
+            if table is not None or not output.idle:
+                empty = Unpack(output.spec.schema, output.spec.time).table(())
+                yield output, output.to_batch(empty if table is None else table)
 
     def _put(self, output: JobOutput, batch: Batch, number: int) -> Delivery:
         begun = time.monotonic()
@@ -155,3 +174,12 @@ def _batch_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) ->
     packed = persisted.where(f"channel = {OUTPUT} AND output = {output.position}").select("blob")
     frame = packed.mapInArrow(unpack, struct(typed_schema(spec.schema, spec.time)))
     return Batch(frame.count(), False, frame.toArrow, lambda: frame, spark)
+
+
+def _answers_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) -> dict[int, pa.Table]:
+    """The changes of alike queries by number; large parts come to the driver, too, to be split there."""
+    spec, blobs = output.spec, messages.blobs.get(output.position, [])
+    if output.position in messages.large:
+        packed = persisted.where(f"channel = {OUTPUT} AND output = {output.position}").select("blob").toArrow()
+        blobs = [blob.as_buffer() for blob in packed.column("blob")]
+    return split_answers(Unpack((QUERY, *spec.schema), spec.time).table(blobs))

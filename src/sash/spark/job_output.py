@@ -35,6 +35,9 @@ class JobOutput:
     outbox: Outbox
     parking: Parking
     to_batch: Callable[[pa.Table], Batch]
+    template: str | None = None
+    """The template of alike queries whose output has the changes of this one, under its `number`."""
+    number: int | None = None
     retries: Retries = field(init=False)
     lock: threading.Lock = field(default_factory=threading.Lock)
     completion: Completion = field(default_factory=Completion)
@@ -68,6 +71,16 @@ class JobOutput:
                     raise _named(self.name, problem) from problem
                 self.outbox.add(number, batch.table)
                 self.parking.park(self.name, "sink", _text(problem), number)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a batch without changes needs nothing to be done."""
+        return not self.sink.needs_empty_batches and not len(self.outbox) and not self.completion.holds
+
+    @property
+    def runs_as(self) -> str:
+        """The name of the output of the plan: its template's, or its own."""
+        return self.name if self.template is None else self.template
 
     def resume(self) -> int:
         """Give the sink what the outbox has, and let the query go on; return the number of batches."""

@@ -76,11 +76,58 @@ class QueryProgress:
         with self.lock:
             return self.progress.last()
 
+    def since(self, batch: int) -> list[dict[str, Any]]:
+        """Return the progress of the batches after this one that `drain` has not returned."""
+        with self.lock:
+            return [one for one in self._pending if one["batch"] > batch]
+
     def drain(self) -> list[dict[str, Any]]:
         """Return the progress of every batch since the last call."""
         with self.lock:
             pending, self._pending = self._pending, []
         return pending
+
+
+class AlikeProgress:
+    """The progress of one of alike queries: that of all of them together, with its own number of rows."""
+
+    def __init__(self, together: QueryProgress) -> None:
+        self._together = together
+        self._rows: dict[int, int] = {}
+        self._total = 0
+        self._drained = -1
+
+    def record(self, batch: int, rows: int) -> None:
+        """Count the rows of a batch; one that is repeated counts once."""
+        self._total += rows - self._rows.get(batch, 0)
+        self._rows[batch] = rows
+        if len(self._rows) > _MAX_PENDING:
+            del self._rows[min(self._rows)]
+
+    @property
+    def progress(self) -> Progress:
+        """The counts of all alike queries."""
+        return self._together.progress
+
+    @property
+    def lock(self) -> threading.Lock:
+        """The lock of these counts."""
+        return self._together.lock
+
+    def last(self) -> dict[str, Any]:
+        """Return the numbers of the last batch, and the totals."""
+        return self._own(self._together.last())
+
+    def drain(self) -> list[dict[str, Any]]:
+        """Return the progress of every batch since the last call."""
+        found = self._together.since(self._drained)
+        if found:
+            self._drained = found[-1]["batch"]
+        return [self._own(one) for one in found]
+
+    def _own(self, progress: dict[str, Any]) -> dict[str, Any]:
+        rows = self._rows.get(progress.get("batch", -1), 0)
+        return {**progress, "rows_out": rows, "total_rows_out": self._total} if progress else progress
 
 
 class JobProgress:
@@ -92,6 +139,7 @@ class JobProgress:
 
     def __init__(self, plan: PhysicalPlan, found: Mapping[str, QueryScope]) -> None:
         self.queries = {name: QueryProgress(scope) for name, scope in found.items()}
+        self.alike: dict[str, AlikeProgress] = {}
         every = frozenset(name for scope in found.values() for name in scope.streams)
         names = tuple(name for stage in plan.stages for name in stage.operator_names)
         self.whole = QueryProgress(QueryScope("", frozenset(range(len(plan.stages))), every, -1, names))
@@ -104,13 +152,41 @@ class JobProgress:
         self.on_batch: Callable[[str, dict[str, Any]], None] | None = None
 
     def record(
-        self, batch: int, total: BatchMetrics, parts: Sequence[BatchMetrics], deliveries: Mapping[str, Delivery]
+        self,
+        batch: int,
+        total: BatchMetrics,
+        parts: Sequence[BatchMetrics],
+        deliveries: Mapping[str, Delivery],
+        outputs: Mapping[str, str],
     ) -> None:
-        """Keep what was measured in a batch, in parts and in total, until Spark reports it."""
+        """Keep what was measured in a batch, in parts and in total, until Spark reports it.
+
+        `outputs` has the output of the plan that each query's changes are in; alike queries count together.
+        """
+        together: dict[str, Delivery] = {}
+        for name, one in deliveries.items():
+            known = together.get(outputs[name], Delivery())
+            together[outputs[name]] = Delivery(known.rows + one.rows, known.seconds + one.seconds)
         with self._lock:
-            self._recorded[batch] = total, list(parts), dict(deliveries), time.time()
+            for name, query in self.alike.items():
+                query.record(batch, deliveries.get(name, Delivery()).rows)
+            self._recorded[batch] = total, list(parts), together, time.time()
             for old in sorted(self._recorded)[:-_MAX_UNREPORTED]:
                 del self._recorded[old]
+
+    def of(self, query: str) -> QueryProgress | AlikeProgress:
+        """The progress of a query."""
+        return self.alike[query] if query in self.alike else self.queries[query]
+
+    def add_alike(self, query: str, output: str) -> None:
+        """Count the rows of one of the alike queries whose changes are in an output."""
+        with self._lock:
+            self.alike = {**self.alike, query: AlikeProgress(self.queries[output])}
+
+    def remove_alike(self, query: str) -> None:
+        """Forget one of the alike queries."""
+        with self._lock:
+            self.alike = {name: one for name, one in self.alike.items() if name != query}
 
     def update(self, report: Any) -> bool:
         """Count a batch that Spark reports; return whether it is new."""

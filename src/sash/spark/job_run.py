@@ -77,7 +77,7 @@ class JobRun:
         diagnosis: Diagnosis,
     ) -> None:
         self._start = start
-        self._batches = batches
+        self.batches = batches
         self._progress = progress
         self._parking = parking
         self._on_error = on_error
@@ -126,7 +126,7 @@ class JobRun:
     def stop(self) -> None:
         """Stop the Spark query, and wait until the run has ended."""
         self._stopping.set()
-        self._batches.close()
+        self.batches.close()
         with suppress(*SPARK_ERRORS):
             self.query.stop()
         self._released.wait()
@@ -164,7 +164,7 @@ class JobRun:
     def _supervise(self) -> None:
         try:
             while self._goes_on(self._await_end()):
-                self._batches.trial = self._search is not None
+                self.batches.trial = self._search is not None
                 left_out = self._search.left_out if self._search is not None else frozenset()
                 self._restart = False
                 self._reporting = None
@@ -189,8 +189,8 @@ class JobRun:
         try:
             self.query.awaitTermination()
         except SPARK_ERRORS as problem:
-            self._failed_batch = self._batches.number
-            return self._batches.failure.problem or problem
+            self._failed_batch = self.batches.number
+            return self.batches.failure.problem or problem
         finally:
             self.update()
         return None
@@ -247,5 +247,5 @@ class JobRun:
             return False
         for name in queries:
             standing = name in self._parking.standing or not isinstance(error, StageError)
-            self._parking.park(name, "expression" if standing else "operator", reason, max(0, self._batches.number))
+            self._parking.park(name, "expression" if standing else "operator", reason, max(0, self.batches.number))
         return True

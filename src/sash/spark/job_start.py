@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sash.change.diff import JobDiff
@@ -20,7 +21,8 @@ from sash.physical.channels import channels_of
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.expression_safety import may_fail
 from sash.plan.nodes import Filter, Project, Relation, Stream, walk
-from sash.planning import PlannedJob
+from sash.planning import PlannedJob, PlannedTemplate
+from sash.spark.alike_run import AlikeRun, described
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
 from sash.spark.completion import Completion
 from sash.spark.dataflow import job_frame, time_type
@@ -52,6 +54,7 @@ from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import Batch
 from sash.spark.sinks.function import WindowSink
 from sash.spark.sinks.start import WriteFailure, start_query
+from sash.spark.sources.constants import ConstantsTable
 from sash.spark.sources.inputs import QueryInputs
 from sash.spark.sources.observation import StreamObservation, observe_streams
 from sash.spark.sources.refresh import TableRefresh
@@ -87,6 +90,8 @@ class StartedJob:
     temporary: TemporaryFolder | None = None
     windows: dict[str, WindowWriter] = field(default_factory=dict)
     on_stop: ExitStack = field(default_factory=ExitStack)
+    alike: AlikeRun = field(init=False)
+    """Adds and removes alike queries."""
 
 
 class JobStart:
@@ -112,6 +117,7 @@ class JobStart:
             planned, shards = self._planned(folder)
             plans = [query.planned for query in planned.queries]
             inputs, tables = refresh_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
+            inputs, constants = constants_tables(self._spark, inputs, planned.templates, root)
             change = self._change(root, planned, shards, inputs)
             folder = self._changed(change, folder)
             identity = check_manifest(folder, change.manifest)
@@ -120,13 +126,20 @@ class JobStart:
             inputs = observe_streams(inputs, plans) if self._observe else inputs
             on_stop = undo.enter_context(ExitStack())
             parking = Parking(folder)
-            parking.keep_only(frozenset(member.name for member in self._members))
+            parking.keep_only(frozenset((*planned.names, *(member.name for member in self._members))))
             windows = self._open_windows(identity, on_stop)
-            outputs = [self._output(m, planned, inputs, identity, folder, parking, windows) for m in self._members]
+            make = partial(
+                self._output, inputs=inputs, identity=identity, folder=folder, parking=parking, windows=windows
+            )
+            outputs = [make(member, planned=planned) for member in self._members]
             for output in outputs:
                 output.open()
                 output.catch_up()
-            progress = JobProgress(planned.physical, scopes(planned.physical, self._streams))
+            streams = {query.name: query.planned.streams for query in planned.queries}
+            progress = JobProgress(planned.physical, scopes(planned.physical, streams))
+            for output in outputs:
+                if output.template is not None:
+                    progress.add_alike(output.name, output.template)
             run = self._run(planned, shards, inputs, folder, outputs, progress, parking)
             undo.pop_all()
         started = StartedJob(
@@ -134,6 +147,7 @@ class JobStart:
             StreamWatch({n: s.watched for n in planned.streams if (s := inputs.streams.get(n.lower()))}),
             lock, root, folder, StreamObservation(plans) if self._observe else None, temporary, windows, on_stop,
         )  # fmt: skip
+        started.alike = AlikeRun(job, started, constants, make)
         for table in tables.values() if job.trigger.word is None else ():
             table.start()
         return started
@@ -141,10 +155,6 @@ class JobStart:
     @property
     def _members(self) -> list[JobMember]:
         return list(self._job.members.values())
-
-    @property
-    def _streams(self) -> dict[str, tuple[str, ...]]:
-        return {member.name: member.query.planned.streams for member in self._members}
 
     def _root(self) -> tuple[str, TemporaryFolder | None]:
         """The job's folder, and the temporary folder that has it, if nobody named one."""
@@ -159,7 +169,7 @@ class JobStart:
         known = read_manifest(folder) or {}
         given = known.get("shards")
         shards = self._job.shards if given is None or self._job.shards_chosen else int(given)
-        planned = self._job.planned(shards)
+        planned = self._job.planned(shards, known.get("templates"))
         # A plan also depends on statistics, and on the number of shards it was made for: queries that stay keep theirs.
         if given == shards and known["definitions"] == self._definitions(planned):
             planned = replace(planned, physical=kept_plan(folder) or planned.physical)
@@ -190,6 +200,8 @@ class JobStart:
         """The change of the checkpoint to this job."""
         answers, outputs = {}, {}
         for member in self._members:
+            if member.name in planned.members:
+                continue
             columns = planned.columns(member.name)
             sink = f"{member.sink.name} {without_secrets(member.sink.options)}"
             answers[member.name] = Answer(
@@ -222,7 +234,8 @@ class JobStart:
             "streams": list(planned.streams),
             "relations": list(planned.changing),
             "heartbeats": self._heartbeats(planned),
-            "queries": [member.described() for member in self._members],
+            "queries": described(self._members, planned),
+            "templates": {one.name: list(one.template.parameters) for one in planned.templates},
             "definitions": self._definitions(planned),
         }
 
@@ -285,14 +298,18 @@ class JobStart:
         sink.check(spec)
         outbox = Outbox(folder.inside("outbox"), member.name, spec, member.outbox)
         to_batch = partial(Batch.of_table, schema=spec.schema, time=spec.time, spark=self._spark)
-        position = [output.query for output in planned.physical.outputs].index(member.name)
+        output = planned.output(member.name)
+        position = planned.physical.outputs.index(output)
         identities = channels_of(planned.physical, share=True).stages
-        stage = planned.physical.outputs[position].stage
-        complete = Incomplete.of(read_manifest(folder) or {}).stages.get(identities[stage], AT_ONCE)
+        complete = Incomplete.of(read_manifest(folder) or {}).stages.get(identities[output.stage], AT_ONCE)
         completion = Completion(complete, member.when_complete, member.name, folder)
-        return JobOutput(
+        made = JobOutput(
             member.name, position, spec, sink, member.on_error, outbox, parking, to_batch, completion=completion
         )
+        if member.name in planned.members:
+            template, query = planned.members[member.name]
+            made.template, made.number = template.name, query.number
+        return made
 
     def _run(
         self,
@@ -305,9 +322,9 @@ class JobStart:
         parking: Parking,
     ) -> JobRun:
         job, path = self._job, folder.location
-        by_name = {output.name: output for output in outputs}
-        ordered = [by_name[output.query].spec for output in planned.physical.outputs]
-        modes = [OutputMode(spec.mode, spec.key) for spec in ordered]
+        modes_of = {output.name: OutputMode(output.spec.mode, output.spec.key) for output in outputs}
+        modes_of |= {template.name: OutputMode(template.mode, template.key) for template in planned.templates}
+        modes = [modes_of[output.query] for output in planned.physical.outputs]
         limits = {member.name: member.max_state for member in self._members if member.max_state is not None}
         ledger, failure = Ledger(folder.inside("ledger")), WriteFailure()
         generations = Generations(self._spark, folder.location.rstrip("/").rsplit("/", 1)[0])
@@ -327,8 +344,21 @@ class JobStart:
                 error = locate_bad_row(error, inputs=inputs, planned=query.planned, checkpoint=path)
             return error
 
-        on_error = {output.name: output.on_error for output in outputs}
+        on_error = {name: output.on_error for output in outputs for name in (output.name, output.runs_as)}
         return JobRun(start, batches, progress, parking, on_error, leg_suspects(planned.physical), diagnose)
+
+
+def constants_tables(
+    spark: SparkSession, inputs: QueryInputs, templates: Sequence[PlannedTemplate], root: str
+) -> tuple[QueryInputs, dict[str, ConstantsTable]]:
+    """The inputs with the constants of alike queries, and the tables of these by the names of the templates."""
+    tables, streams = {}, dict(inputs.streams)
+    for one in templates:
+        relation = one.template.relation
+        table = tables[one.name] = ConstantsTable(spark, relation, f"{root.rstrip('/')}/constants/{one.name}")
+        table.replace((query.number, *query.values) for query in one.queries)
+        streams[relation.name.lower()] = table.source()
+    return replace(inputs, streams=streams), tables
 
 
 def leg_suspects(plan: PhysicalPlan) -> list[str]:

@@ -64,6 +64,9 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             left, at = _exactly(node.left, _all(node))
             right, _ = _exactly(node.right, _all(node))
             return replace(node, left=left, right=right), at
+        case nodes.Alike():
+            left, _ = _exactly(node.left, _all(node.left))
+            return replace(node, left=left), _positions(_all(node))
         case nodes.Union():
             kept = needed or _narrowest(node)
             left, at = _exactly(node.left, kept)

@@ -65,6 +65,8 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
             return filtered(replace(node, left=_push(node.left, moving), right=_push(node.right, moving)), staying)
         case nodes.TopK():
             return filtered(replace(node, child=_push(node.child, [])), parts)
+        case nodes.Alike():
+            return filtered(replace(node, left=_push(node.left, [])), parts)
 
 
 def _divided(parts: Iterable[expressions.Expression], test: Test) -> tuple[Parts, Parts]:

@@ -95,6 +95,20 @@ def typed_table(changes: ChangeBatch, schema: Schema, time: pa.DataType) -> pa.T
     return pa.table([op, pa.array(changes.ts).cast(time), *columns], names=[f.name for f in typed_schema(schema, time)])
 
 
+def split_answers(table: pa.Table) -> dict[int, pa.Table]:
+    """The changes of alike queries by the number of the query, their first column, which is then left out."""
+    if not table.num_rows:
+        return {}
+    table = table.combine_chunks()
+    numbers = table.column(len(ADDED)).to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    ordered = table.remove_column(len(ADDED)).take(pa.array(order))
+    starts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1])))
+    ends = [*starts[1:], len(numbers)]
+    return {int(numbers[start]): ordered.slice(start, end - start) for start, end in zip(starts, ends, strict=True)}
+
+
 def changes_of(table: pa.Table) -> ChangeBatch:
     """The changes in a table that a sink gets."""
     op, ts, *columns = (_one_chunk(column) for column in table.columns)
