@@ -244,3 +244,18 @@ def test_state_of_every_kind_is_kept(spark: SparkSession, tmp_path: Path) -> Non
             assert answer(tmp_path / "changed", name) == answer(tmp_path / "alone", name)
         else:
             assert netted(tmp_path / "changed" / name) == netted(tmp_path / "alone" / name), name
+
+
+def test_snapshots_of_arrays_are_kept_in_the_same_shards(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sash.spark.stage.LOG_BYTES", 0)
+    distinct = "SELECT DISTINCT k, v FROM s [RANGE UNBOUNDED]"
+    put(tmp_path, range(2))
+    run(job_of(engine, tmp_path, {"d": distinct}))
+    new = job_of(engine, tmp_path, {"d": distinct, "a": BY_KEY})
+    assert new.diff().query("d").verdict == "kept"
+    assert job_of(engine, tmp_path, {"d": distinct}, shards=3).diff().query("d").verdict == "new"
+    put(tmp_path, range(2, 6))
+    run(new, "apply")
+    assert FolderSink(tmp_path / "d").read() == expected(distinct, ROWS)

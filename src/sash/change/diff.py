@@ -9,7 +9,7 @@ from typing import Any, Literal
 from sash.change.classify import Classification, Verdict, classify, moved_bytes
 from sash.change.stored import AT_ONCE, Completeness, JobPlan, StoredState
 
-BASE_SECONDS = 8.0
+BASE_SECONDS = 6.0
 """The expected pause without any state."""
 BYTES_PER_SECOND = 50 << 20
 """The expected rate at which state moves."""
