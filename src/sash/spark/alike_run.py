@@ -22,9 +22,16 @@ if TYPE_CHECKING:
 
 
 def described(members: Sequence[JobMember], planned: PlannedJob) -> list[dict[str, Any]]:
-    """What the manifest records of the queries of a job; of alike ones also their template."""
+    """What the manifest records of the queries of a job: also their columns, and of alike ones their template."""
     templates = {name: template.name for name, (template, _) in planned.members.items()}
-    return [{**member.described(), "alike": templates.get(member.name)} for member in members]
+    return [
+        {
+            **member.described(),
+            "columns": [f"{field.name}:{field.dtype}" for field in planned.columns(member.name)],
+            "alike": templates.get(member.name),
+        }
+        for member in members
+    ]
 
 
 class AlikeRun:
