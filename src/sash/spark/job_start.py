@@ -203,6 +203,14 @@ class JobStart:
 
     def diff(self) -> JobDiff:
         """Compare the job with the one that its checkpoint belongs to."""
+        return self._change_now().diff()
+
+    def manifest(self) -> Mapping[str, Any]:
+        """What the checkpoint would record of the job, which may be running in another definition."""
+        return self._change_now().manifest
+
+    def _change_now(self) -> JobChange:
+        """The change of the checkpoint as it would be now, to be looked at only."""
         root, temporary = self._root()
         if temporary is not None:
             temporary.remove()
@@ -210,7 +218,7 @@ class JobStart:
         planned, shards = self._planned(generation_folder(self._spark, root))
         inputs = recorded_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
         inputs = with_constants(inputs, planned.templates, self._constants(root, planned))
-        return self._change(root, planned, shards, inputs, {}).diff()
+        return self._change(root, planned, shards, inputs, {})
 
     def _constants(self, root: str, planned: PlannedJob) -> dict[str, ConstantsTable]:
         """The tables of the constants of alike queries, by the names of the templates."""
