@@ -17,9 +17,8 @@ from sash.change.stored import AT_ONCE, Completeness
 from sash.errors import CatalogError, CheckpointError, JobChangedError, SashError, StoreError
 from sash.physical.canonical import value_text
 from sash.physical.channels import channels_of
-from sash.physical.nodes import PhysicalPlan, StreamLeg
-from sash.plan.expression_safety import may_fail
-from sash.plan.nodes import Filter, Project, Relation, Stream, walk
+from sash.physical.nodes import PhysicalPlan
+from sash.plan.nodes import Relation, Stream, walk
 from sash.planning import PlannedJob, PlannedTemplate
 from sash.spark.alike_run import AlikeRun, described
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
@@ -41,7 +40,7 @@ from sash.spark.job_manifest import (
 )
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import JobProgress, scopes
-from sash.spark.job_run import JobRun
+from sash.spark.job_run import JobRun, leg_suspects
 from sash.spark.kept_window import StoreFolder
 from sash.spark.ledger import Ledger
 from sash.spark.outbox import Outbox
@@ -395,23 +394,6 @@ def _completeness(folder: Folder, plan: PhysicalPlan) -> dict[int, Completeness]
     known = Incomplete.of(read_manifest(folder) or {}).stages
     identities = channels_of(plan, share=True).stages
     return {stage: known[identity] for stage, identity in enumerate(identities) if identity in known}
-
-
-def leg_suspects(plan: PhysicalPlan) -> list[str]:
-    """The queries whose legs, which Spark evaluates, have an expression that may fail."""
-    failing = {
-        number
-        for number, leg in enumerate(plan.legs)
-        if isinstance(leg, StreamLeg)
-        for node in walk(leg.node)
-        if (isinstance(node, Filter) and may_fail(node.predicate))
-        or (isinstance(node, Project) and any(map(may_fail, node.expressions)))
-    }
-    return [
-        output.query
-        for output in plan.outputs
-        if any(given.leaf.leg in failing for stage in plan.stages_of(output) for given in stage.inputs)
-    ]
 
 
 def _claim(root: Path, identity: str) -> None:
