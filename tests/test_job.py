@@ -19,8 +19,7 @@ from sash.spark.folders import Folder
 from sash.spark.job_manifest import check_manifest, first_batch, generation_folder, read_manifest
 from sash.spark.job_output import JobOutput, OnError
 from sash.spark.job_progress import Delivery, JobProgress, scopes
-from sash.spark.job_run import Search
-from sash.spark.job_start import leg_suspects
+from sash.spark.job_run import Search, leg_suspects
 from sash.spark.outbox import Outbox
 from sash.spark.parking import Parking
 from sash.spark.sinks.base import OutputSpec

@@ -335,7 +335,7 @@ class Engine(WindowMethods):
                 callback(query, progress)
 
         running.started.progress.on_batch = notify
-        self._jobs = [job for job in self._jobs if job.active] + [running]
+        self._jobs = [job for job in self._jobs if job.active and job is not running] + [running]
 
     def _add_listener(self) -> None:
         """Receive every batch from Spark, which forgets batches that are polled too rarely."""

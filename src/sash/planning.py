@@ -179,6 +179,11 @@ class PlannedTemplate:
         """The name of the output."""
         return self.template.name
 
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows of the table of constants: the number of every query, and its constants."""
+        return [(query.number, *query.values) for query in self.queries]
+
 
 def plan_template(template: Template, shards: int | None = None, options: Options = DEFAULT) -> Planned:
     """The plan of all queries of a template; its answers have the number of the query as their first column."""

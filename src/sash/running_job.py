@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from sash.change.diff import JobDiff
-    from sash.job import Job
+    from sash.job import Job, JobMember
     from sash.query import Query
     from sash.spark.job_output import JobOutput
     from sash.spark.job_progress import AlikeProgress, QueryProgress
@@ -31,6 +31,10 @@ class RunningJob(StreamingHandle):
     """Observes and stops a job. `queries` has a handle on each of its queries, and `windows` on each window that it keeps."""
 
     def __init__(self, started: StartedJob) -> None:
+        self._take(started)
+
+    def _take(self, started: StartedJob) -> None:
+        """Observe a job that has been started."""
         super().__init__(started.run.query)
         self._started = started
         self._run = started.run
@@ -69,19 +73,65 @@ class RunningJob(StreamingHandle):
         return self._started
 
     def add(self, name: str, query: str | Query, *args: Any, **options: Any) -> JobQuery:
-        """Add a query that differs from alike queries of the job in constants only; the arguments are those of `Job.add`.
+        """Add a query; the arguments are those of `Job.add`.
 
-        Nothing is stopped: the query takes effect with the next batch that begins, and is complete at once.
+        If it differs from alike queries of the job in constants only, nothing is stopped: it takes effect with the next
+        batch that begins, and is complete at once. Otherwise the job stops after its current batch and goes on with the
+        query, as by `change`; that needs a checkpoint that is not temporary.
         """
-        output = self._started.alike.add(name, query, *args, **options)
-        added = JobQuery(self, output)
-        self.queries = {**self.queries, output.name: added}
-        return added
+        alike = self._started.alike
+        member = alike.job.member(name, query, *args, **options)
+        if alike.fits(member):
+            alike.add(member)
+            self._show_queries()
+        else:
+            self._change_members({**alike.job.members, name.lower(): member}, f"query {name} cannot be added")
+        return self.queries[member.name]
 
     def remove(self, name: str) -> None:
-        """Remove one of alike queries; its sink keeps what it has. The others go on without a pause."""
-        removed = self._started.alike.remove(name)
-        self.queries = {known: query for known, query in self.queries.items() if known != removed}
+        """Remove a query; its sink keeps what it has.
+
+        If it is one of alike queries, the others go on without a pause. Otherwise the job stops after its current batch and
+        goes on without it, as by `change`; that needs a checkpoint that is not temporary.
+        """
+        alike = self._started.alike
+        if alike.has(name):
+            alike.remove(name)
+            self._show_queries()
+            return
+        rest = {known: member for known, member in alike.job.members.items() if known != name.lower()}
+        if len(rest) == len(alike.job.members):
+            raise OptionError(f"the job has no query {name}; it has {', '.join(self.queries)}")
+        if not rest:
+            raise OptionError(f"query {name} is the only one of the job: stop the job instead")
+        self._change_members(rest, f"query {name} cannot be removed")
+
+    def _change_members(self, members: Mapping[str, JobMember], problem: str) -> None:
+        """Stop the job, and go on with these queries."""
+        from sash.spark.job_start import JobStart
+
+        if self._started.temporary is not None:
+            raise OptionError(
+                f"{problem} while the job runs: it is not one of alike queries that differ in constants only, so the job must "
+                "be changed, and its checkpoint is temporary. Start the job with a checkpoint"
+            )
+        job = self._on_this_checkpoint(self._started.alike.job)
+        job.members = dict(members)
+        job.planned()
+        self.finish()
+        self._take(JobStart(job, self._started.observation is not None, "apply").run())
+        job.engine.register_job(self)
+
+    def _show_queries(self) -> None:
+        """Have a handle on every query that runs now."""
+        planned, kept = self._started.planned, self._started.windows
+        self.queries = {
+            name: known
+            if (known := self.queries.get(name)) is not None and known.runs(planned.planned(name))
+            else JobQuery(self, output)
+            for name, output in self._started.outputs.items()
+            if name not in kept
+        }
 
     def progress(self) -> dict[str, Any]:
         """Return numbers about the last batch of all queries together, and totals since the start under `total_...`."""
@@ -139,11 +189,16 @@ class RunningJob(StreamingHandle):
     def change(self, job: Job) -> RunningJob:
         """Stop this job after its current batch, change its checkpoint, and start the other definition from it.
 
-        Nothing stops if the other job cannot be planned. If the change fails, the checkpoint is as before, and so is what
-        its start does.
+        Nothing stops if the other job cannot be planned, or if it differs only in alike queries; then this handle is
+        returned. If the change fails, the checkpoint is as before, and so is what its start does.
         """
+        from sash.spark.job_start import JobStart
+
         job = self._on_this_checkpoint(job)
         job.planned()
+        if self.active and self._started.alike.follow(job, JobStart(job).manifest()):
+            self._show_queries()
+            return self
         self.finish()
         return job.start(on_change="apply")
 
@@ -192,6 +247,10 @@ class JobQuery:
         started = job.started
         self._planned: Planned = started.planned.planned(output.name)
         self._progress: QueryProgress | AlikeProgress = started.progress.of(output.name)
+
+    def runs(self, planned: Planned) -> bool:
+        """Whether the query is this one."""
+        return self._planned is planned
 
     @property
     def name(self) -> str:

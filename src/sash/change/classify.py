@@ -157,7 +157,10 @@ class _Classifier:
         return AT_ONCE if stored is None or stored.complete is None else stored.complete
 
     def _start(self, inputs: dict[int, tuple[Channel, Reader]]) -> int:
-        clocks = [self._channels[channel.index].clock for channel, _ in inputs.values()]
+        """The clock of a stage: its slowest input's, apart from updates that do not hold it back."""
+        stages = self._new.physical.stages
+        awaited = [c for c, reader in inputs.values() if not stages[reader.stage].inputs[reader.input].leaf.follows]
+        clocks = [self._channels[channel.index].clock for channel in awaited]
         return min((clock for clock in clocks if clock is not None), default=int(BEGINNING))
 
     def _input(self, channel: Channel, reader: Reader) -> tuple[Completeness, str]:

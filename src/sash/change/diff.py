@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -17,13 +18,24 @@ BYTES_PER_SECOND = 50 << 20
 
 @dataclass(frozen=True)
 class QueryDiff:
-    """What becomes of a query. `fresh` is whether its sink gets a new answer, not the difference to the old one."""
+    """What becomes of a query. `fresh` is whether its sink gets a new answer, not the difference to the old one.
+
+    `by_constants` is whether the change is one of the constants of alike queries, which the job reads as it runs. `template`
+    is the output of the alike queries to which it belongs.
+    """
 
     name: str
     verdict: Verdict | Literal["dropped"]
     reason: str
     complete: Completeness = AT_ONCE
     fresh: bool = False
+    by_constants: bool = False
+    template: str | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Whether its sink gets something at the change itself."""
+        return self.verdict not in ("kept", "dropped") and not self.by_constants
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,9 @@ class JobDiff:
     @property
     def changed(self) -> bool:
         """Whether the new job needs another generation of the checkpoint."""
-        return self.shards[0] != self.shards[1] or any(one.verdict != "kept" for one in self.queries)
+        return self.shards[0] != self.shards[1] or any(
+            one.verdict != "kept" and not one.by_constants for one in self.queries
+        )
 
     @property
     def pause(self) -> float:
@@ -69,11 +83,17 @@ class JobDiff:
         }
 
     def render(self) -> str:
-        """The difference as text, a line per query."""
-        if not self.changed:
+        """The difference as text, a line per query, or per group of alike queries with the same difference."""
+        if not self.changed and not any(one.by_constants for one in self.queries):
             return "no change"
-        width = max((len(one.name) for one in self.queries), default=0)
-        lines = [f"{one.name:<{width}}  {one.verdict:<7}  {_remark(one)}".rstrip() for one in self.queries]
+        groups: dict[tuple[str, ...], list[QueryDiff]] = {}
+        for one in self.queries:
+            groups.setdefault((one.template or one.name, one.verdict, _remark(one)), []).append(one)
+        rows = [(_names(group), verdict, remark) for (_, verdict, remark), group in groups.items()]
+        width = max(len(name) for name, _, _ in rows)
+        lines = [f"{name:<{width}}  {verdict:<7}  {remark}".rstrip() for name, verdict, remark in rows]
+        if not self.changed:
+            return "\n".join([*lines, "only constants change, without a pause"])
         if self.shards[0] != self.shards[1]:
             lines.append(f"shards: {self.shards[0]} -> {self.shards[1]}")
         lines.append(f"{self.bytes / (1 << 20):.1f} MB of state to move, expected pause {self.pause:.0f} s")
@@ -83,25 +103,47 @@ class JobDiff:
 def diff_jobs(old: JobPlan, new: JobPlan, stored: StoredState) -> JobDiff:
     """Compare two jobs, over what the checkpoint of the old one holds."""
     changed = classify(old, new, stored)
-    queries = [_query(output.query, output.stage, changed) for output in new.physical.outputs]
+    kept = {name for name in old.templates & new.templates if _is_kept(name, changed)}
+    queries = [_query(name, changed, kept) for name in new.answers]
     queries += [
-        QueryDiff(output.query, "dropped", "the new job does not have it; its sink is left as it is")
-        for output in old.physical.outputs
-        if output.query not in new.answers
+        QueryDiff(
+            name,
+            "dropped",
+            "the new job does not have it; its sink is left as it is",
+            by_constants=old.output_of(name) in kept,
+            template=old.alike[name].template if name in old.alike else None,
+        )
+        for name in old.answers
+        if name not in new.answers
     ]
     return JobDiff(tuple(queries), (old.shards, new.shards), moved_bytes(changed, stored), changed)
 
 
-def _query(name: str, stage: int, changed: Classification) -> QueryDiff:
-    found = changed.stages[stage]
+def _is_kept(template: str, changed: Classification) -> bool:
+    """Whether a template of both jobs keeps its stage as it is."""
+    found = changed.stages[changed.new.output_stages[template]]
+    before = changed.old.channels.stages[changed.old.output_stages[template]]
+    return found.verdict == "kept" and found.identity == before
+
+
+def _query(name: str, changed: Classification, kept: Collection[str]) -> QueryDiff:
+    """What becomes of a query; `kept` are the templates of alike queries that stay as they are."""
+    output = changed.new.output_of(name)
+    found = changed.stages[changed.new.output_stages[output]]
     old, new = changed.old.answers.get(name), changed.new.answers[name]
-    before = next((o.stage for o in changed.old.physical.outputs if o.query == name), None)
+    template = changed.new.alike[name].template if name in changed.new.alike else None
     fresh = old is None or old.columns != new.columns or old.sink != new.sink
+    moved = changed.old.alike.get(name) != changed.new.alike.get(name)
+    before = None if old is None or moved else changed.old.output_stages[output]
     same = before is not None and changed.old.channels.stages[before] == found.identity
     if same and not fresh and found.verdict == "kept":
-        return QueryDiff(name, "kept", "", found.complete)
+        assert old is not None
+        if template is None or old.sql == new.sql:
+            return QueryDiff(name, "kept", "", found.complete, template=template)
+        reason = "it has other constants"
+        return QueryDiff(name, "derived", reason, found.complete, by_constants=True, template=template)
     if found.verdict == "new":
-        return QueryDiff(name, "new", found.reason, found.complete, fresh)
+        return QueryDiff(name, "new", found.reason, found.complete, fresh, template=template)
     if old is None:
         reason = "a new query over rows that are kept"
     elif fresh:
@@ -110,7 +152,23 @@ def _query(name: str, stage: int, changed: Classification) -> QueryDiff:
         reason = "its operators are behind the clock by different times in different shards"
     else:
         reason = "computed from rows that are kept"
-    return QueryDiff(name, "derived", reason, found.complete, fresh)
+    added = old is None and template in kept
+    return QueryDiff(name, "derived", reason, found.complete, fresh, by_constants=added, template=template)
+
+
+_SHOWN = 3
+
+
+def _names(queries: Sequence[QueryDiff]) -> str:
+    """The names of queries with the same difference; of many, the first ones.
+
+    >>> _names([QueryDiff(name, "kept", "") for name in ("a", "b", "c", "d")])
+    '4 alike queries (a, b, c, ...)'
+    """
+    if len(queries) == 1:
+        return queries[0].name
+    shown = [*(one.name for one in queries[:_SHOWN]), *(["..."] if len(queries) > _SHOWN else [])]
+    return f"{len(queries)} alike queries ({', '.join(shown)})"
 
 
 def _instant(complete: Completeness) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sash.physical.channels import Channels
 from sash.physical.nodes import PhysicalPlan
@@ -20,10 +21,19 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class AlikePlace:
+    """Where the answer of one of alike queries is: in the output of their template, in the rows with its number."""
+
+    template: str
+    number: int
+
+
+@dataclass(frozen=True)
 class JobPlan:
     """The plan of a job: of its queries together, for a number of shards.
 
-    `slack` is the watermark delay of the streams that have one, by lower-case name.
+    `answers` has every query. Those in `alike` have no output of their own in the plan. `slack` is the watermark delay of
+    the streams that have one, by lower-case name.
     """
 
     physical: PhysicalPlan
@@ -31,6 +41,21 @@ class JobPlan:
     shards: int
     answers: Mapping[str, Answer]
     slack: Mapping[str, int] = field(default_factory=dict)
+    alike: Mapping[str, AlikePlace] = field(default_factory=dict)
+
+    @property
+    def templates(self) -> frozenset[str]:
+        """The names of the outputs of alike queries."""
+        return frozenset(place.template for place in self.alike.values())
+
+    def output_of(self, query: str) -> str:
+        """The name of the output that has the answer of a query."""
+        return self.alike[query].template if query in self.alike else query
+
+    @cached_property
+    def output_stages(self) -> dict[str, int]:
+        """The stage of every output."""
+        return {output.query: output.stage for output in self.physical.outputs}
 
 
 @dataclass(frozen=True)

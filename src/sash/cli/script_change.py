@@ -98,7 +98,7 @@ def described_change(
         found = diff(name, job)
         jobs[name] = found.to_json()
         shown = found.render()
-        texts.append(f"job {name}:\n{_indented(shown)}" if found.changed else f"job {name}: {shown}")
+        texts.append(f"job {name}:\n{_indented(shown)}" if "\n" in shown else f"job {name}: {shown}")
     for name, queries in old.items():
         if name not in new:
             jobs[name] = {"changed": True, "verdict": "dropped", "queries": list(queries)}

@@ -9,22 +9,32 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sash.alike import alike_query
-from sash.errors import CatalogError, OptionError
 from sash.planning import PlannedJob, PlannedTemplate
+from sash.spark.job_change import has_changed
 from sash.spark.job_manifest import NAME, read_manifest
 from sash.spark.job_output import JobOutput
 from sash.spark.sources.constants import ConstantsTable
 
 if TYPE_CHECKING:
     from sash.job import Job, JobMember
-    from sash.query import Query
     from sash.spark.job_start import StartedJob
 
 
+_FIXED = ("streams", "relations", "heartbeats", "templates", "definitions")
+"""What the manifest records besides queries, and does not change while a job runs."""
+
+
 def described(members: Sequence[JobMember], planned: PlannedJob) -> list[dict[str, Any]]:
-    """What the manifest records of the queries of a job; of alike ones also their template."""
+    """What the manifest records of the queries of a job: also their columns, and of alike ones their template."""
     templates = {name: template.name for name, (template, _) in planned.members.items()}
-    return [{**member.described(), "alike": templates.get(member.name)} for member in members]
+    return [
+        {
+            **member.described(),
+            "columns": [f"{field.name}:{field.dtype}" for field in planned.columns(member.name)],
+            "alike": templates.get(member.name),
+        }
+        for member in members
+    ]
 
 
 class AlikeRun:
@@ -47,11 +57,25 @@ class AlikeRun:
         self._make_output = make_output
         self._lock = threading.Lock()
 
-    def add(self, name: str, query: str | Query, *args: Any, **options: Any) -> JobOutput:
-        """Add a query; the arguments are those of `Job.add`. Returns its output, which is open."""
+    @property
+    def job(self) -> Job:
+        """The definition of the job as it runs."""
+        return self._job
+
+    def fits(self, member: JobMember) -> bool:
+        """Whether a query differs from alike queries of the job in constants only."""
+        return self._joined(member) is not None
+
+    def has(self, name: str) -> bool:
+        """Whether a query is one of alike ones, of which others stay without it."""
+        found = {one.lower(): template for one, (template, _) in self._started.planned.members.items()}
+        return name.lower() in found and len(found[name.lower()].queries) > 1
+
+    def add(self, member: JobMember) -> JobOutput:
+        """Add a query that fits; returns its output, which is open."""
         with self._lock:
-            member = self._job.member(name, query, *args, **options)
             planned = self._joined(member)
+            assert planned is not None
             output = self._make_output(member, planned=planned)
             output.open()
             template, added = planned.members[member.name]
@@ -62,19 +86,47 @@ class AlikeRun:
             self._constants[template.name].update([(added.number, *added.values)], [])
             return output
 
-    def remove(self, name: str) -> str:
-        """Remove a query; returns its name as it was added."""
+    def alter(self, member: JobMember) -> None:
+        """Give a query other constants; its sink gets the difference of its answers."""
         with self._lock:
-            known = {one.lower(): one for one in self._started.planned.members}
-            if name.lower() not in known:
-                raise OptionError(
-                    f"query {name} is not one of alike queries, which can be removed while the job runs: stop the job and "
-                    "start it without the query"
-                )
-            name = known[name.lower()]
+            template, before = self._started.planned.members[member.name]
+            assert member.candidate is not None
+            after = alike_query(member.candidate, template.template)
+            assert after is not None
+            queries = tuple(after if query.name == member.name else query for query in template.queries)
+            planned = _with(self._started.planned, replace(template, queries=queries))
+            self._set(planned, self._started.outputs)
+            self._job.members[member.name.lower()] = member
+            self._save(planned)
+            self._constants[template.name].update([(after.number, *after.values)], [(before.number, *before.values)])
+
+    def follow(self, job: Job, manifest: Mapping[str, Any]) -> bool:
+        """Change the alike queries to those of another definition of the job; False if more differs than these."""
+        known, wanted = read_manifest(self._started.folder), json.loads(json.dumps(manifest))
+        assert known is not None
+        old, new = ({query["name"]: query for query in given["queries"]} for given in (known, wanted))
+        both = [name for name in new if name in old]
+        before, after = self._job.members, job.members
+        like = all(before[n.lower()].sink.is_like(after[n.lower()].sink) for n in both)
+        like &= all(before[n.lower()].window == after[n.lower()].window for n in both)
+        like &= all({**old[name], "sql": ""} == {**new[name], "sql": ""} for name in both)
+        like &= all(known[part] == wanted[part] for part in _FIXED) and job.trigger == self._job.trigger
+        if not like or has_changed(known, wanted):
+            return False
+        for name in new:
+            if name not in old:
+                self.add(after[name.lower()])
+            elif old[name]["sql"] != new[name]["sql"]:
+                self.alter(after[name.lower()])
+        for name in old.keys() - new.keys():
+            self.remove(name)
+        return True
+
+    def remove(self, name: str) -> str:
+        """Remove a query that it `has`; returns its name as it was added."""
+        with self._lock:
+            name = next(one for one in self._started.planned.members if one.lower() == name.lower())
             template, removed = self._started.planned.members[name]
-            if len(template.queries) == 1:
-                raise OptionError(f"query {name} is the last of its kind: stop the job and start it without the query")
             rest = tuple(query for query in template.queries if query.name != name)
             planned = _with(self._started.planned, replace(template, queries=rest))
             self._started.outputs[name].retries.stop()
@@ -85,18 +137,15 @@ class AlikeRun:
             self._constants[template.name].update([], [(removed.number, *removed.values)])
             return name
 
-    def _joined(self, member: JobMember) -> PlannedJob:
-        """The plan with the query in the template that it fits."""
+    def _joined(self, member: JobMember) -> PlannedJob | None:
+        """The plan with the query in the template that it fits; None if it fits none."""
         candidate, planned = member.candidate, self._started.planned
         for template in planned.templates if candidate is not None else ():
             assert candidate is not None
             found = alike_query(candidate, template.template)
             if found is not None:
                 return _with(planned, replace(template, queries=(*template.queries, found)))
-        raise CatalogError(
-            f"query {member.name} cannot be added while the job runs: it differs from the queries of the job in more than "
-            "constants that they differ in already, or in its mode or options"
-        )
+        return None
 
     def _set(self, planned: PlannedJob, outputs: Mapping[str, JobOutput]) -> None:
         self._started.planned, self._started.outputs = planned, outputs

@@ -19,9 +19,10 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ from sash.plan.nodes import Node
 from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
-from sash.spark.handover import Handover, handover
+from sash.spark.handover import Handover, constants_of, handover
 from sash.spark.job_manifest import CURRENT, NAME
 from sash.spark.layout import Layout
 from sash.spark.messages import DDL, OUTPUT
@@ -48,7 +49,7 @@ from sash.spark.seed_processor import SeedProcessor
 from sash.spark.seed_scatter import SeedScatter
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
-from sash.spark.sinks.batch import typed_table
+from sash.spark.sinks.batch import by_number, typed_table
 from sash.spark.sinks.start import await_sources
 from sash.spark.stored_state import Headers, read_headers, state_frame, stored_state
 from sash.state.changes import ChangeBatch, concat
@@ -76,6 +77,8 @@ class JobShape:
     tables: Callable[[], Mapping[Node, pa.Table]]
     sources: Sequence[str]
     outputs: Mapping[str, OutputSpec] = field(default_factory=dict)
+    constants: Mapping[str, ChangeBatch] = field(default_factory=dict)
+    """The constants of alike queries whose template the old job does not have, by lower-case name of their relation."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,9 @@ class Incomplete:
         """With the instants that have become known since, while the generation ran."""
         known = completed(generation)
         stages = {
-            old.layout.channels.stages[output.stage]: Completeness(known[output.query])
-            for output in old.layout.plan.outputs
-            if output.query in known
+            old.layout.channels.stages[old.plan.output_stages[old.plan.output_of(name)]]: Completeness(known[name])
+            for name in old.plan.answers
+            if name in known
         }
         return replace(self, stages={**self.stages, **stages})
 
@@ -222,10 +225,11 @@ class Change:
         given = handover(diff, self.old.layout, self.new.layout, headers)
         if given.retracted:
             given = replace(given, old_tables=self.old.tables())
+        given = replace(given, constants=constants_of(self.new.layout, self.new.constants))
         if given.restored:
             given = replace(given, new_tables=self.new.tables())
         current.copy("outbox", made)
-        kept = {output.query for output in self.new.layout.plan.outputs}
+        kept = {quote(name, safe="") for name in self.new.plan.answers}
         for name in made.inside("outbox").names():
             if name not in kept:
                 made.inside("outbox").remove_tree(name)
@@ -233,14 +237,15 @@ class Change:
         with query_settings(self.spark, self.new.plan.shards, made.location):
             frame = seed_frame(self.spark, given, current.location, made.inside(_START).location, self.new.plan.shards)
             writer = frame.writeStream.outputMode("append").option("checkpointLocation", made.location)
-            writer = writer.foreachBatch(lambda batch, _: self._fill_outboxes(batch, given, made, number))
+            moving = frozenset(query.name for query in diff.queries if query.moves)
+            writer = writer.foreachBatch(lambda batch, _: self._fill_outboxes(batch, moving, made, number))
             with sash_errors():
                 query = await_sources(writer.trigger(availableNow=True).start())
         with sash_errors():
             query.awaitTermination()
         self.on_step("outbox")
 
-    def _fill_outboxes(self, batch: DataFrame, given: Handover, made: Folder, number: int) -> None:
+    def _fill_outboxes(self, batch: DataFrame, moving: Collection[str], made: Folder, number: int) -> None:
         """Write what sinks must get at the change: the difference between the old answer and the new one."""
         columns = ("output", "clock", "blob")
         found = batch.where(sf.col("channel") == OUTPUT).select(*columns).toArrow()
@@ -252,14 +257,25 @@ class Change:
             if blob.is_valid:
                 parts.setdefault(output.as_py(), []).append(decode(blob.as_buffer()))
         for output, changes in parts.items():
-            name = self.new.layout.plan.outputs[output].query
-            spec = self.new.outputs[name]
             netted = net_all(concat(changes))
             at = np.full(len(netted), clocks[output], np.int64)
             netted = replace(netted, ts=at, exp=np.full_like(netted.exp, netted.exp.max(initial=0))).sorted()
-            reduced = reduce_changes(netted, spec.mode, spec.key) if spec.mode == "upsert" else netted
-            outbox = Outbox(made.inside("outbox"), name, spec, self.outbox_limit)
-            outbox.add(number, typed_table(reduced, spec.schema, spec.time))
+            for name, answer in self._answers(self.new.layout.plan.outputs[output].query, netted):
+                if name in moving:
+                    spec = self.new.outputs[name]
+                    reduced = reduce_changes(answer, spec.mode, spec.key) if spec.mode == "upsert" else answer
+                    outbox = Outbox(made.inside("outbox"), name, spec, self.outbox_limit)
+                    outbox.add(number, typed_table(reduced, spec.schema, spec.time))
+
+    def _answers(self, output: str, changes: ChangeBatch) -> Iterator[tuple[str, ChangeBatch]]:
+        """The changes of every query of an output: of alike queries, those with its number."""
+        alike = {place.number: name for name, place in self.new.plan.alike.items() if place.template == output}
+        if not alike:
+            yield output, changes
+            return
+        for number, rows in by_number(changes):
+            if number in alike:
+                yield alike[number], rows
 
     def _move_offsets(self, current: Folder, made: Folder, committed: int) -> None:
         log = made.inside("offsets")

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sash.change.classify import Classification
 from sash.change.derivation import RowProgram
 from sash.change.diff import JobDiff
-from sash.physical.channels import Channel, StageRows
+from sash.physical.channels import Channel, LegRows, StageRows
+from sash.physical.nodes import UpdateLeg
 from sash.plan.nodes import Node
 from sash.spark.layout import Layout
 from sash.spark.stored_state import Headers, header_part, log_place
+from sash.state.changes import ChangeBatch
 
 RAW = 5
 """The kind of a message with a chunk of a log or snapshot, unchanged; `sender` is the label that it comes from."""
@@ -38,10 +41,32 @@ class ChunkUse:
 
 @dataclass(frozen=True)
 class OldAnswer:
-    """An answer of the old job that must be retracted: the stage that has it, and the outputs of the new job."""
+    """Answers of the old job that must be retracted: the stage that has them, and where the retractions go."""
 
     stage: int
-    outputs: tuple[int, ...]
+    retractions: tuple[Retraction, ...]
+
+
+@dataclass(frozen=True)
+class Retraction:
+    """The retraction of an answer from an output of the new job.
+
+    Of alike queries, `old` is the number under which the old stage has the answer, and `new` that in the new output.
+    """
+
+    output: int
+    old: int | None = None
+    new: int | None = None
+
+    def of(self, rows: ChangeBatch) -> ChangeBatch:
+        """The retraction of the answer among the rows of the old stage."""
+        if self.old is not None:
+            mine = rows.columns[0].to_numpy(zero_copy_only=False) == self.old
+            rows = rows.take(np.flatnonzero(mine))
+            rows = rows.with_columns(rows.columns[1:])
+        if self.new is not None:
+            rows = rows.with_columns([pa.array(np.full(len(rows), self.new, np.int64)), *rows.columns])
+        return ChangeBatch(rows.ts, rows.exp, -rows.sign, rows.columns)
 
 
 @dataclass(frozen=True)
@@ -49,6 +74,7 @@ class Handover:
     """What moves. `emitted` are the outputs that get a new answer, `retracted` the old answers that they replace.
 
     `restored` are the stages whose answers are computed, for outputs and for channels above them that begin with them.
+    `constants` are the rows of channels that begin with the constants of alike queries that are new.
     """
 
     old: Layout
@@ -59,6 +85,7 @@ class Handover:
     retracted: tuple[OldAnswer, ...]
     old_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
     new_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
+    constants: Mapping[int, ChangeBatch] = field(default_factory=dict)
 
     @property
     def restored(self) -> frozenset[int]:
@@ -111,16 +138,34 @@ class Handover:
 
 def handover(diff: JobDiff, old: Layout, new: Layout, headers: Headers) -> Handover:
     """What must move for a difference between two jobs; the tables that stages look up are to be added."""
-    verdicts = {query.name: query for query in diff.queries}
-    emitted = [number for number, output in enumerate(new.plan.outputs) if verdicts[output.query].verdict != "kept"]
-    stages = {output.query: output.stage for output in old.plan.outputs}
-    retracted: dict[int, list[int]] = {}
-    for number in emitted:
-        name = new.plan.outputs[number].query
-        if name in stages and not verdicts[name].fresh:
-            retracted.setdefault(stages[name], []).append(number)
-    answers = tuple(OldAnswer(stage, tuple(numbers)) for stage, numbers in retracted.items())
+    before, after = diff.classification.old, diff.classification.new
+    positions = {output.query: position for position, output in enumerate(new.plan.outputs)}
+    emitted: set[int] = set()
+    retracted: dict[int, list[Retraction]] = {}
+    for query in diff.queries:
+        if not query.moves:
+            continue
+        name = query.name
+        output, was, becomes = positions[after.output_of(name)], before.alike.get(name), after.alike.get(name)
+        # A query that joins a template of the old job comes with its constants, in the first batch of the new one.
+        joins = becomes is not None and becomes.template in before.templates and was != becomes
+        if not joins:
+            emitted.add(output)
+        if name in before.answers and not query.fresh:
+            numbers = (None if was is None else was.number), (None if becomes is None else becomes.number)
+            retracted.setdefault(before.output_stages[before.output_of(name)], []).append(Retraction(output, *numbers))
+    answers = tuple(OldAnswer(stage, tuple(some)) for stage, some in retracted.items())
     return Handover(old, new, headers, diff.classification, frozenset(emitted), answers)
+
+
+def constants_of(layout: Layout, given: Mapping[str, ChangeBatch]) -> dict[int, ChangeBatch]:
+    """The rows of the channels that bring these constants, by lower-case name of their relation."""
+    found: dict[int, ChangeBatch] = {}
+    for channel in layout.channels.channels:
+        leg = layout.plan.legs[channel.source.leg] if isinstance(channel.source, LegRows) else None
+        if isinstance(leg, UpdateLeg) and leg.stream.lower() in given:
+            found[channel.index] = given[leg.stream.lower()]
+    return found
 
 
 def snapshot_chunks(stage: dict[str, Any] | None) -> list[int]:

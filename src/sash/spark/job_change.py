@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
@@ -17,19 +17,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from sash.alike import number_of
 from sash.change.diff import JobDiff, diff_jobs
-from sash.change.stored import Answer, JobPlan, StoredState
+from sash.change.stored import AlikePlace, Answer, JobPlan, StoredState
 from sash.errors import CheckpointError
-from sash.physical.nodes import PhysicalPlan
+from sash.physical.nodes import PhysicalPlan, UpdateLeg
 from sash.plan.nodes import Node, Relation
 from sash.plan.nodes import walk as walk_logical
+from sash.plan.types import Schema
 from sash.runtime.legs import stage_tables
 from sash.spark.dataflow import job_frame, job_sources, time_type
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
 from sash.spark.generations import Change, Generations, Incomplete, JobShape, OnStep, compare, last_batch, survey
 from sash.spark.job_manifest import read_manifest
-from sash.spark.layout import layout_of
+from sash.spark.layout import Layout, layout_of
 from sash.spark.ledger import Ledger
 from sash.spark.legs import relation_table
 from sash.spark.messages import OUTPUT
@@ -37,8 +39,10 @@ from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
-from sash.spark.sinks.batch import Unpack
+from sash.spark.sinks.batch import ADDED, Unpack, split_answers
+from sash.spark.sources.constants import constants_tables
 from sash.spark.sources.inputs import QueryInputs
+from sash.state.changes import ChangeBatch
 
 OnChange = Literal["refuse", "apply"]
 """What happens if a checkpoint belongs to another job."""
@@ -49,16 +53,24 @@ _LIMIT = 64 << 20
 
 def job_shape(
     plan: PhysicalPlan,
-    shards: int,
+    manifest: Mapping[str, Any],
     inputs: QueryInputs,
-    answers: Mapping[str, Answer],
     outputs: Mapping[str, OutputSpec],
+    constants: Mapping[str, ChangeBatch],
 ) -> JobShape:
     """The shape of a job over its inputs."""
-    layout = layout_of(plan, shards, share=True)
+    layout = layout_of(plan, int(manifest["shards"]), share=True)
     slack = {name: source.slack for name, source in inputs.streams.items() if source.slack}
-    given = JobPlan(plan, layout.channels, shards, answers, slack)
-    return JobShape(given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs)
+    given = replace(_job_plan(layout, manifest), slack=slack)
+    return JobShape(given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs, constants)
+
+
+def _job_plan(layout: Layout, manifest: Mapping[str, Any]) -> JobPlan:
+    """The plan of a job with the queries of its manifest."""
+    queries = manifest["queries"]
+    answers = {q["name"]: Answer(q["sql"], tuple(q["columns"]), f"{q['sink']} {q['sink_options']}") for q in queries}
+    alike = {q["name"]: AlikePlace(q["alike"], number_of(q["name"])) for q in queries if q["alike"] is not None}
+    return JobPlan(layout.plan, layout.channels, int(manifest["shards"]), answers, alike=alike)
 
 
 def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> dict[Node, pa.Table]:
@@ -78,7 +90,6 @@ def described_plan(shape: JobShape) -> dict[str, Any]:
         "channels": {channel.identity: channel.description for channel in shape.layout.channels.channels},
         "stages": list(shape.layout.channels.stages),
         "sources": list(shape.sources),
-        "answers": {name: [*one.columns, one.sink] for name, one in shape.plan.answers.items()},
     }
 
 
@@ -106,19 +117,23 @@ def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInput
     known = manifest["plan"]
     if [channel.identity for channel in layout.channels.channels] != list(known["channels"]):
         raise CheckpointError(f"the plan in {folder.location} is not that of its state: restore it from a copy")
-    answers = {
-        query["name"]: Answer(
-            query["sql"], tuple(known["answers"][query["name"]][:-1]), known["answers"][query["name"]][-1]
-        )
-        for query in manifest["queries"]
-    }
-    tables = partial(_tables, plan, inputs)
-    return JobShape(JobPlan(plan, layout.channels, int(manifest["shards"]), answers), layout, tables, known["sources"])
+    return JobShape(_job_plan(layout, manifest), layout, partial(_tables, plan, inputs), known["sources"])
 
 
 def has_changed(known: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
-    """Whether the job of a manifest needs another generation than the known one."""
-    return bool(known["shards"] != manifest["shards"] or known["plan"] != manifest["plan"])
+    """Whether the job of a manifest needs another generation than the known one.
+
+    It does not if alike queries come, go or get other constants, and others of their template stay.
+    """
+    if known["shards"] != manifest["shards"] or known["plan"] != manifest["plan"]:
+        return True
+    old, new = ({query["name"]: query for query in given["queries"]} for given in (known, manifest))
+    moved = any(old[name][part] != new[name][part] for name in old.keys() & new.keys() for part in _PLACE)
+    return moved or any((old.get(name) or new[name])["alike"] is None for name in old.keys() ^ new.keys())
+
+
+_PLACE = ("columns", "sink", "sink_options", "alike")
+"""What a query's sink gets, and where it is computed."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +147,8 @@ class JobChange:
     inputs: QueryInputs
     limits: Mapping[str, int] = field(default_factory=dict)
     """The bounds of the queries' outboxes, in bytes."""
+    seeds: Sequence[Callable[[], None]] = ()
+    """Called when the state of the new generation has been written, and it has the constants of new alike queries."""
     on_step: OnStep = lambda _: None
 
     @property
@@ -169,6 +186,9 @@ class JobChange:
         return diff
 
     def _step(self, step: Any) -> None:
+        if step == "outbox":
+            for seed in self.seeds:
+                seed()
         if step == "manifest":
             save_plan(self._generations.following, self.shape.layout.plan)
         self.on_step(step)
@@ -176,7 +196,8 @@ class JobChange:
     def _finish(self, folder: Folder, old: JobShape, known: Mapping[str, Any]) -> None:
         """Finish the batch that the old job has begun. What its sinks have not got goes to their outboxes."""
         plan = old.layout.plan
-        missing = [name for name in old.sources if name.removeprefix("heartbeat of ") not in self.inputs.streams]
+        inputs = self._with_constants(plan)
+        missing = [name for name in old.sources if name.removeprefix("heartbeat of ") not in inputs.streams]
         if missing:
             raise CheckpointError(
                 f"the job was interrupted in a batch that reads {missing[0]}, which is gone: declare it, or start the old "
@@ -184,45 +205,63 @@ class JobChange:
             )
         first = int(known.get("first_batch", 0))
         ledger = Ledger(folder.inside("ledger"))
-        queries = {query["name"]: query for query in known["queries"]}
-        time = time_type(plan, self.inputs)
+        queries: dict[str, list[Mapping[str, Any]]] = {}
+        for query in known["queries"]:
+            queries.setdefault(query["alike"] or query["name"], []).append(query)
+        time = time_type(plan, inputs)
 
         def write(batch: DataFrame, number: int) -> None:
             done = ledger.begin(first + number)
             messages = batch.where(sf.col("channel") == OUTPUT).select("output", "sender", "seq", "blob").toArrow()
             ordered = messages.sort_by([("sender", "ascending"), ("seq", "ascending")])
             for position, output in enumerate(plan.outputs):
-                if output.query in done:
-                    continue
-                query = queries[output.query]
-                key = None if query["key"] is None else tuple(query["key"])
-                schema = plan.stages[output.stage].root.schema
-                spec = self.shape.outputs.get(output.query) or OutputSpec(schema, time, query["mode"], key, "")
                 blobs = [
                     blob.as_buffer()
                     for place, blob in zip(ordered["output"], ordered["blob"], strict=True)
                     if place.as_py() == position
                 ]
-                spec = replace(spec, schema=_named(schema, known["plan"]["answers"][output.query]))
-                table = Unpack(spec.schema, spec.time).table(blobs)
-                Outbox(folder.inside("outbox"), output.query, spec, query["outbox"]).add(first + number, table)
-                ledger.commit(output.query)
+                schema = plan.stages[output.stage].root.schema
+                table = Unpack(schema, time).table(blobs)
+                split = split_answers(table) if queries[output.query][0]["alike"] is not None else None
+                for query in queries[output.query]:
+                    if query["name"] in done:
+                        continue
+                    mine = table if split is None else split.get(number_of(query["name"]))
+                    if mine is not None:
+                        columns = schema if split is None else schema[1:]
+                        spec = OutputSpec(_named(columns, query["columns"]), time, query["mode"], _key(query), "")
+                        outbox = Outbox(folder.inside("outbox"), query["name"], spec, query["outbox"])
+                        outbox.add(first + number, mine.rename_columns([*ADDED, *spec.names]))
+                    ledger.commit(query["name"])
 
-        modes = [
-            OutputMode(
-                queries[o.query]["mode"], None if queries[o.query]["key"] is None else tuple(queries[o.query]["key"])
-            )
-            for o in plan.outputs
-        ]
+        modes = [_output_mode(queries[output.query][0]) for output in plan.outputs]
         with query_settings(self.spark, old.plan.shards, folder.location), sash_errors():
-            frame = job_frame(plan, self.inputs, old.plan.shards, modes)
+            frame = job_frame(plan, inputs, old.plan.shards, modes)
             writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", folder.location)
             writer.trigger(once=True).start().awaitTermination()
 
+    def _with_constants(self, plan: PhysicalPlan) -> QueryInputs:
+        """The inputs with the constants of the alike queries of a plan."""
+        tables = constants_tables(
+            self.spark, [leg.relation for leg in plan.legs if isinstance(leg, UpdateLeg)], self.root
+        )
+        found = {name: table.source() for name, table in tables.items() if name not in self.inputs.streams}
+        return replace(self.inputs, streams={**found, **self.inputs.streams})
 
-def _named(schema: Any, columns: list[str]) -> Any:
+
+def _key(query: Mapping[str, Any]) -> tuple[int, ...] | None:
+    return None if query["key"] is None else tuple(query["key"])
+
+
+def _output_mode(query: Mapping[str, Any]) -> OutputMode:
+    """How the output of a query is reduced; alike queries share one, with the number of the query as its first column."""
+    key = _key(query)
+    return OutputMode(query["mode"], key if key is None or query["alike"] is None else (0, *(1 + n for n in key)))
+
+
+def _named(schema: Schema, columns: Sequence[str]) -> Schema:
     """The columns of a stage under the names that a query has for them."""
-    return tuple(replace(f, name=text.rsplit(":", 1)[0]) for f, text in zip(schema, columns[:-1], strict=True))
+    return tuple(replace(f, name=text.rsplit(":", 1)[0]) for f, text in zip(schema, columns, strict=True))
 
 
 def rescale(spark: SparkSession, root: str, shards: int, on_step: OnStep = lambda _: None) -> JobDiff:
@@ -242,6 +281,6 @@ def rescale(spark: SparkSession, root: str, shards: int, on_step: OnStep = lambd
         )
     old = stored_shape(folder, known, QueryInputs({}))
     layout = layout_of(old.layout.plan, shards, share=True)
-    plan = JobPlan(old.layout.plan, layout.channels, shards, old.plan.answers)
-    new = JobShape(plan, layout, old.tables, old.sources)
-    return JobChange(spark, root, new, {**known, "shards": shards}, QueryInputs({}), on_step=on_step).apply()
+    manifest = {**known, "shards": shards}
+    new = JobShape(_job_plan(layout, manifest), layout, old.tables, old.sources)
+    return JobChange(spark, root, new, manifest, QueryInputs({}), on_step=on_step).apply()

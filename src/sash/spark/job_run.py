@@ -17,6 +17,9 @@ from contextlib import suppress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sash.errors import QueryFailedError, SashError, StageError
+from sash.physical.nodes import PhysicalPlan, StreamLeg
+from sash.plan.expression_safety import may_fail
+from sash.plan.nodes import Filter, Project, walk
 from sash.spark.causes import is_data_exception, is_worker_start, one_line
 from sash.spark.errors import SPARK_ERRORS, error_texts, to_sash_error
 from sash.spark.handle import Diagnosis, await_batch
@@ -249,3 +252,20 @@ class JobRun:
             standing = name in self._parking.standing or not isinstance(error, StageError)
             self._parking.park(name, "expression" if standing else "operator", reason, max(0, self.batches.number))
         return True
+
+
+def leg_suspects(plan: PhysicalPlan) -> list[str]:
+    """The queries whose legs, which Spark evaluates, have an expression that may fail."""
+    failing = {
+        number
+        for number, leg in enumerate(plan.legs)
+        if isinstance(leg, StreamLeg)
+        for node in walk(leg.node)
+        if (isinstance(node, Filter) and may_fail(node.predicate))
+        or (isinstance(node, Project) and any(map(may_fail, node.expressions)))
+    }
+    return [
+        output.query
+        for output in plan.outputs
+        if any(given.leaf.leg in failing for stage in plan.stages_of(output) for given in stage.inputs)
+    ]

@@ -10,17 +10,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sash.change.diff import JobDiff
-from sash.change.stored import AT_ONCE, Answer
+from sash.change.stored import AT_ONCE, Completeness
 from sash.errors import CatalogError, CheckpointError, JobChangedError, SashError, StoreError
 from sash.physical.canonical import value_text
 from sash.physical.channels import channels_of
-from sash.physical.nodes import PhysicalPlan, StreamLeg
-from sash.plan.expression_safety import may_fail
-from sash.plan.nodes import Filter, Project, Relation, Stream, walk
+from sash.physical.nodes import PhysicalPlan
+from sash.plan.nodes import Relation, Stream, walk
 from sash.planning import PlannedJob, PlannedTemplate
 from sash.spark.alike_run import AlikeRun, described
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
@@ -39,11 +37,10 @@ from sash.spark.job_manifest import (
     first_batch,
     generation_folder,
     read_manifest,
-    without_secrets,
 )
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import JobProgress, scopes
-from sash.spark.job_run import JobRun
+from sash.spark.job_run import JobRun, leg_suspects
 from sash.spark.kept_window import StoreFolder
 from sash.spark.ledger import Ledger
 from sash.spark.outbox import Outbox
@@ -54,7 +51,7 @@ from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import Batch
 from sash.spark.sinks.function import WindowSink
 from sash.spark.sinks.start import WriteFailure, start_query
-from sash.spark.sources.constants import ConstantsTable
+from sash.spark.sources.constants import ConstantsTable, constants_tables
 from sash.spark.sources.inputs import QueryInputs
 from sash.spark.sources.observation import StreamObservation, observe_streams
 from sash.spark.sources.refresh import TableRefresh
@@ -117,9 +114,15 @@ class JobStart:
             planned, shards = self._planned(folder)
             plans = [query.planned for query in planned.queries]
             inputs, tables = refresh_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
-            inputs, constants = constants_tables(self._spark, inputs, planned.templates, root)
-            change = self._change(root, planned, shards, inputs)
+            constants = self._constants(root, planned)
+            begun = self._new_templates(folder, planned)
+            for template in begun:
+                constants[template.name].clear()
+            inputs = with_constants(inputs, planned.templates, constants)
+            change = self._change(root, planned, shards, inputs, {one.name: constants[one.name] for one in begun})
             folder = self._changed(change, folder)
+            for template in planned.templates:
+                constants[template.name].replace(template.rows)
             identity = check_manifest(folder, change.manifest)
             save_plan(folder, planned.physical)
             remove_drafts(folder.location)
@@ -129,7 +132,13 @@ class JobStart:
             parking.keep_only(frozenset((*planned.names, *(member.name for member in self._members))))
             windows = self._open_windows(identity, on_stop)
             make = partial(
-                self._output, inputs=inputs, identity=identity, folder=folder, parking=parking, windows=windows
+                self._output,
+                inputs=inputs,
+                identity=identity,
+                folder=folder,
+                parking=parking,
+                windows=windows,
+                complete=_completeness(folder, planned.physical),
             )
             outputs = [make(member, planned=planned) for member in self._members]
             for output in outputs:
@@ -177,7 +186,12 @@ class JobStart:
 
     def _definitions(self, planned: PlannedJob) -> dict[str, str]:
         """What the plans of the queries depend on, besides estimates: their texts and options, streams and relations."""
-        texts = {m.name: f"{m.query.planned.sql.strip()} {m.query.planned.options}" for m in self._members}
+        texts = {
+            m.name: f"{m.query.planned.sql.strip()} {m.query.planned.options}"
+            for m in self._members
+            if m.name not in planned.members
+        }
+        texts |= {template.name: "" for template in planned.templates}
         sources = {
             node.name: f"{type(node).__name__} {[str(field) for field in node.schema]} {value_text(node)}"
             for query in planned.queries
@@ -188,31 +202,51 @@ class JobStart:
 
     def diff(self) -> JobDiff:
         """Compare the job with the one that its checkpoint belongs to."""
+        return self._change_now().diff()
+
+    def manifest(self) -> Mapping[str, Any]:
+        """What the checkpoint would record of the job, which may be running in another definition."""
+        return self._change_now().manifest
+
+    def _change_now(self) -> JobChange:
+        """The change of the checkpoint as it would be now, to be looked at only."""
         root, temporary = self._root()
         if temporary is not None:
             temporary.remove()
             raise CheckpointError("a job without a checkpoint has nothing to be compared with: give it a checkpoint")
         planned, shards = self._planned(generation_folder(self._spark, root))
         inputs = recorded_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
-        return self._change(root, planned, shards, inputs).diff()
+        inputs = with_constants(inputs, planned.templates, self._constants(root, planned))
+        return self._change(root, planned, shards, inputs, {})
 
-    def _change(self, root: str, planned: PlannedJob, shards: int, inputs: QueryInputs) -> JobChange:
-        """The change of the checkpoint to this job."""
-        answers, outputs = {}, {}
+    def _constants(self, root: str, planned: PlannedJob) -> dict[str, ConstantsTable]:
+        """The tables of the constants of alike queries, by the names of the templates."""
+        found = constants_tables(self._spark, [one.template.relation for one in planned.templates], root)
+        return {one.name: found[one.template.relation.name.lower()] for one in planned.templates}
+
+    @staticmethod
+    def _new_templates(folder: Folder, planned: PlannedJob) -> list[PlannedTemplate]:
+        """The templates of alike queries that the job of the generation in use does not have."""
+        known = (read_manifest(folder) or {}).get("templates", {})
+        return [template for template in planned.templates if template.name not in known]
+
+    def _change(
+        self, root: str, planned: PlannedJob, shards: int, inputs: QueryInputs, begun: Mapping[str, ConstantsTable]
+    ) -> JobChange:
+        """The change of the checkpoint to this job; `begun` are the tables of constants of templates that it does not have."""
+        outputs = {}
         for member in self._members:
-            if member.name in planned.members:
-                continue
-            columns = planned.columns(member.name)
-            sink = f"{member.sink.name} {without_secrets(member.sink.options)}"
-            answers[member.name] = Answer(
-                member.query.planned.sql.strip(), tuple(f"{field.name}:{field.dtype}" for field in columns), sink
-            )
             time = time_type(member.query.planned.physical, inputs)
-            outputs[member.name] = OutputSpec(columns, time, member.mode, member.key, "")
-        shape = job_shape(planned.physical, shards, inputs, answers, outputs)
+            outputs[member.name] = OutputSpec(planned.columns(member.name), time, member.mode, member.key, "")
         limits = {member.name: member.outbox for member in self._members}
-        manifest = {**self._manifest(planned, shards), "plan": described_plan(shape)}
-        return JobChange(self._spark, root, shape, manifest, inputs, limits)
+        rows = {one.name: one.rows for one in planned.templates}
+        relations = {one.name: one.template.relation.name.lower() for one in planned.templates}
+        constants = {relations[name]: table.changes(rows[name]) for name, table in begun.items()}
+        seeds = [partial(table.seed, rows[name]) for name, table in begun.items()]
+        manifest = self._manifest(planned, shards)
+        shape = job_shape(planned.physical, manifest, inputs, outputs, constants)
+        manifest["plan"] = described_plan(shape)
+        return JobChange(self._spark, root, shape, manifest, inputs, limits, seeds)
 
     def _changed(self, change: JobChange, folder: Folder) -> Folder:
         """The generation to run: that of the checkpoint, or, if the job has changed, the next one."""
@@ -288,6 +322,7 @@ class JobStart:
         folder: Folder,
         parking: Parking,
         windows: Mapping[str, WindowWriter],
+        complete: Mapping[int, Completeness],
     ) -> JobOutput:
         time = time_type(member.query.planned.physical, inputs)
         spec = OutputSpec(planned.columns(member.name), time, member.mode, member.key, f"{identity}-{member.name}")
@@ -300,9 +335,7 @@ class JobStart:
         to_batch = partial(Batch.of_table, schema=spec.schema, time=spec.time, spark=self._spark)
         output = planned.output(member.name)
         position = planned.physical.outputs.index(output)
-        identities = channels_of(planned.physical, share=True).stages
-        complete = Incomplete.of(read_manifest(folder) or {}).stages.get(identities[output.stage], AT_ONCE)
-        completion = Completion(complete, member.when_complete, member.name, folder)
+        completion = Completion(complete.get(output.stage, AT_ONCE), member.when_complete, member.name, folder)
         made = JobOutput(
             member.name, position, spec, sink, member.on_error, outbox, parking, to_batch, completion=completion
         )
@@ -348,34 +381,19 @@ class JobStart:
         return JobRun(start, batches, progress, parking, on_error, leg_suspects(planned.physical), diagnose)
 
 
-def constants_tables(
-    spark: SparkSession, inputs: QueryInputs, templates: Sequence[PlannedTemplate], root: str
-) -> tuple[QueryInputs, dict[str, ConstantsTable]]:
-    """The inputs with the constants of alike queries, and the tables of these by the names of the templates."""
-    tables, streams = {}, dict(inputs.streams)
-    for one in templates:
-        relation = one.template.relation
-        table = tables[one.name] = ConstantsTable(spark, relation, f"{root.rstrip('/')}/constants/{one.name}")
-        table.replace((query.number, *query.values) for query in one.queries)
-        streams[relation.name.lower()] = table.source()
-    return replace(inputs, streams=streams), tables
+def with_constants(
+    inputs: QueryInputs, templates: Sequence[PlannedTemplate], tables: Mapping[str, ConstantsTable]
+) -> QueryInputs:
+    """The inputs with the constants of alike queries, whose tables are given by the names of the templates."""
+    found = {one.template.relation.name.lower(): tables[one.name].source() for one in templates}
+    return replace(inputs, streams={**inputs.streams, **found})
 
 
-def leg_suspects(plan: PhysicalPlan) -> list[str]:
-    """The queries whose legs, which Spark evaluates, have an expression that may fail."""
-    failing = {
-        number
-        for number, leg in enumerate(plan.legs)
-        if isinstance(leg, StreamLeg)
-        for node in walk(leg.node)
-        if (isinstance(node, Filter) and may_fail(node.predicate))
-        or (isinstance(node, Project) and any(map(may_fail, node.expressions)))
-    }
-    return [
-        output.query
-        for output in plan.outputs
-        if any(given.leaf.leg in failing for stage in plan.stages_of(output) for given in stage.inputs)
-    ]
+def _completeness(folder: Folder, plan: PhysicalPlan) -> dict[int, Completeness]:
+    """From when the stages of a plan are complete, of those that were not when the generation began."""
+    known = Incomplete.of(read_manifest(folder) or {}).stages
+    identities = channels_of(plan, share=True).stages
+    return {stage: known[identity] for stage, identity in enumerate(identities) if identity in known}
 
 
 def _claim(root: Path, identity: str) -> None:

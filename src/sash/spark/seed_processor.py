@@ -119,6 +119,8 @@ class _SeedShard:
         rows = decode_all(
             [pa.py_buffer(m.blob) for m in messages if m.kind == ROWS and m.blob is not None], channel.dtypes
         )
+        if channel.index in self._handover.constants:
+            rows = self._constants(channel)
         clock = change.clock
         if change.restored:
             if channel.index in self._handed:
@@ -131,6 +133,13 @@ class _SeedShard:
         if len(rows):
             made.write(rows.sorted(), int(BEGINNING), self._next)
         return made
+
+    def _constants(self, channel: Channel) -> ChangeBatch:
+        """The constants of alike queries that begin with this generation, which this shard reads."""
+        rows, target = self._handover.constants[channel.index], self._layout.target(channel)
+        if not target.keys:
+            return rows
+        return partition(rows, target.keys, len(target.labels))[target.labels.index(self._label)]
 
     def _log(self, channel: Channel, raw: list[Message]) -> dict[str, Any]:
         """The directory of a log of chunks that did not change."""

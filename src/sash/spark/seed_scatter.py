@@ -174,7 +174,6 @@ class _OldAnswers:
         left = current.rows()
         if left is None:
             return
-        gone = ChangeBatch(left.ts, left.exp, -left.sign, left.columns)
-        for output in answer.outputs:
-            to = self._handover.new.labels[self._handover.new.plan.outputs[output].stage][0]
-            yield from pack_rows(gone, Message(to, OUTPUT, SMALL, number, 0, output, shard.clock))
+        for one in answer.retractions:
+            to = self._handover.new.labels[self._handover.new.plan.outputs[one.output].stage][0]
+            yield from pack_rows(one.of(left), Message(to, OUTPUT, SMALL, number, 0, one.output, shard.clock))

@@ -93,6 +93,10 @@ class Sink(ABC):
         """Where the sink writes to: its name, and the options that it needs."""
         return self.name, tuple((name, str(self.options[name])) for name in self.needed)
 
+    def is_like(self, other: Sink) -> bool:
+        """Whether the other sink would write the same to the same place."""
+        return type(self) is type(other) and self.options == other.options
+
     def accepts(self, option: str) -> bool:
         """Whether an option that is not listed is allowed."""
         return False

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sash.plan.types import STRING, Field, Schema
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode
+from sash.state.memory import Ints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,13 +101,25 @@ def split_answers(table: pa.Table) -> dict[int, pa.Table]:
     if not table.num_rows:
         return {}
     table = table.combine_chunks()
-    numbers = table.column(len(ADDED)).to_numpy()
+    order, runs = _runs(table.column(len(ADDED)).to_numpy())
+    ordered = table.remove_column(len(ADDED)).take(pa.array(order))
+    return {number: ordered.slice(start, end - start) for number, start, end in runs}
+
+
+def by_number(changes: ChangeBatch) -> list[tuple[int, ChangeBatch]]:
+    """The changes of alike queries by the number of the query, their first column, which is then left out."""
+    order, runs = _runs(changes.columns[0].to_numpy(zero_copy_only=False))
+    ordered = changes.with_columns(changes.columns[1:]).take(order)
+    return [(number, ordered.slice(start, end)) for number, start, end in runs]
+
+
+def _runs(numbers: Ints) -> tuple[Ints, list[tuple[int, int, int]]]:
+    """The order that puts equal numbers together, and every number with its first position in it and the one after its last."""
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
-    ordered = table.remove_column(len(ADDED)).take(pa.array(order))
-    starts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1])))
-    ends = [*starts[1:], len(numbers)]
-    return {int(numbers[start]): ordered.slice(start, end - start) for start, end in zip(starts, ends, strict=True)}
+    starts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1]))) if len(numbers) else order
+    ends = [*starts[1:], len(numbers)] if len(numbers) else []
+    return order, [(int(numbers[start]), int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
 
 
 def changes_of(table: pa.Table) -> ChangeBatch:

@@ -1,7 +1,9 @@
 """A changelog: the changes of every batch as Parquet files in a folder `batch=N`, for any reader of Parquet.
 
 A batch is written to a hidden folder, which is then renamed: so it is in the log as a whole or not at all, and only once
-even if it is repeated. A small batch is written by this process if the log is on a local path, otherwise by Spark.
+even if it is repeated. A small batch is written by this process if the log is on a local path, otherwise by Spark. A job may
+have hundreds of logs, so a small batch costs as few operations on files as it can: the owner of a log, which refuses others,
+is read before the first batch only.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from sash.spark.sinks.batch import Batch, WriteBatch
 
 _PARTITION = "batch"
 _OWNER = "_sash.json"
+_FEW = 1_000
+"""Dictionaries and statistics of files with fewer rows cost more than they save."""
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 
 
@@ -53,22 +57,17 @@ class ChangeLog(Sink):
         settings: dict[str, bool] = {}
 
         def write(batch: Batch, number: int) -> None:
-            folder = Folder(batch.spark, path)
-            owner = folder.read(_OWNER)
-            if owner is None:
-                folder.write(_OWNER, output.identity)
-            elif owner != output.identity:
-                raise _taken(path)
+            if not settings:
+                _claim(Folder(batch.spark, path), output.identity)
+                settings["int96"] = (batch.spark.conf.get(_TIMESTAMPS) or "").upper() == "INT96"
             if not batch.rows:
                 return
             draft, final = f".{_PARTITION}-{number}", f"{_PARTITION}={number}"
             if local is not None and here and batch.small:
-                if not settings:
-                    settings["int96"] = (batch.spark.conf.get(_TIMESTAMPS) or "").upper() == "INT96"
-                _write_here(batch.table, local / draft, int96=settings["int96"])
+                _write_here(batch.table, local / draft, local / final, int96=settings["int96"])
             else:
                 batch.frame.write.mode("overwrite").parquet(f"{path}/{draft}")
-            folder.rename(draft, final)
+                Folder(batch.spark, path).rename(draft, final)
 
         return write
 
@@ -84,17 +83,38 @@ def _same_in_arrow(output: OutputSpec) -> bool:
     return not nested and NULL not in dtypes and not {TIMESTAMP, TIMESTAMP_NTZ} <= dtypes
 
 
-def _write_here(table: pa.Table, folder: Path, *, int96: bool) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def _claim(folder: Folder, identity: str) -> None:
+    """Make the log that of this query, unless it is another's."""
+    owner = folder.read(_OWNER)
+    if owner is None:
+        folder.write(_OWNER, identity)
+    elif owner != identity:
+        raise _taken(folder.location)
+
+
+def _write_here(table: pa.Table, draft: Path, final: Path, *, int96: bool) -> None:
+    """Write a small batch; what an interrupted attempt left is replaced."""
+    try:
+        draft.mkdir()
+    except OSError:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
     instants = any(field.type == TIMESTAMP for field in table.schema)
-    pq.write_table(
-        table,
-        folder / "part-00000.snappy.parquet",
-        compression="snappy",
-        use_deprecated_int96_timestamps=int96 and instants,
-        store_schema=False,
-    )
+    with pa.OSFile(str(draft / "part-00000.snappy.parquet"), "wb") as file:
+        pq.write_table(
+            table,
+            file,
+            compression="snappy",
+            use_dictionary=table.num_rows > _FEW,
+            write_statistics=table.num_rows > _FEW,
+            use_deprecated_int96_timestamps=int96 and instants,
+            store_schema=False,
+        )
+    try:
+        draft.rename(final)
+    except OSError:
+        shutil.rmtree(final, ignore_errors=True)
+        draft.rename(final)
 
 
 def _taken(path: str) -> CatalogError:

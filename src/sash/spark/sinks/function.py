@@ -20,7 +20,10 @@ class FunctionSink(Sink):
 
     def __init__(self, function: WriteFrame, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(options or {})
-        self._function = function
+        self.function = function
+
+    def is_like(self, other: Sink) -> bool:
+        return super().is_like(other) and isinstance(other, FunctionSink) and self.function == other.function
 
     def accepts(self, option: str) -> bool:
         return True
@@ -33,7 +36,7 @@ class FunctionSink(Sink):
 
     def open(self, output: OutputSpec) -> WriteBatch:
         def write(batch: Batch, number: int) -> None:
-            self._function(batch.frame, number)
+            self.function(batch.frame, number)
 
         return write
 
@@ -47,6 +50,9 @@ class WindowSink(FunctionSink):
     def __init__(self, write: WriteBatch | None = None) -> None:
         Sink.__init__(self, {})
         self._write = write
+
+    def is_like(self, other: Sink) -> bool:
+        return Sink.is_like(self, other)
 
     def open(self, output: OutputSpec) -> WriteBatch:
         assert self._write is not None
