@@ -139,11 +139,13 @@ class RunningJob(StreamingHandle):
     def change(self, job: Job) -> RunningJob:
         """Stop this job after its current batch, change its checkpoint, and start the other definition from it.
 
-        Nothing stops if the other job cannot be planned. If the change fails, the checkpoint is as before, and so is what
+        Nothing stops if the other job cannot be planned, or a query of it not be backfilled. If the change fails, the checkpoint is as before, and so is what
         its start does.
         """
         job = self._on_this_checkpoint(job)
         job.planned()
+        if any(member.backfill for member in job.members.values()):
+            job.diff()
         self.finish()
         return job.start(on_change="apply")
 

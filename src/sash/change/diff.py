@@ -17,13 +17,18 @@ BYTES_PER_SECOND = 50 << 20
 
 @dataclass(frozen=True)
 class QueryDiff:
-    """What becomes of a query. `fresh` is whether its sink gets a new answer, not the difference to the old one."""
+    """What becomes of a query.
+
+    `fresh` is whether its sink gets a new answer, not the difference to the old one. `filled` says how a query that is new
+    is complete at once.
+    """
 
     name: str
     verdict: Verdict | Literal["dropped"]
     reason: str
     complete: Completeness = AT_ONCE
     fresh: bool = False
+    filled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class JobDiff:
                     "reason": one.reason,
                     "complete_from": _instant(one.complete),
                     "complete_after_first_row": one.complete.after,
+                    "filled": list(one.filled),
                 }
                 for one in self.queries
             ],
@@ -101,11 +107,13 @@ def _query(name: str, stage: int, changed: Classification) -> QueryDiff:
     if same and not fresh and found.verdict == "kept":
         return QueryDiff(name, "kept", "", found.complete)
     if found.verdict == "new":
-        return QueryDiff(name, "new", found.reason, found.complete, fresh)
+        return QueryDiff(name, "new", found.reason, found.complete, fresh, found.filled)
     if old is None:
         reason = "a new query over rows that are kept"
     elif fresh:
         reason = "its answer has other columns or another sink"
+    elif found.reread:
+        reason = found.reason
     elif same:
         reason = "its operators are behind the clock by different times in different shards"
     else:
@@ -118,6 +126,8 @@ def _instant(complete: Completeness) -> int | None:
 
 
 def _remark(one: QueryDiff) -> str:
+    if one.filled and one.complete == AT_ONCE:
+        return f"complete at once {' and '.join(one.filled)}"
     if one.verdict in ("kept", "dropped") and one.complete == AT_ONCE:
         return one.reason
     return f"{one.reason}{'; ' if one.reason else ''}{describe_completeness(one.complete)}"

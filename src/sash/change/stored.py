@@ -23,7 +23,8 @@ class Answer:
 class JobPlan:
     """The plan of a job: of its queries together, for a number of shards.
 
-    `slack` is the watermark delay of the streams that have one, by lower-case name.
+    `slack` is the watermark delay of the streams that have one, by lower-case name. `backfill` are the queries whose windows
+    are filled by reading their streams again, where rows are not kept.
     """
 
     physical: PhysicalPlan
@@ -31,6 +32,7 @@ class JobPlan:
     shards: int
     answers: Mapping[str, Answer]
     slack: Mapping[str, int] = field(default_factory=dict)
+    backfill: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,25 @@ def latest(parts: list[Completeness]) -> Completeness:
 
 
 @dataclass(frozen=True)
+class History:
+    """Whether the rows that a stream has brought so far can be read again.
+
+    `what` would be read, such as "3 files", or `refused` says why nothing can be. `whole` is whether a job that begins to
+    read the stream gets all its rows.
+    """
+
+    what: str = ""
+    refused: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class StoredState:
-    """The logs of a checkpoint by the identities of channels, and the state of stages by theirs."""
+    """The logs of a checkpoint by the identities of channels, and the state of stages by theirs.
+
+    `histories` are those of the streams, by lower-case name.
+    """
 
     logs: Mapping[str, StoredLog] = field(default_factory=dict)
     stages: Mapping[str, StoredStage] = field(default_factory=dict)
+    histories: Mapping[str, History] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from sash.physical.nodes import PhysicalPlan
 from sash.plan.nodes import Node, Relation
 from sash.plan.nodes import walk as walk_logical
 from sash.runtime.legs import stage_tables
+from sash.spark.backfill import reached
 from sash.spark.dataflow import job_frame, job_sources, time_type
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
@@ -53,12 +54,13 @@ def job_shape(
     inputs: QueryInputs,
     answers: Mapping[str, Answer],
     outputs: Mapping[str, OutputSpec],
+    backfill: frozenset[str] = frozenset(),
 ) -> JobShape:
-    """The shape of a job over its inputs."""
+    """The shape of a job over its inputs; `backfill` are the queries that are to be filled by reading streams again."""
     layout = layout_of(plan, shards, share=True)
     slack = {name: source.slack for name, source in inputs.streams.items() if source.slack}
-    given = JobPlan(plan, layout.channels, shards, answers, slack)
-    return JobShape(given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs)
+    given = JobPlan(plan, layout.channels, shards, answers, slack, backfill)
+    return JobShape(given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs, inputs)
 
 
 def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> dict[Node, pa.Table]:
@@ -150,7 +152,9 @@ class JobChange:
         if known is None:
             return diff_jobs(self.shape.plan, self.shape.plan, StoredState())
         old = stored_shape(folder, known, self.inputs)
-        return compare(old, self.shape, survey(self.spark, folder, old), Incomplete.of(known).learnt(folder, old))
+        headers = survey(self.spark, folder, old)
+        read = reached(folder, last_batch(folder)[0], old.sources)
+        return compare(old, self.shape, headers, Incomplete.of(known).learnt(folder, old), read)
 
     def apply(self) -> JobDiff:
         """Change the checkpoint: then the new job goes on from it. The caller holds the checkpoint's lock."""

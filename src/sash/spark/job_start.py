@@ -209,7 +209,8 @@ class JobStart:
             )
             time = time_type(member.query.planned.physical, inputs)
             outputs[member.name] = OutputSpec(columns, time, member.mode, member.key, "")
-        shape = job_shape(planned.physical, shards, inputs, answers, outputs)
+        backfill = frozenset(member.name for member in self._members if member.backfill)
+        shape = job_shape(planned.physical, shards, inputs, answers, outputs, backfill)
         limits = {member.name: member.outbox for member in self._members}
         manifest = {**self._manifest(planned, shards), "plan": described_plan(shape)}
         return JobChange(self._spark, root, shape, manifest, inputs, limits)
