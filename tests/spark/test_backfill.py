@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sash.engine import Engine
-from sash.errors import OptionError
+from sash.errors import CheckpointError, OptionError
 from sash.spark.folders import Folder
 from sash.spark.sources.history import read_files
 from tests.spark.files import FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
@@ -94,7 +94,9 @@ def test_rows_ahead_of_the_clock_are_read_once_and_later_files_not(spark: SparkS
 
 def test_a_function_reads_the_files_again(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, range(3))
-    files = spark.readStream.schema("ts long, k string, v long").option("maxFileAge", "36500d").parquet(f"{tmp_path}/in")
+    files = (
+        spark.readStream.schema("ts long, k string, v long").option("maxFileAge", "36500d").parquet(f"{tmp_path}/in")
+    )
     given: list[Any] = []
 
     def history(read: Any) -> Any:
@@ -108,11 +110,17 @@ def test_a_function_reads_the_files_again(spark: SparkSession, tmp_path: Path) -
             job = job_of(engine, tmp_path, {"a": TOTAL})
             job.add(sink, "SELECT SUM(v) AS v FROM s [RANGE 2 SECONDS]", FolderSink(tmp_path / sink), backfill=True)
             if again is None:
-                with pytest.raises(OptionError, match="BACKFILL of refused: stream s cannot be read again: .* history="):
+                with pytest.raises(
+                    OptionError, match=r"BACKFILL of refused: stream s cannot be read again: .* history="
+                ):
                     job.diff()
                 with pytest.raises(OptionError, match="stream s cannot be read again"):
                     job.start(on_change="apply")
             else:
+                gone = (tmp_path / "in" / "1.parquet").rename(tmp_path / "1.parquet")
+                with pytest.raises(CheckpointError, match=r"BACKFILL: stream s cannot be read again: .*1\.parquet"):
+                    job.diff()
+                gone.rename(tmp_path / "in" / "1.parquet")
                 run(job, "apply")
     assert sorted(given[0]) == [f"file://{tmp_path}/in/{number}.parquet" for number in range(3)]
     rows = [row for batch in BATCHES[:3] for row in batch]

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from sash.change.classify import Classification
 from sash.change.stored import History
-from sash.errors import CheckpointError
+from sash.errors import CheckpointError, SashError
 from sash.plan.nodes import Stream, walk
 from sash.spark.dataflow import history_frames
 from sash.spark.errors import sash_errors
@@ -53,6 +53,19 @@ def histories(streams: Mapping[str, StreamSource], found: Mapping[str, Reached])
     return known
 
 
+def check_readable(changed: Classification, streams: Mapping[str, StreamSource], found: Mapping[str, Reached]) -> None:
+    """Raise an error if what must be read again is gone, such as files that have been deleted."""
+    for name in {(one.channel.stream or "").lower() for one in changed.channels if one.filled}:
+        read, reached_by = rereading(streams[name]).read, found.get(name)
+        if read is None or reached_by is None:
+            raise CheckpointError(f"the checkpoint does not tell how far stream {name} has been read")
+        try:
+            with sash_errors():
+                read(reached_by.given)
+        except SashError as problem:
+            raise CheckpointError(f"BACKFILL: stream {name} cannot be read again: {problem}") from problem
+
+
 def rereading(source: StreamSource) -> Rereading:
     """How a stream is read again."""
     return plain_rereading(source.frame) if source.history is None else source.history
@@ -62,23 +75,24 @@ def backfill_frames(
     changed: Classification, layout: Layout, inputs: QueryInputs, found: Mapping[str, Reached]
 ) -> list[DataFrame]:
     """The messages to the channels that are filled."""
-    groups: dict[tuple[str, int], list[int]] = {}
+    groups: dict[tuple[str, int], dict[int, int]] = {}
     for change in changed.channels:
         channel = change.channel
         if change.filled:
             assert channel.stream is not None
             assert change.clock is not None
             first = change.clock - channel.horizon if channel.kind == "time" else int(BEGINNING)
-            groups.setdefault((channel.stream.lower(), first), []).append(channel.index)
+            groups.setdefault((channel.stream.lower(), first), {})[channel.index] = change.clock
     nodes = [node for leg in layout.plan.legs for node in walk(leg.node) if isinstance(node, Stream)]
     streams = {node.name.lower(): node for node in nodes}
-    rows = {name: _rows(streams[name], inputs.streams[name], found.get(name)) for name, _ in groups}
+    first_of = {name: min(first for other, first in groups if other == name) for name, _ in groups}
+    rows = {name: _rows(streams[name], inputs.streams[name], found[name], first) for name, first in first_of.items()}
     frames: list[DataFrame] = []
     for (name, first), channels in groups.items():
         source = inputs.streams[name]
         recent = rows[name].where(f"{_moment(streams[name], source)} >= {first}")
         given = replace(inputs, streams={**inputs.streams, name: replace(source, frame=recent)})
-        frames += history_frames(layout, given, frozenset(channels))
+        frames += history_frames(layout, given, channels)
     return frames
 
 
@@ -87,13 +101,14 @@ def _moment(stream: Stream, source: StreamSource) -> str:
     return micros(quoted(field.name), field.dtype) if source.time is None else quoted(source.time)
 
 
-def _rows(stream: Stream, source: StreamSource, found: Reached | None) -> DataFrame:
-    """The rows that the old job has taken in, without those that were late."""
-    read = rereading(source).read
-    if found is None or read is None:
-        raise CheckpointError(f"the checkpoint does not tell how far stream {stream.name} has been read")
+def _rows(stream: Stream, source: StreamSource, found: Reached, first: int) -> DataFrame:
+    """The rows from `first` on that the old job has taken in, without those that were late."""
+    how = rereading(source)
+    assert how.read is not None
     with sash_errors():
-        frame = read(found.given)
+        if found.files is None and how.read_from is not None and first > BEGINNING:
+            return how.read_from(found.offset, first)
+        frame = how.read(found.given)
         if found.files is None or source.heartbeat is not None:
             return frame
         moment = _moment(stream, source)

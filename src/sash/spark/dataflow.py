@@ -7,7 +7,7 @@ levels are forwarded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -99,8 +99,11 @@ def job_sources(layout: Layout, inputs: QueryInputs) -> list[str]:
     return [name for _, name in sorted(zip(levels, sources.names, strict=True), key=lambda one: one[0])]
 
 
-def history_frames(layout: Layout, inputs: QueryInputs, channels: frozenset[int]) -> list[DataFrame]:
-    """The messages to some channels of a job, over inputs whose streams have been read again: rows, without clocks."""
+def history_frames(layout: Layout, inputs: QueryInputs, channels: Mapping[int, int]) -> list[DataFrame]:
+    """The messages to some channels of a job, over inputs whose streams have been read again: rows, without clocks.
+
+    `channels` has the clocks that the channels have reached.
+    """
     return [frame for _, frame in _Sources(layout, inputs, (_NOBODY,), channels).frames()]
 
 
@@ -131,7 +134,7 @@ class _Sources:
         layout: Layout,
         inputs: QueryInputs,
         unevaluated: Collection[str],
-        chosen: frozenset[int] | None = None,
+        chosen: Mapping[int, int] | None = None,
     ) -> None:
         self._chosen = chosen
         self._layout = layout
@@ -172,16 +175,18 @@ class _Sources:
         scan = self._layout.channels.scans[source.scan]
         dtypes = tuple(scan.columns[column].expression.dtype for column in source.columns)
         targets, queries = (self._layout.target(channel),), tuple(self._layout.queries_of(channel))
+        last = None
+        if self._chosen is not None and channel.window is not None:
+            last = channel.window, self._chosen[channel.index]
         if isinstance(source, ScanRows):
-            return Feed(
-                source.columns, dtypes, targets, source.filters, source.everything, channel.masks, None, queries
-            )
+            filters, masks = source.filters, channel.masks
+            return Feed(source.columns, dtypes, targets, filters, source.everything, masks, None, queries, last=last)
         lookups = find_lookups(source.node, self._inputs.relations, self._tables)
         if lookups is None or lookups.below.children:
             return None
         filters = () if source.filter is None else (source.filter,)
         skipped = bool(queries) and set(queries) <= set(self._unevaluated)
-        return Feed(source.columns, dtypes, targets, filters, not filters, 0, lookups, queries, skipped)
+        return Feed(source.columns, dtypes, targets, filters, not filters, 0, lookups, queries, skipped, last)
 
     def _scan(self, number: int, fed: list[tuple[Channel, Feed]]) -> None:
         scan = self._layout.channels.scans[number]
@@ -263,7 +268,7 @@ def _joined(feeds: list[Feed]) -> tuple[Feed, ...]:
     found: dict[object, Feed] = {}
     for feed in feeds:
         node = None if feed.lookups is None else feed.lookups.node
-        key = feed.columns, feed.filters, feed.everything, feed.masks, node
+        key = feed.columns, feed.filters, feed.everything, feed.masks, node, feed.last
         known = found.get(key)
         queries = tuple(sorted({*feed.queries, *(known.queries if known else ())}))
         found[key] = feed if known is None else replace(known, targets=(*known.targets, *feed.targets), queries=queries)

@@ -33,7 +33,7 @@ from sash.change.stored import AT_ONCE, Completeness, JobPlan
 from sash.errors import CheckpointError
 from sash.operators.netting import net_all
 from sash.plan.nodes import Node
-from sash.spark.backfill import backfill_frames, histories, reached
+from sash.spark.backfill import backfill_frames, check_readable, histories, reached
 from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
@@ -178,7 +178,9 @@ def compare(
     stored = stored_state(old.layout, headers, incomplete.logs, incomplete.stages)
     if new.plan.backfill:
         stored = replace(stored, histories=histories(new.inputs.streams, read))
-    return diff_jobs(old.plan, new.plan, stored)
+    diff = diff_jobs(old.plan, new.plan, stored)
+    check_readable(diff.classification, new.inputs.streams, read)
+    return diff
 
 
 @dataclass(frozen=True)

@@ -58,11 +58,16 @@ def stream_rereading(spark: SparkSession, given: Declaration) -> Rereading:
     def read(reached: list[str] | str) -> DataFrame:
         if isinstance(reached, list) and lines.read is not None:
             return _parse_lines(lines.read(reached), given, form)
+        return read_from(str(reached))
+
+    def read_from(offset: str, first: int | None = None) -> DataFrame:
         with _spark_errors(spark, "stream", given, STREAMS):
-            topics = spark.read.format("kafka").options(**kafka_options(chosen, str(reached))).load()
+            topics = spark.read.format("kafka").options(**kafka_options(chosen, offset, first)).load()
         return _parse_lines(topics, given, form)
 
-    return Rereading(read, whole=given.source == "text")
+    # Times in the values of records are not those that Kafka finds records by.
+    by_time = read_from if given.source == "kafka" and given.columns is None else None
+    return Rereading(read, whole=given.source == "text", read_from=by_time)
 
 
 def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:

@@ -36,12 +36,14 @@ _WHOLE_NAMES = {"__globPaths__": "false"}
 class Rereading:
     """How the rows of a stream are read again, or why they cannot be.
 
-    `whole` is whether a job that begins to read the stream gets all its rows.
+    `whole` is whether a job that begins to read the stream gets all its rows. `read_from`, if it exists, reads rows up to an
+    offset and skips most of those before a time, in microseconds.
     """
 
     read: ReadAgain | None = None
     refused: str = ""
     whole: bool = False
+    read_from: Callable[[str, int], DataFrame] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,15 +110,20 @@ def file_rereading(spark: SparkSession, source: str, options: Mapping[str, str],
     return Rereading(read, whole=True)
 
 
-def kafka_options(options: Mapping[str, str], offset: str) -> dict[str, str]:
+def kafka_options(options: Mapping[str, str], offset: str, first: int | None = None) -> dict[str, str]:
     """The options of a batch that reads what a stream of Kafka's has read: its partitions, up to its offsets.
+
+    With `first`, in microseconds, a partition is read from its first record of that time or later.
 
     >>> kafka_options({"subscribe": "t", "kafka.x": "y", "startingOffsets": "latest"}, '{"t": {"0": 12, "1": 3}}')
     {'kafka.x': 'y', 'assign': '{"t": [0, 1]}', 'startingOffsets': 'earliest', 'endingOffsets': '{"t": {"0": 12, "1": 3}}'}
     """
     kept = {name: value for name, value in options.items() if name.startswith("kafka.") or name in _FOR_KAFKA}
     parts = {topic: sorted(map(int, partitions)) for topic, partitions in json.loads(offset).items()}
-    return {**kept, "assign": json.dumps(parts), "startingOffsets": "earliest", "endingOffsets": offset}
+    start = {"startingOffsets": "earliest"}
+    if first is not None:
+        start = {"startingTimestamp": str(max(0, first // 1000)), "startingOffsetsByTimestampStrategy": "latest"}
+    return {**kept, "assign": json.dumps(parts), **start, "endingOffsets": offset}
 
 
 _FOR_KAFKA = ("failOnDataLoss", "includeHeaders")
