@@ -48,7 +48,7 @@ class ChannelChange:
 class StageChange:
     """What becomes of a stage, from when its answer is complete, and why it is not kept.
 
-    `filled` says how a new stage is complete at once; `reread` is whether rows of it are read from a stream again.
+    `filled` says how a new stage is complete at once; `refilled` is whether rows of it are read from a stream again.
     """
 
     stage: int
@@ -57,7 +57,7 @@ class StageChange:
     complete: Completeness
     reason: str
     filled: tuple[str, ...] = ()
-    reread: bool = False
+    refilled: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class _Classifier:
     def _begun(self, channel: Channel) -> bool:
         if isinstance(channel.source, StageRows):
             below = self._stages[channel.source.stage]
-            return below.verdict != "new" or below.reread
+            return below.verdict != "new" or below.refilled
         return (self._channels[channel.index].clock or int(BEGINNING)) > BEGINNING
 
     def _history(self, stream: str) -> History:
@@ -202,7 +202,7 @@ class _Classifier:
             there = known and all(self._channels[channel.index].verdict == "kept" for channel, _ in inputs.values())
             if there and all(one.verdict == "kept" for one in below):
                 return StageChange(index, identity, "kept", self._known(identity), "")
-            if known and any(one.reread for one in below):
+            if known and any(one.refilled for one in below):
                 names = sorted(o.query for o in self._new.physical.outputs if o.stage == index) or ["a query"]
                 raise OptionError(
                     f"BACKFILL is not possible: {names[0]} has rows of the same log, and {_ARRAYS}: make it a query of "
@@ -210,19 +210,19 @@ class _Classifier:
                 )
             return StageChange(index, identity, "new", complete, reason or _ARRAYS)
         reached = all(part.instant is not None and part.instant <= self._start(inputs) for part in parts)
-        filled = self._how_filled(index, inputs)
-        reread = any(self._channels[channel.index].filled for channel, _ in inputs.values())
-        reread = reread or any(one.reread for one in below)
+        filled = self._filling(index, inputs)
+        refilled = any(self._channels[channel.index].filled for channel, _ in inputs.values())
+        refilled = refilled or any(one.refilled for one in below)
         if filled or (not reached and reasons):
-            return StageChange(index, identity, "new", complete, reason, filled, reread)
-        if reread:
-            return StageChange(index, identity, "derived", complete, "its rows are read again", (), reread)
+            return StageChange(index, identity, "new", complete, reason, filled, refilled)
+        if refilled:
+            return StageChange(index, identity, "derived", complete, "its rows are read again", (), refilled)
         lags = self._reshaped and strategy_of(stage.strategy).paced
         if known and not lags and all(one.verdict == "kept" for one in below):
             return StageChange(index, identity, "kept", self._known(identity), "")
         return StageChange(index, identity, "derived", complete, reason)
 
-    def _how_filled(self, index: int, inputs: dict[int, tuple[Channel, Reader]]) -> tuple[str, ...]:
+    def _filling(self, index: int, inputs: dict[int, tuple[Channel, Reader]]) -> tuple[str, ...]:
         """How a stage with BACKFILL whose rows are not kept gets them."""
         found: list[str] = []
         for channel, reader in inputs.values():

@@ -112,7 +112,7 @@ def _query(name: str, stage: int, changed: Classification) -> QueryDiff:
         reason = "a new query over rows that are kept"
     elif fresh:
         reason = "its answer has other columns or another sink"
-    elif found.reread:
+    elif found.refilled:
         reason = found.reason
     elif same:
         reason = "its operators are behind the clock by different times in different shards"

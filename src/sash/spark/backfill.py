@@ -22,7 +22,7 @@ from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
 from sash.spark.layout import Layout
 from sash.spark.legs import micros
-from sash.spark.offsets import source_folders, source_offsets
+from sash.spark.offsets import NOTHING, source_folders, source_offsets
 from sash.spark.sources.history import Reached, Rereading, plain_rereading, read_files
 from sash.spark.sources.inputs import QueryInputs, StreamSource
 from sash.sql.render import quoted
@@ -39,8 +39,8 @@ def reached(generation: Folder, committed: int | None, sources: Sequence[str]) -
     folders = source_folders(sources)
     found = {}
     for name, offset in source_offsets(log, sources).items():
-        files = read_files(generation.inside("sources").inside(folders[name]), offset)
-        found[name] = Reached(offset, files)
+        log_of_files = generation.inside("sources").inside(folders[name])
+        found[name] = Reached(offset, {} if offset == NOTHING else read_files(log_of_files, offset))
     return found
 
 
@@ -48,8 +48,8 @@ def histories(streams: Mapping[str, StreamSource], found: Mapping[str, Reached])
     """What can be read again of the streams."""
     known = {}
     for name, source in streams.items():
-        how, read = rereading(source), found.get(name)
-        known[name] = History("" if read is None else read.what, how.refused, how.whole)
+        again, read = rereading(source), found.get(name)
+        known[name] = History("" if read is None else read.what, again.refused, again.whole)
     return known
 
 
@@ -59,6 +59,8 @@ def check_readable(changed: Classification, streams: Mapping[str, StreamSource],
         read, reached_by = rereading(streams[name]).read, found.get(name)
         if read is None or reached_by is None:
             raise CheckpointError(f"the checkpoint does not tell how far stream {name} has been read")
+        if reached_by.empty:
+            continue
         try:
             with sash_errors():
                 read(reached_by.given)
@@ -78,7 +80,7 @@ def backfill_frames(
     groups: dict[tuple[str, int], dict[int, int]] = {}
     for change in changed.channels:
         channel = change.channel
-        if change.filled:
+        if change.filled and not found[(channel.stream or "").lower()].empty:
             assert channel.stream is not None
             assert change.clock is not None
             first = change.clock - channel.horizon if channel.kind == "time" else int(BEGINNING)
@@ -103,12 +105,12 @@ def _moment(stream: Stream, source: StreamSource) -> str:
 
 def _rows(stream: Stream, source: StreamSource, found: Reached, first: int) -> DataFrame:
     """The rows from `first` on that the old job has taken in, without those that were late."""
-    how = rereading(source)
-    assert how.read is not None
+    again = rereading(source)
+    assert again.read is not None
     with sash_errors():
-        if found.files is None and how.read_from is not None and first > BEGINNING:
-            return how.read_from(found.offset, first)
-        frame = how.read(found.given)
+        if found.files is None and again.read_from is not None and first > BEGINNING:
+            return again.read_from(found.offset, first)
+        frame = again.read(found.given)
         if found.files is None or source.heartbeat is not None:
             return frame
         moment = _moment(stream, source)

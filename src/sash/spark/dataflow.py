@@ -104,7 +104,7 @@ def history_frames(layout: Layout, inputs: QueryInputs, channels: Mapping[int, i
 
     `channels` has the clocks that the channels have reached.
     """
-    return [frame for _, frame in _Sources(layout, inputs, (_NOBODY,), channels).frames()]
+    return [frame for _, frame in _Sources(layout, inputs, (_NO_QUERY,), channels).frames()]
 
 
 def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
@@ -119,7 +119,7 @@ def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
     return TIMESTAMP_NTZ if types & {TIMESTAMP_NTZ, DATE} else BIGINT
 
 
-_NOBODY = "-"
+_NO_QUERY = "-"
 """Needs the expressions of a scan that none of the chosen channels reads."""
 
 
@@ -204,8 +204,8 @@ class _Sources:
                         needed.setdefault(one, set()).update(self._layout.queries[reader.stage])
         by_filter, by_column = ({n: sorted(names) for n, names in found.items()} for found in (filters, columns))
         if self._chosen is not None:
-            by_filter = {n: by_filter.get(n, [_NOBODY]) for n in range(len(scan.filters))}
-            by_column = {n: by_column.get(n, [_NOBODY]) for n in range(len(scan.columns))}
+            by_filter = {n: by_filter.get(n, [_NO_QUERY]) for n in range(len(scan.filters))}
+            by_column = {n: by_column.get(n, [_NO_QUERY]) for n in range(len(scan.columns))}
         rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._unevaluated)
         self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
 

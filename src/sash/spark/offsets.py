@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sash.errors import CheckpointError
 
 _VERSION = "v1"
-_NOTHING = "-"
+NOTHING = "-"
 """The offset of a source that has not been read."""
 
 
@@ -27,7 +27,7 @@ def moved_offsets(written: str, old: str, old_sources: Sequence[str], new_source
     version, settings, *_ = written.split("\n")
     reached = source_offsets(old, old_sources)
     _check(version)
-    return "\n".join([version, settings, *(reached.get(name, _NOTHING) for name in new_sources)])
+    return "\n".join([version, settings, *(reached.get(name, NOTHING) for name in new_sources)])
 
 
 def source_offsets(log: str, sources: Sequence[str]) -> dict[str, str]:

@@ -54,6 +54,11 @@ class Reached:
     files: Mapping[str, int] | None = None
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing has been read: a heartbeat alone may have set a stream's clock."""
+        return self.files is not None and not self.files
+
+    @property
     def what(self) -> str:
         """What there is to read, in words."""
         return "its offsets" if self.files is None else counted(len(self.files), "file", "files")
