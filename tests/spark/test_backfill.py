@@ -26,7 +26,9 @@ ROWS = [row for batch in BATCHES for row in batch]
 EVENTS = "SELECT v % 3 AS third, COUNT(*) AS n, MAX(v) AS m FROM s [RANGE 50 MILLISECONDS] WHERE v > 1 GROUP BY v % 3"
 COUNTED = "SELECT v, COUNT(*) AS n FROM s [ROWS 70] GROUP BY v"
 STAGES = "SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 70 MILLISECONDS] GROUP BY k) GROUP BY n"
-NEW = {"longer": LONGER, "events": EVENTS, "counted": COUNTED, "stages": STAGES}
+LATEST = "SELECT k, SUM(v) AS total FROM s [PARTITION BY k ROWS 3] GROUP BY k"
+NAMED = "SELECT r.g, COUNT(*) AS n FROM s [RANGE 70 MILLISECONDS] JOIN r ON s.k = r.k GROUP BY r.g"
+NEW = {"longer": LONGER, "events": EVENTS, "counted": COUNTED, "latest": LATEST, "stages": STAGES}
 
 
 @pytest.fixture
@@ -49,16 +51,19 @@ def at(sql: str, last: int) -> Counter[tuple[Any, ...]]:
 
 
 def test_new_queries_are_complete_at_once(engine: Engine, tmp_path: Path) -> None:
+    engine.relation("r", engine.spark.createDataFrame([(f"k{n}", f"g{n}") for n in range(10)], "k string, g string"))
     put(tmp_path, range(4))
     run(job_of(engine, tmp_path, {"a": BY_KEY}))
     job = job_of(engine, tmp_path, {"a": BY_KEY})
     for name, sql in NEW.items():
         job.add(name, sql, FolderSink(tmp_path / name), mode="changes", backfill=True)
+    job.add("named", NAMED, FolderSink(tmp_path / "named"), mode="changes", backfill=True)
     assert "longer   new      complete at once by backfill from 4 files of stream s" in job.diff().render()
     progress = run(job, "apply")
     for name, sql in NEW.items():
         assert "complete_from" not in progress[name]
         assert answer(tmp_path, name) == at(sql, 4), name
+    assert answer(tmp_path, "named") == {(k.replace("k", "g"), n): 1 for k, n in at(LONGER, 4)}
     put(tmp_path, range(4, 6))
     run(job)
     for name, sql in NEW.items():
