@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sash.running_job import JobQuery, RunningJob
     from sash.spark.kept_window import KeptWindow
     from sash.spark.progress import BatchListener, ProgressTracker
+    from sash.spark.sources.history import ReadAgain, Rereading
     from sash.spark.sources.inputs import StreamSource
     from sash.spark.sources.refresh import RefreshedTable
 
@@ -92,6 +93,7 @@ class Engine(WindowMethods):
         rate: float | None = None,
         distinct: Mapping[str, float] | None = None,
         statistics: Statistics = UNKNOWN,
+        history: ReadAgain | Rereading | None = None,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
@@ -103,7 +105,13 @@ class Engine(WindowMethods):
         `rate` (rows per second), `distinct` (the number of values of a column, by name) and observed `statistics` (from
         `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
         the answer.
+
+        `history` is a function that reads rows of the stream again, for queries that are added to a job with `backfill`.
+        It is given the list of the files that the job has read or, for a source that is not a folder, Spark's offset as
+        JSON, and returns their rows as a DataFrame that is not streaming. A plain stream of files, such as
+        `spark.readStream.schema(...).parquet(path)`, does not need one.
         """
+        from sash.spark.sources.history import Rereading
         from sash.spark.sources.inputs import StreamSource, check_frame, drops_bad_rows
         from sash.spark.types import read_schema
 
@@ -115,7 +123,10 @@ class Engine(WindowMethods):
         dropping = drops_bad_rows(bad_rows)
         schema, not_carried = read_schema(df)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
-        source = StreamSource(df, microseconds(slack, "slack"), beat, dropping)
+        again = history if isinstance(history, Rereading) else None
+        if history is not None and again is None:
+            again = Rereading(check_function("history", history))
+        source = StreamSource(df, microseconds(slack, "slack"), beat, dropping, history=again)
         self._catalog.add_stream(
             name, schema, time, rate=rate, distinct=distinct, statistics=statistics, not_carried=not_carried
         )

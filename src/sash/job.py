@@ -137,7 +137,8 @@ class Job:
         instead, and the others go on. What its sink misses is kept up to `outbox` ("64 MB"), and beyond that as the net
         difference between its answers. A query whose state grows past `max_state`, such as "1 GB", is parked, too.
         `RunningJob.queries[name].resume()` lets it go on. With `when_complete`, the sink of a query that is new in a job
-        gets nothing before its windows are full.
+        gets nothing before its windows are full. With `backfill`, its windows are filled at once, by reading its streams
+        again; `Engine.stream` says which of them can be.
         """
         member = self.member(
             name, query, sink, mode, key, on_error, max_state, outbox, when_complete, backfill, **options

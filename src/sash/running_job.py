@@ -189,8 +189,9 @@ class RunningJob(StreamingHandle):
     def change(self, job: Job) -> RunningJob:
         """Stop this job after its current batch, change its checkpoint, and start the other definition from it.
 
-        Nothing stops if the other job cannot be planned, or if it differs only in alike queries; then this handle is
-        returned. If the change fails, the checkpoint is as before, and so is what its start does.
+        Nothing stops if the other job cannot be planned, if a query of it cannot be backfilled, or if it differs only in
+        alike queries; then this handle is returned. If the change fails, the checkpoint is as before, and so is what its
+        start does.
         """
         from sash.spark.job_start import JobStart
 
@@ -199,6 +200,8 @@ class RunningJob(StreamingHandle):
         if self.active and self._started.alike.follow(job, JobStart(job).manifest()):
             self._show_queries()
             return self
+        if any(member.backfill for member in job.members.values()):
+            job.diff()
         self.finish()
         return job.start(on_change="apply")
 

@@ -198,5 +198,5 @@ def test_the_difference_as_json() -> None:
     assert told["queries"][0]["complete_from"] == CLOCK + 20 * SECOND
     assert told["queries"][1] == {
         "name": "a", "verdict": "dropped", "reason": "the new job does not have it; its sink is left as it is",
-        "complete_from": None, "complete_after_first_row": None,
+        "complete_from": None, "complete_after_first_row": None, "filled": [],
     }  # fmt: skip

@@ -4,6 +4,9 @@ A log is *kept* if the new plan has a channel of the same identity, *derived* if
 old plan, and otherwise starts empty. A stage is kept if it computes the same over inputs that are all there; derived if all
 its inputs are there, so that its state can be rebuilt from them; and otherwise new: its answer is complete once its windows
 have filled. Stages that keep snapshots of their arrays are kept only as they are.
+
+With BACKFILL, a log that lacks rows of a query is *filled*: all its rows come from its stream, which is read again. Other
+stages that read the log are rebuilt from it, too.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.change.derivation import Derivation, derivations
-from sash.change.stored import AT_ONCE, Completeness, JobPlan, StoredState, latest
-from sash.physical.channels import Channel, Reader, ScanRows, StageRows, needs_snapshots
+from sash.change.stored import AT_ONCE, Completeness, History, JobPlan, StoredState, latest
+from sash.errors import OptionError
+from sash.physical.channels import Channel, Reader, ScanRows, StageRows, needs_snapshots, queries_of_stages
 from sash.physical.nodes import StreamLeg, UpdateLeg
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Rows
@@ -28,6 +32,7 @@ class ChannelChange:
     """Where the rows of a new channel come from: old logs, the restored stage below it, or nowhere.
 
     `clock` is the clock of its source; None if the stage below determines it. `since` is when it began to have every row.
+    `filled` are the readers for which the rows are read from the stream again.
     """
 
     channel: Channel
@@ -36,17 +41,23 @@ class ChannelChange:
     restored: bool
     clock: int | None
     since: int
+    filled: frozenset[Reader] = frozenset()
 
 
 @dataclass(frozen=True)
 class StageChange:
-    """What becomes of a stage, from when its answer is complete, and why it is not kept."""
+    """What becomes of a stage, from when its answer is complete, and why it is not kept.
+
+    `filled` says how a new stage is complete at once; `refilled` is whether rows of it are read from a stream again.
+    """
 
     stage: int
     identity: str
     verdict: Verdict
     complete: Completeness
     reason: str
+    filled: tuple[str, ...] = ()
+    refilled: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,7 @@ class _Classifier:
         self._channels: dict[int, ChannelChange] = {}
         self._stages: list[StageChange] = []
         self._streams: dict[str, int] = {}
+        self._backfill = [names & new.backfill for names in queries_of_stages(new.physical)]
         for channel in old.channels.channels:
             log = stored.logs.get(channel.identity)
             if channel.stream is not None and log is not None:
@@ -89,8 +101,10 @@ class _Classifier:
             inputs = self._new.channels.inputs_of(stage.index)
             for channel, _ in inputs.values():
                 if channel.index not in self._channels:
-                    self._channels[channel.index] = self._channel(channel)
-            self._stages.append(self._stage(stage.index, inputs))
+                    self._channels[channel.index] = self._filled(self._channel(channel))
+            change = self._stage(stage.index, inputs)
+            self._check_backfill(change, inputs)
+            self._stages.append(change)
         channels = tuple(self._channels[channel.index] for channel in self._new.channels.channels)
         return Classification(self._old, self._new, channels, tuple(self._stages))
 
@@ -114,6 +128,51 @@ class _Classifier:
         kept = found[0].program is None
         return ChannelChange(channel, "kept" if kept else "derived", tuple(found), False, clock, since)
 
+    def _filled(self, change: ChannelChange) -> ChannelChange:
+        """The change, or one that reads the stream again if rows of a query with BACKFILL are missing."""
+        channel, clock = change.channel, change.clock
+        if channel.stream is None or channel.owner is not None or clock is None or clock <= BEGINNING:
+            return change
+        missing = []
+        for reader in channel.readers:
+            if self._backfill[reader.stage]:
+                complete, _ = self._input(change, reader)
+                if complete.instant is None or complete.instant > clock:
+                    missing.append(reader)
+        if not missing:
+            return change
+        history = self._history(channel.stream)
+        if history.refused:
+            queries = sorted(self._backfill[missing[0].stage])
+            raise OptionError(
+                f"BACKFILL of {', '.join(queries)}: stream {channel.stream} cannot be read again: {history.refused}"
+            )
+        return ChannelChange(channel, "new", (), False, clock, int(BEGINNING), frozenset(missing))
+
+    def _check_backfill(self, change: StageChange, inputs: dict[int, tuple[Channel, Reader]]) -> None:
+        """Refuse a BACKFILL of arrays, unless they begin with their streams."""
+        queries = sorted(self._backfill[change.stage])
+        arrays = needs_snapshots(self._new.physical, self._new.physical.stages[change.stage])
+        if (
+            queries
+            and arrays
+            and change.verdict == "new"
+            and any(self._begun(channel) for channel, _ in inputs.values())
+        ):
+            raise OptionError(
+                f"BACKFILL of {', '.join(queries)} is not possible: windows without an end, and joins with relations that "
+                "change, keep arrays, which cannot be filled"
+            )
+
+    def _begun(self, channel: Channel) -> bool:
+        if isinstance(channel.source, StageRows):
+            below = self._stages[channel.source.stage]
+            return below.verdict != "new" or below.refilled
+        return (self._channels[channel.index].clock or int(BEGINNING)) > BEGINNING
+
+    def _history(self, stream: str) -> History:
+        return self._stored.histories.get(stream.lower(), History(refused="nothing is known of its source"))
+
     def _fits(self, one: Derivation, channel: Channel) -> bool:
         """Whether the log may be used: behind a snapshot it holds only the last rows, and the snapshot fits its shards."""
         if channel.owner is None or not self._reshaped:
@@ -132,7 +191,7 @@ class _Classifier:
         parts: list[Completeness] = []
         reasons: list[str] = []
         for channel, reader in inputs.values():
-            complete, reason = self._input(channel, reader)
+            complete, reason = self._input(self._channels[channel.index], reader)
             parts.append(complete)
             if reason:
                 reasons.append(reason)
@@ -143,14 +202,45 @@ class _Classifier:
             there = known and all(self._channels[channel.index].verdict == "kept" for channel, _ in inputs.values())
             if there and all(one.verdict == "kept" for one in below):
                 return StageChange(index, identity, "kept", self._known(identity), "")
+            if known and any(one.refilled for one in below):
+                names = sorted(o.query for o in self._new.physical.outputs if o.stage == index) or ["a query"]
+                raise OptionError(
+                    f"BACKFILL is not possible: {names[0]} has rows of the same log, and {_ARRAYS}: make it a query of "
+                    "another job"
+                )
             return StageChange(index, identity, "new", complete, reason or _ARRAYS)
         reached = all(part.instant is not None and part.instant <= self._start(inputs) for part in parts)
-        if not reached and reasons:
-            return StageChange(index, identity, "new", complete, reason)
+        filled = self._filling(index, inputs)
+        refilled = any(self._channels[channel.index].filled for channel, _ in inputs.values())
+        refilled = refilled or any(one.refilled for one in below)
+        if filled or (not reached and reasons):
+            return StageChange(index, identity, "new", complete, reason, filled, refilled)
+        if refilled:
+            return StageChange(index, identity, "derived", complete, "its rows are read again", (), refilled)
         lags = self._reshaped and strategy_of(stage.strategy).paced
         if known and not lags and all(one.verdict == "kept" for one in below):
             return StageChange(index, identity, "kept", self._known(identity), "")
         return StageChange(index, identity, "derived", complete, reason)
+
+    def _filling(self, index: int, inputs: dict[int, tuple[Channel, Reader]]) -> tuple[str, ...]:
+        """How a stage with BACKFILL whose rows are not kept gets them."""
+        found: list[str] = []
+        for channel, reader in inputs.values():
+            change = self._channels[channel.index]
+            if isinstance(channel.source, StageRows):
+                found += self._stages[channel.source.stage].filled
+            elif reader in change.filled:
+                assert channel.stream is not None
+                found.append(f"by backfill from {self._history(channel.stream).what} of stream {channel.stream}")
+            elif self._backfill[index] and self._from_first_row(change):
+                found.append(f"as stream {channel.stream} is read from its first row")
+        return tuple(dict.fromkeys(found))
+
+    def _from_first_row(self, change: ChannelChange) -> bool:
+        """Whether the job has not read anything of a stream, and gets all of its rows."""
+        stream, clock = change.channel.stream, change.clock
+        unread = clock is not None and clock <= BEGINNING and not change.sources
+        return stream is not None and unread and self._history(stream).whole
 
     def _known(self, identity: str) -> Completeness:
         stored = self._stored.stages.get(identity)
@@ -163,9 +253,9 @@ class _Classifier:
         clocks = [self._channels[channel.index].clock for channel in awaited]
         return min((clock for clock in clocks if clock is not None), default=int(BEGINNING))
 
-    def _input(self, channel: Channel, reader: Reader) -> tuple[Completeness, str]:
+    def _input(self, change: ChannelChange, reader: Reader) -> tuple[Completeness, str]:
         """From when an input has all rows of its window, and why not at once."""
-        change = self._channels[channel.index]
+        channel = change.channel
         if isinstance(channel.source, StageRows):
             below = self._stages[channel.source.stage]
             return below.complete, below.reason if below.verdict == "new" else ""
@@ -177,6 +267,8 @@ class _Classifier:
                 return AT_ONCE, ""
             return Completeness(), f"earlier updates of relation {leg.stream} are not kept as rows"
         assert isinstance(leg, StreamLeg)
+        if change.filled or (self._backfill[reader.stage] and self._from_first_row(change)):
+            return AT_ONCE, ""
         if source is not None:
             log = self._stored.logs[source.old.identity]
             if channel.kind != "time":

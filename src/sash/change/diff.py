@@ -21,7 +21,7 @@ class QueryDiff:
     """What becomes of a query. `fresh` is whether its sink gets a new answer, not the difference to the old one.
 
     `by_constants` is whether the change is one of the constants of alike queries, which the job reads as it runs. `template`
-    is the output of the alike queries to which it belongs.
+    is the output of the alike queries to which it belongs. `filled` says how a query that is new is complete at once.
     """
 
     name: str
@@ -29,6 +29,7 @@ class QueryDiff:
     reason: str
     complete: Completeness = AT_ONCE
     fresh: bool = False
+    filled: tuple[str, ...] = ()
     by_constants: bool = False
     template: str | None = None
 
@@ -77,6 +78,7 @@ class JobDiff:
                     "reason": one.reason,
                     "complete_from": _instant(one.complete),
                     "complete_after_first_row": one.complete.after,
+                    "filled": list(one.filled),
                 }
                 for one in self.queries
             ],
@@ -143,11 +145,13 @@ def _query(name: str, changed: Classification, kept: Collection[str]) -> QueryDi
         reason = "it has other constants"
         return QueryDiff(name, "derived", reason, found.complete, by_constants=True, template=template)
     if found.verdict == "new":
-        return QueryDiff(name, "new", found.reason, found.complete, fresh, template=template)
+        return QueryDiff(name, "new", found.reason, found.complete, fresh, found.filled, template=template)
     if old is None:
         reason = "a new query over rows that are kept"
     elif fresh:
         reason = "its answer has other columns or another sink"
+    elif found.refilled:
+        reason = found.reason
     elif same:
         reason = "its operators are behind the clock by different times in different shards"
     else:
@@ -176,6 +180,8 @@ def _instant(complete: Completeness) -> int | None:
 
 
 def _remark(one: QueryDiff) -> str:
+    if one.filled and one.complete == AT_ONCE:
+        return f"complete at once {' and '.join(one.filled)}"
     if one.verdict in ("kept", "dropped") and one.complete == AT_ONCE:
         return one.reason
     return f"{one.reason}{'; ' if one.reason else ''}{describe_completeness(one.complete)}"

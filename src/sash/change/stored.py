@@ -33,7 +33,8 @@ class JobPlan:
     """The plan of a job: of its queries together, for a number of shards.
 
     `answers` has every query. Those in `alike` have no output of their own in the plan. `slack` is the watermark delay of
-    the streams that have one, by lower-case name.
+    the streams that have one, by lower-case name. `backfill` are the queries whose windows are filled by reading their
+    streams again, where rows are not kept.
     """
 
     physical: PhysicalPlan
@@ -41,6 +42,7 @@ class JobPlan:
     shards: int
     answers: Mapping[str, Answer]
     slack: Mapping[str, int] = field(default_factory=dict)
+    backfill: frozenset[str] = frozenset()
     alike: Mapping[str, AlikePlace] = field(default_factory=dict)
 
     @property
@@ -110,8 +112,25 @@ def latest(parts: list[Completeness]) -> Completeness:
 
 
 @dataclass(frozen=True)
+class History:
+    """Whether the rows that a stream has brought so far can be read again.
+
+    `what` would be read, such as "3 files", or `refused` says why nothing can be. `whole` is whether a job that begins to
+    read the stream gets all its rows.
+    """
+
+    what: str = ""
+    refused: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class StoredState:
-    """The logs of a checkpoint by the identities of channels, and the state of stages by theirs."""
+    """The logs of a checkpoint by the identities of channels, and the state of stages by theirs.
+
+    `histories` are those of the streams, by lower-case name.
+    """
 
     logs: Mapping[str, StoredLog] = field(default_factory=dict)
     stages: Mapping[str, StoredStage] = field(default_factory=dict)
+    histories: Mapping[str, History] = field(default_factory=dict)

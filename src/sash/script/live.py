@@ -43,7 +43,7 @@ class LiveBackend:
         return self.engine.catalog
 
     def add_stream(self, statement: CreateStream) -> None:
-        from sash.spark.sources import stream_frame
+        from sash.spark.sources import stream_frame, stream_rereading
 
         declaration = statement.declaration
         self.engine.stream(
@@ -55,6 +55,7 @@ class LiveBackend:
             bad_rows=statement.bad_rows,
             rate=statement.rate,
             distinct=statement.distinct,
+            history=stream_rereading(self.engine.spark, declaration),
         )
 
     def add_relation(self, statement: CreateRelation) -> None:

@@ -7,7 +7,7 @@ levels are forwarded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -99,6 +99,14 @@ def job_sources(layout: Layout, inputs: QueryInputs) -> list[str]:
     return [name for _, name in sorted(zip(levels, sources.names, strict=True), key=lambda one: one[0])]
 
 
+def history_frames(layout: Layout, inputs: QueryInputs, channels: Mapping[int, int]) -> list[DataFrame]:
+    """The messages to some channels of a job, over inputs whose streams have been read again: rows, without clocks.
+
+    `channels` has the clocks that the channels have reached.
+    """
+    return [frame for _, frame in _Sources(layout, inputs, (_NO_QUERY,), channels).frames()]
+
+
 def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
     """The type of `_ts`: that of the streams' times (without streams: of the updates'), or BIGINT microseconds."""
     streams = [node for leg in plan.legs for node in walk_logical(leg.node) if isinstance(node, Stream)]
@@ -111,10 +119,24 @@ def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
     return TIMESTAMP_NTZ if types & {TIMESTAMP_NTZ, DATE} else BIGINT
 
 
-class _Sources:
-    """The packed messages of every scan, leg, heartbeat and control stream, each with the first level that reads them."""
+_NO_QUERY = "-"
+"""Needs the expressions of a scan that none of the chosen channels reads."""
 
-    def __init__(self, layout: Layout, inputs: QueryInputs, unevaluated: Collection[str]) -> None:
+
+class _Sources:
+    """The packed messages of every scan, leg, heartbeat and control stream, each with the first level that reads them.
+
+    Of `chosen` channels there are only rows, and what they do not read is not evaluated.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        inputs: QueryInputs,
+        unevaluated: Collection[str],
+        chosen: Mapping[int, int] | None = None,
+    ) -> None:
+        self._chosen = chosen
         self._layout = layout
         self._inputs = inputs
         self._unevaluated = unevaluated
@@ -129,6 +151,8 @@ class _Sources:
         alone: dict[int, list[Channel]] = {}
         for channel in self._layout.channels.channels:
             source = channel.source
+            if self._chosen is not None and channel.index not in self._chosen:
+                continue
             if isinstance(source, LegRows):
                 alone.setdefault(source.leg, []).append(channel)
             elif not isinstance(source, StageRows):
@@ -142,7 +166,7 @@ class _Sources:
             self._scan(number, fed)
         for leg, channels in alone.items():
             self._leg(leg, channels)
-        for name, channels in self._readers.items():
+        for name, channels in self._readers.items() if self._chosen is None else ():
             self._clocks(name, channels)
         return self._found
 
@@ -151,16 +175,18 @@ class _Sources:
         scan = self._layout.channels.scans[source.scan]
         dtypes = tuple(scan.columns[column].expression.dtype for column in source.columns)
         targets, queries = (self._layout.target(channel),), tuple(self._layout.queries_of(channel))
+        last = None
+        if self._chosen is not None and channel.window is not None:
+            last = channel.window, self._chosen[channel.index]
         if isinstance(source, ScanRows):
-            return Feed(
-                source.columns, dtypes, targets, source.filters, source.everything, channel.masks, None, queries
-            )
+            filters, masks = source.filters, channel.masks
+            return Feed(source.columns, dtypes, targets, filters, source.everything, masks, None, queries, last=last)
         lookups = find_lookups(source.node, self._inputs.relations, self._tables)
         if lookups is None or lookups.below.children:
             return None
         filters = () if source.filter is None else (source.filter,)
         skipped = bool(queries) and set(queries) <= set(self._unevaluated)
-        return Feed(source.columns, dtypes, targets, filters, not filters, 0, lookups, queries, skipped)
+        return Feed(source.columns, dtypes, targets, filters, not filters, 0, lookups, queries, skipped, last)
 
     def _scan(self, number: int, fed: list[tuple[Channel, Feed]]) -> None:
         scan = self._layout.channels.scans[number]
@@ -177,6 +203,9 @@ class _Sources:
                     for one in numbers:
                         needed.setdefault(one, set()).update(self._layout.queries[reader.stage])
         by_filter, by_column = ({n: sorted(names) for n, names in found.items()} for found in (filters, columns))
+        if self._chosen is not None:
+            by_filter = {n: by_filter.get(n, [_NO_QUERY]) for n in range(len(scan.filters))}
+            by_column = {n: by_column.get(n, [_NO_QUERY]) for n in range(len(scan.columns))}
         rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._unevaluated)
         self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
 
@@ -212,7 +241,7 @@ class _Sources:
         signed: bool = False,
     ) -> None:
         source = self._inputs.streams[name]
-        counts = name not in self._readers
+        counts = name not in self._readers and self._chosen is None
         self._readers.setdefault(name, []).extend(channels)
         scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed)
         self._found.append((self._lowest(channels), rows.mapInArrow(scatter, DDL)))
@@ -239,7 +268,7 @@ def _joined(feeds: list[Feed]) -> tuple[Feed, ...]:
     found: dict[object, Feed] = {}
     for feed in feeds:
         node = None if feed.lookups is None else feed.lookups.node
-        key = feed.columns, feed.filters, feed.everything, feed.masks, node
+        key = feed.columns, feed.filters, feed.everything, feed.masks, node, feed.last
         known = found.get(key)
         queries = tuple(sorted({*feed.queries, *(known.queries if known else ())}))
         found[key] = feed if known is None else replace(known, targets=(*known.targets, *feed.targets), queries=queries)

@@ -34,6 +34,7 @@ from sash.change.stored import AT_ONCE, Completeness, JobPlan
 from sash.errors import CheckpointError
 from sash.operators.netting import net_all
 from sash.plan.nodes import Node
+from sash.spark.backfill import backfill_frames, check_readable, histories, reached
 from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
@@ -51,6 +52,8 @@ from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import by_number, typed_table
 from sash.spark.sinks.start import await_sources
+from sash.spark.sources.history import Reached
+from sash.spark.sources.inputs import QueryInputs
 from sash.spark.stored_state import Headers, read_headers, state_frame, stored_state
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode
@@ -69,7 +72,7 @@ _COPIED = ("parked.json",)
 class JobShape:
     """A job as a generation needs it: its plan, its layout on shards, the tables of its stages, and its sources in order.
 
-    `tables` reads the static parts of the plan that stages look up.
+    `tables` reads the static parts of the plan that stages look up. `inputs` are needed of a new job only.
     """
 
     plan: JobPlan
@@ -79,6 +82,7 @@ class JobShape:
     outputs: Mapping[str, OutputSpec] = field(default_factory=dict)
     constants: Mapping[str, ChangeBatch] = field(default_factory=dict)
     """The constants of alike queries whose template the old job does not have, by lower-case name of their relation."""
+    inputs: QueryInputs = field(default_factory=lambda: QueryInputs({}))
 
 
 @dataclass(frozen=True)
@@ -170,10 +174,16 @@ def survey(spark: SparkSession, generation: Folder, old: JobShape) -> Headers:
     return read_headers(spark, generation.location, old.layout.height)
 
 
-def compare(old: JobShape, new: JobShape, headers: Headers, incomplete: Incomplete) -> JobDiff:
-    """The difference between the job of a generation and another one."""
+def compare(
+    old: JobShape, new: JobShape, headers: Headers, incomplete: Incomplete, read: Mapping[str, Reached]
+) -> JobDiff:
+    """The difference between the job of a generation, which has `read` its sources so far, and another one."""
     stored = stored_state(old.layout, headers, incomplete.logs, incomplete.stages)
-    return diff_jobs(old.plan, new.plan, stored)
+    if new.plan.backfill:
+        stored = replace(stored, histories=histories(new.inputs.streams, read))
+    diff = diff_jobs(old.plan, new.plan, stored)
+    check_readable(diff.classification, new.inputs.streams, read)
+    return diff
 
 
 @dataclass(frozen=True)
@@ -199,12 +209,13 @@ class Change:
             )
         known = json.loads(current.read(NAME) or "{}")
         headers = survey(self.spark, current, self.old)
-        diff = compare(self.old, self.new, headers, Incomplete.of(known).learnt(current, self.old))
+        read = reached(current, committed, self.old.sources)
+        diff = compare(self.old, self.new, headers, Incomplete.of(known).learnt(current, self.old), read)
         made = self.generations.begin()
         first = int(known.get("first_batch", 0)) + (0 if committed is None else committed + 1)
         self.on_step("begun")
         if headers:
-            self._seed(diff, headers, current, made, first)
+            self._seed(diff, headers, current, made, first, read)
             self._move_offsets(current, made, committed or 0)
             self.on_step("offsets")
         for name in _COPIED:
@@ -221,7 +232,9 @@ class Change:
         self.on_step("committed")
         return diff
 
-    def _seed(self, diff: JobDiff, headers: Headers, current: Folder, made: Folder, number: int) -> None:
+    def _seed(
+        self, diff: JobDiff, headers: Headers, current: Folder, made: Folder, number: int, read: Mapping[str, Reached]
+    ) -> None:
         given = handover(diff, self.old.layout, self.new.layout, headers)
         if given.retracted:
             given = replace(given, old_tables=self.old.tables())
@@ -235,7 +248,9 @@ class Change:
                 made.inside("outbox").remove_tree(name)
         made.inside(_START).write(_GO, '{"go":1}\n')
         with query_settings(self.spark, self.new.plan.shards, made.location):
-            frame = seed_frame(self.spark, given, current.location, made.inside(_START).location, self.new.plan.shards)
+            filled = backfill_frames(diff.classification, self.new.layout, self.new.inputs, read)
+            start = made.inside(_START).location
+            frame = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)
             writer = frame.writeStream.outputMode("append").option("checkpointLocation", made.location)
             moving = frozenset(query.name for query in diff.queries if query.moves)
             writer = writer.foreachBatch(lambda batch, _: self._fill_outboxes(batch, moving, made, number))
@@ -300,11 +315,18 @@ def _left_incomplete(diff: JobDiff) -> Incomplete:
     return Incomplete(logs, stages)
 
 
-def seed_frame(spark: SparkSession, given: Handover, old: str, start: str, shards: int) -> DataFrame:
-    """The first batch of a generation: the old state, read as soon as the file in `start` is, through all levels."""
+def seed_frame(
+    spark: SparkSession, given: Handover, old: str, start: str, shards: int, filled: Sequence[DataFrame]
+) -> DataFrame:
+    """The first batch of a generation: the old state, read as soon as the file in `start` is, through all levels.
+
+    `filled` are messages with rows that are read from streams again.
+    """
     begin = spark.readStream.schema("go long").json(start)
     state = state_frame(spark, old, given.old.height).crossJoin(sf.broadcast(begin)).drop("go")
     frame = state.mapInArrow(SeedScatter(given, shards), DDL)
+    for messages in filled:
+        frame = frame.unionAll(messages.crossJoin(sf.broadcast(begin)).drop("go"))
     for level in range(given.new.height):
         processor: Any = SeedProcessor(given, level)
         frame = frame.groupBy("label").transformWithStateInPandas(PackedProcessor(processor), DDL, "Append", "None")

@@ -26,6 +26,7 @@ from sash.plan.nodes import Node, Relation
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.types import Schema
 from sash.runtime.legs import stage_tables
+from sash.spark.backfill import reached
 from sash.spark.dataflow import job_frame, job_sources, time_type
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
@@ -57,12 +58,15 @@ def job_shape(
     inputs: QueryInputs,
     outputs: Mapping[str, OutputSpec],
     constants: Mapping[str, ChangeBatch],
+    backfill: frozenset[str],
 ) -> JobShape:
-    """The shape of a job over its inputs."""
+    """The shape of a job over its inputs; `backfill` are the queries that are to be filled by reading streams again."""
     layout = layout_of(plan, int(manifest["shards"]), share=True)
     slack = {name: source.slack for name, source in inputs.streams.items() if source.slack}
-    given = replace(_job_plan(layout, manifest), slack=slack)
-    return JobShape(given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs, constants)
+    given = replace(_job_plan(layout, manifest), slack=slack, backfill=backfill)
+    return JobShape(
+        given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs, constants, inputs
+    )
 
 
 def _job_plan(layout: Layout, manifest: Mapping[str, Any]) -> JobPlan:
@@ -167,7 +171,9 @@ class JobChange:
         if known is None:
             return diff_jobs(self.shape.plan, self.shape.plan, StoredState())
         old = stored_shape(folder, known, self.inputs)
-        return compare(old, self.shape, survey(self.spark, folder, old), Incomplete.of(known).learnt(folder, old))
+        headers = survey(self.spark, folder, old)
+        read = reached(folder, last_batch(folder)[0], old.sources)
+        return compare(old, self.shape, headers, Incomplete.of(known).learnt(folder, old), read)
 
     def apply(self) -> JobDiff:
         """Change the checkpoint: then the new job goes on from it. The caller holds the checkpoint's lock."""

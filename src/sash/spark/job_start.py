@@ -244,7 +244,8 @@ class JobStart:
         constants = {relations[name]: table.changes(rows[name]) for name, table in begun.items()}
         seeds = [partial(table.seed, rows[name]) for name, table in begun.items()]
         manifest = self._manifest(planned, shards)
-        shape = job_shape(planned.physical, manifest, inputs, outputs, constants)
+        backfill = frozenset(member.name for member in self._members if member.backfill)
+        shape = job_shape(planned.physical, manifest, inputs, outputs, constants, backfill)
         manifest["plan"] = described_plan(shape)
         return JobChange(self._spark, root, shape, manifest, inputs, limits, seeds)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sash.errors import CheckpointError
 
 _VERSION = "v1"
-_NOTHING = "-"
+NOTHING = "-"
 """The offset of a source that has not been read."""
 
 
@@ -25,16 +25,30 @@ def moved_offsets(written: str, old: str, old_sources: Sequence[str], new_source
     5
     """
     version, settings, *_ = written.split("\n")
-    old_version, _, *offsets = old.split("\n")
-    if version != _VERSION or old_version != _VERSION:
-        raise CheckpointError(f"Spark wrote its offsets in format {version}, and Sash knows {_VERSION}: use Spark 4.3")
-    if len(offsets) != len(old_sources):
+    reached = source_offsets(old, old_sources)
+    _check(version)
+    return "\n".join([version, settings, *(reached.get(name, NOTHING) for name in new_sources)])
+
+
+def source_offsets(log: str, sources: Sequence[str]) -> dict[str, str]:
+    r"""The offsets of the sources in a log.
+
+    >>> source_offsets("v1\n{1}\n5\n7", ["s", "t"])
+    {'s': '5', 't': '7'}
+    """
+    version, _, *offsets = log.split("\n")
+    _check(version)
+    if len(offsets) != len(sources):
         raise CheckpointError(
-            f"the checkpoint has offsets of {len(offsets)} sources, and its job reads {len(old_sources)}: "
+            f"the checkpoint has offsets of {len(offsets)} sources, and its job reads {len(sources)}: "
             "register the streams as they were when it was written"
         )
-    reached = dict(zip(old_sources, offsets, strict=True))
-    return "\n".join([version, settings, *(reached.get(name, _NOTHING) for name in new_sources)])
+    return dict(zip(sources, offsets, strict=True))
+
+
+def _check(version: str) -> None:
+    if version != _VERSION:
+        raise CheckpointError(f"Spark wrote its offsets in format {version}, and Sash knows {_VERSION}: use Spark 4.3")
 
 
 def source_folders(sources: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import BadRowError
+from sash.operators.count_window import last_rows
 from sash.physical.channels import MASK_BITS
+from sash.plan.nodes import Rows
 from sash.runtime.shard import partition
 from sash.spark.batch_metrics import BatchMetrics
 from sash.spark.layout import Target
@@ -53,6 +55,17 @@ class Feed:
     queries: tuple[str, ...] = ()
     skipped: bool = False
     """Whether lookups do not run, because they failed, and only parked queries need them."""
+    last: tuple[Rows, int] | None = None
+    """A count window and its clock, if of the rows before that clock only the last ones are needed."""
+
+    def needed(self, rows: ChangeBatch) -> ChangeBatch:
+        """The rows without those that the others push out of a count window."""
+        if self.last is None:
+            return rows
+        window, clock = self.last
+        rows = rows.sorted()
+        split = int(np.searchsorted(rows.ts, clock, side="left"))
+        return concat([last_rows(window, rows.slice(0, split)), rows.slice(split, len(rows))])
 
     def rows(self, batch: pa.RecordBatch, ts: Ints, sign: Signs, accepted: dict[int, Ints]) -> ChangeBatch:
         """The rows that are sent, before lookups; `accepted` has the rows that each filter accepts, as booleans."""
@@ -106,7 +119,8 @@ class Scatter:
             high = top if high is None else max(high, top)
             for feed, runner, parts, rows in zip(self.feeds, runners, held, self._fed(timely), strict=True):
                 with naming_queries(feed.queries):
-                    parts.append(rows if runner is None else runner.run(rows.slice(0, 0) if feed.skipped else rows))
+                    made = rows if runner is None else runner.run(rows.slice(0, 0) if feed.skipped else rows)
+                    parts.append(feed.needed(made))
                 size += size_of(parts[-1])
             if size > 2 * BLOB_BYTES * len(self.feeds):
                 yield from self._split(held, high - self.slack, sender, seq)

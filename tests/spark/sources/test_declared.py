@@ -11,7 +11,8 @@ from sash.engine import Engine
 from sash.errors import CatalogError, QueryFailedError
 from sash.script.reader import read_script
 from sash.script.statements import CreateRelation, CreateStream, Declaration
-from sash.spark.sources import static_frame, stream_frame
+from sash.spark.sources import static_frame, stream_frame, stream_rereading
+from sash.spark.sources.history import kafka_options
 
 pytestmark = pytest.mark.spark
 
@@ -117,3 +118,47 @@ def test_kafka_without_its_package_says_which_one(spark: SparkSession) -> None:
     sql = "CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:1', subscribe 't')"
     with pytest.raises(CatalogError, match=r"spark\.jars\.packages=org\.apache\.spark:spark-sql-kafka"):
         stream_frame(spark, given(sql))
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        ("USING csv OPTIONS (path '{}', header true, maxFilesPerTrigger 1)", "ts,k\n1,a\n2,\n"),
+        ("USING json OPTIONS (path '{}', maxFileAge '7d', cleanSource 'off')", '{"ts": 1, "k": "a"}\n{"ts": 2}\n'),
+        ("USING text OPTIONS (path '{}', format 'json')", '{"ts": 1, "k": "a"}\n{"ts": 2}\n'),
+    ],
+)
+def test_files_are_read_again_one_by_one(spark: SparkSession, tmp_path: Path, declared: str, text: str) -> None:
+    (tmp_path / "a [1].x").write_text(text)
+    (tmp_path / "b.x").write_text(text)
+    again = stream_rereading(spark, given(f"CREATE STREAM s (ts BIGINT, k STRING) {declared.format(tmp_path)}"))
+    assert again.read is not None
+    rows = again.read([f"file://{tmp_path}/a [1].x"])
+    assert sorted(map(tuple, rows.collect()), key=str) == [(1, "a"), (2, None)]
+    assert again.whole
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("CREATE STREAM s USING generator", "not generator"),
+        ("CREATE STREAM s USING text OPTIONS (path '/tmp')", "the times at which they were read"),
+        ("CREATE STREAM s (ts BIGINT) USING delta OPTIONS (path '/tmp')", "not delta"),
+    ],
+)
+def test_other_sources_are_not_read_again(spark: SparkSession, text: str, reason: str) -> None:
+    again = stream_rereading(spark, given(text))
+    assert again.read is None
+    assert reason in again.refused
+
+
+def test_kafka_is_read_again_up_to_its_offsets(spark: SparkSession) -> None:
+    options = "OPTIONS ('kafka.bootstrap.servers' 'localhost:1', subscribe 't', format 'json')"
+    parsed = stream_rereading(spark, given(f"CREATE STREAM s (ts BIGINT) USING kafka {options}"))
+    assert (parsed.refused, parsed.whole, parsed.read_from) == ("", False, None)
+    assert stream_rereading(spark, given(f"CREATE STREAM s USING kafka {options}")).read_from is not None
+    found = kafka_options({"kafka.bootstrap.servers": "b", "subscribe": "t"}, '{"t":{"0":12}}', 7_000_001)
+    assert found == {
+        "kafka.bootstrap.servers": "b", "assign": '{"t": [0]}', "endingOffsets": '{"t":{"0":12}}',
+        "startingTimestamp": "7000", "startingOffsetsByTimestampStrategy": "latest",
+    }  # fmt: skip

@@ -16,6 +16,7 @@ from sash.errors import CatalogError
 from sash.plan.types import Schema
 from sash.script.sources import RELATIONS, STREAMS, generator_counts, option, relation_columns, stream_columns
 from sash.script.statements import Declaration, Value
+from sash.spark.sources.history import FILE_FORMATS, Rereading, file_rereading, kafka_options
 from sash.sql.source import did_you_mean
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -39,6 +40,34 @@ def stream_frame(spark: SparkSession, given: Declaration) -> DataFrame:
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
         chosen = {**FILES_OF_ANY_AGE, **_file_options(given.source, options)}
         return spark.readStream.format(given.source).schema(struct(columns)).options(**chosen).load()
+
+
+def stream_rereading(spark: SparkSession, given: Declaration) -> Rereading:
+    """How the rows of a stream's source are read again."""
+    options = dict(given.options)
+    if given.source not in (*FILE_FORMATS, "kafka"):
+        return Rereading(refused=f"Sash reads files and Kafka again, not {given.source}")
+    if given.source == "text" and given.columns is None:
+        return Rereading(refused="its rows have the times at which they were read: declare its columns")
+    if given.source not in ("text", "kafka"):
+        return file_rereading(spark, given.source, _file_options(given.source, options), struct(stream_columns(given)))
+    encoding = option(options, "format")
+    chosen, form = _spark_options(options), None if encoding is None else str(encoding)
+    lines = file_rereading(spark, "text", chosen, None)
+
+    def read(reached: list[str] | str) -> DataFrame:
+        if isinstance(reached, list) and lines.read is not None:
+            return _parse_lines(lines.read(reached), given, form)
+        return read_from(str(reached))
+
+    def read_from(offset: str, first: int | None = None) -> DataFrame:
+        with _spark_errors(spark, "stream", given, STREAMS):
+            topics = spark.read.format("kafka").options(**kafka_options(chosen, offset, first)).load()
+        return _parse_lines(topics, given, form)
+
+    # Times in the values of records are not those that Kafka finds records by.
+    by_time = read_from if given.source == "kafka" and given.columns is None else None
+    return Rereading(read, whole=given.source == "text", read_from=by_time)
 
 
 def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:

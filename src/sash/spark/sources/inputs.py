@@ -15,6 +15,7 @@ from sash.plan.catalog import Key, key_columns, update_columns
 from sash.plan.options import BAD_ROWS
 from sash.plan.types import Schema
 from sash.spark.scatter import TIME
+from sash.spark.sources.history import Rereading
 from sash.spark.sources.refresh import RefreshedTable
 from sash.spark.stream_watch import WatchedStream
 from sash.spark.types import read_schema
@@ -27,7 +28,7 @@ class StreamSource:
 
     With a `heartbeat`, a period in microseconds, the wall clock advances the stream's clock while no rows arrive. `time`
     names the column with a row's time in microseconds, if that is not the stream's own time column; for updates it is the
-    column with their times, of any type.
+    column with their times, of any type. `history` is how its rows are read again; None if only its DataFrame may tell.
     """
 
     frame: DataFrame
@@ -35,6 +36,7 @@ class StreamSource:
     heartbeat: int | None = None
     drop_bad_rows: bool = False
     time: str | None = None
+    history: Rereading | None = None
 
     @property
     def watched(self) -> WatchedStream:
