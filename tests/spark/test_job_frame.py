@@ -22,7 +22,7 @@ from sash.rows import parse_schema
 from sash.runtime.local import LocalRun
 from sash.spark.batch_metrics import total
 from sash.spark.dataflow import job_frame
-from sash.spark.layout import layout_of
+from sash.spark.layout import Suspended, layout_of
 from sash.spark.output import OutputMode, read_metrics, read_output
 from sash.spark.session import query_settings
 from sash.spark.sinks.start import start_query
@@ -97,9 +97,8 @@ class Job:
         streams = {name: StreamSource(reader.parquet(str(self._home / name))) for name in ("s", "u")}
         checkpoint = str(self._home / "checkpoint")
         with query_settings(self._spark, 2, checkpoint):
-            frame = job_frame(
-                self.plan, QueryInputs(streams), 2, [OutputMode()] * len(self.plan.outputs), parked, parked
-            )
+            suspended = Suspended(frozenset(parked), frozenset(parked))
+            frame = job_frame(self.plan, QueryInputs(streams), 2, [OutputMode()] * len(self.plan.outputs), suspended)
             query = start_query(frame, self._collect, {}, Trigger("available_now"), checkpoint)
         try:
             query.awaitTermination()

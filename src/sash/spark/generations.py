@@ -44,6 +44,7 @@ from sash.spark.offsets import moved_offsets, source_folders
 from sash.spark.outbox import Outbox
 from sash.spark.output import reduce_changes
 from sash.spark.packed_processor import PackedProcessor
+from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_processor import SeedProcessor
 from sash.spark.seed_scatter import SeedScatter
 from sash.spark.session import query_settings
@@ -225,6 +226,7 @@ class Change:
         if given.restored:
             given = replace(given, new_tables=self.new.tables())
         current.copy("outbox", made)
+        current.copy(ANSWERS, made)
         kept = {output.query for output in self.new.layout.plan.outputs}
         for name in made.inside("outbox").names():
             if name not in kept:
