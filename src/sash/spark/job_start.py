@@ -63,6 +63,7 @@ from sash.spark.sources.refresh import TableRefresh
 from sash.spark.sources.tables import recorded_tables, refresh_tables
 from sash.spark.stream_watch import StreamWatch
 from sash.spark.temporary import TemporaryFolder
+from sash.spark.uncommitted import remove_uncommitted
 from sash.spark.window_store import ApplyChanges, ApplyInsertions
 from sash.window_store.store.writer import WindowWriter
 
@@ -337,6 +338,7 @@ class JobStart:
         )
 
         def start(suspended: Suspended) -> StreamingQuery:
+            remove_uncommitted(path)
             with query_settings(self._spark, shards, path):
                 frame = job_frame(planned.physical, inputs, shards, modes, suspended)
                 return start_query(
