@@ -221,3 +221,22 @@ def test_errors_name_the_queries(spark: SparkSession, tmp_path: Path) -> None:
         [batches[0], (wrong, batches[1][1]), (large, batches[2][1])]
     )
     assert {name: job.made[name] for name in SHARED} == expected, "the others go on"
+
+
+def test_a_stalled_stream_delays_only_its_readers(spark: SparkSession, tmp_path: Path) -> None:
+    job, batches = Job(spark, tmp_path, SHARED), pairs(3)
+    job.write(*batches[0])
+    job.run()
+    stalled = {name: Counter(job.made[name]) for name in ("joined", "most")}
+    for number, (s, _) in enumerate(batches[1:], 1):
+        write_batch(tmp_path / "s", number, s)
+    job.run()
+    expected = job.expected(batches)
+    assert {name: job.made[name] for name in ("pairs", "values", "sums")} == {
+        name: expected[name] for name in ("pairs", "values", "sums")
+    }
+    assert {name: job.made[name] for name in stalled} == stalled
+    for number, (_, u) in enumerate(batches[1:], 1):
+        write_batch(tmp_path / "u", number, u)
+    job.run()
+    assert job.made == expected

@@ -19,7 +19,8 @@ def remove_uncommitted(location: str) -> None:
     checkpoint = local_path(location)
     if checkpoint is None or not (checkpoint / "state").exists():
         return
-    committed = max((int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")), default=-1)
+    commits = (path.name for path in (checkpoint / "commits").glob("*"))
+    committed = max((int(name) for name in commits if name.isdigit()), default=-1)
     for path in chain(*((checkpoint / "state").rglob(f"*.{kind}") for kind in ("changelog", "zip"))):
         # The state after batch n has version n + 1.
         if _version(path) > committed + 1:
