@@ -52,9 +52,11 @@ class StageParking:
             record["parked"], record["held"] = True, size
             if not needs_snapshots(self._layout.plan, stage):
                 yield from self._answer(stage, record)
+            # Without a message, the stages above that read only this one would not run, and not send their answers.
+            yield from self._announce(stage, int(BEGINNING))
         self._metrics.stages[str(stage.index)] = {"held_bytes": max(0, size - record.get("held", 0))}
         if stage.index in self._layout.lost and self._reported(stage):
-            yield from self._announce(stage)
+            yield from self._announce(stage, self.clock(stage))
 
     def rebuild(self, stage: Stage, record: Record, memory: Memory) -> tuple[Shard, ChangeBatch, list[Arrival | None]]:
         """Rebuild a stage at the clocks of its channels; return it with its answer, and what arrived in this batch."""
@@ -140,11 +142,8 @@ class StageParking:
             message = Message(self._label, ANSWER, PARKED, number, 0, output, record.get("clock", 0), problem)
             yield from pack_rows(answer, message)
 
-    def _announce(self, stage: Stage) -> Iterator[Message]:
-        """Send the clock without rows: the logs of the stages above need not wait, either."""
-        clock = self.clock(stage)
-        if clock <= BEGINNING:
-            return
+    def _announce(self, stage: Stage, clock: int) -> Iterator[Message]:
+        """Send a clock without rows, so that the logs of the stages above need not wait, either."""
         nothing = ChangeBatch.empty([field.dtype for field in stage.root.schema])
         for channel in self._processor.sent[stage.index]:
             message = Message(0, channel.index, ROWS, self._number(stage), 0, clock=clock)
