@@ -289,29 +289,27 @@ class JobQuery:
     @property
     def _parked(self) -> Parked | None:
         """Why it is parked; if the operators of alike queries stand still, all of them are."""
-        return self._output.parking[self.name] or self._output.parking[self._output.runs_as]
+        found = (self._output.parking[name] for name in (self.name, self._output.runs_as))
+        return next((parked for parked in found if parked is not None and not parked.resuming), None)
 
     def resume(self) -> int:
         """Let a parked query go on, and return the number of batches that its sink got from the outbox.
 
         If its sink failed, it gets what it has missed; if it fails again, that is raised, and the query stays parked. If its
-        operators stood still, they go on in the next batch, with the rows since then, and the query is parked again if they
-        fail again; the job starts its Spark query again, after the current batch, before this returns. A query
-        is replaced, not resumed, if an expression above a source failed: then it has no rows to go on with.
+        operators stood still, they go on in the next batch, with the rows since then; the job starts its Spark query again,
+        after the current batch, before this returns. If they fail again on these rows, or the logs have not kept them, the
+        query goes on with the rows of its windows, and its sink gets the net difference between the answer that it has and
+        the current one. If an expression above a source had failed, rows since then are missing, and the query is complete
+        again after its windows. If all that fails, it is parked again.
         """
         parked = self._parked
         if parked is None:
             raise OptionError(f"query {self.name} is not parked")
         if parked.cause == "sink":
             return self._output.resume()
-        if parked.cause == "expression":
-            raise OptionError(
-                f"query {self.name} cannot resume: an expression failed before its rows were logged, so those since then are "
-                "missing. Correct it, with try_divide or try_cast for example, and replace the query"
-            )
-        for standing in (self.name, self._output.runs_as):
-            self._output.parking.release(standing)
-        self.job.started.run.restart_and_wait()
+        run = self.job.started.run
+        run.batches.resumption.resume(self._output.runs_as)
+        run.restart_and_wait()
         return 0
 
     def progress(self) -> dict[str, Any]:
@@ -323,9 +321,11 @@ class JobQuery:
         self.job.started.run.update()
         outbox = self._output.outbox
         completion = self._output.completion
+        resumed = self.job.started.run.batches.resumption.remarks.get(self.name)
         return {
             **self._progress.last(),
             **({"outbox_bytes": outbox.size} if len(outbox) else {}),
+            **({} if resumed is None else {"resumed": resumed}),
             **({} if completion.reached else {"complete": False, "complete_from": completion.instant}),
         }
 

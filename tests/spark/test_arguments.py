@@ -130,7 +130,7 @@ START: list[tuple[type[SashError], str, dict[str, Any]]] = [
     (CatalogError, "key must be the name of a column, or a list of names, not 5", {"key": 5, "mode": "upsert"}),
     (CatalogError, "key column 'z' is not in the answer", {"key": "z", "mode": "upsert"}),
     (CatalogError, "key names no columns", {"key": [], "mode": "upsert"}),
-    (OptionError, "name must be a text, not 5", {"name": 5}),
+    (OptionError, "the name of a query must be a text, not 5", {"name": 5}),
     (OptionError, "observe must be True or False, not 'yes'", {"observe": "yes"}),
 ]
 

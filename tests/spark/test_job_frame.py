@@ -22,7 +22,7 @@ from sash.rows import parse_schema
 from sash.runtime.local import LocalRun
 from sash.spark.batch_metrics import total
 from sash.spark.dataflow import job_frame
-from sash.spark.layout import layout_of
+from sash.spark.layout import Suspended, layout_of
 from sash.spark.output import OutputMode, read_metrics, read_output
 from sash.spark.session import query_settings
 from sash.spark.sinks.start import start_query
@@ -97,9 +97,8 @@ class Job:
         streams = {name: StreamSource(reader.parquet(str(self._home / name))) for name in ("s", "u")}
         checkpoint = str(self._home / "checkpoint")
         with query_settings(self._spark, 2, checkpoint):
-            frame = job_frame(
-                self.plan, QueryInputs(streams), 2, [OutputMode()] * len(self.plan.outputs), parked, parked
-            )
+            suspended = Suspended(frozenset(parked), frozenset(parked))
+            frame = job_frame(self.plan, QueryInputs(streams), 2, [OutputMode()] * len(self.plan.outputs), suspended)
             query = start_query(frame, self._collect, {}, Trigger("available_now"), checkpoint)
         try:
             query.awaitTermination()
@@ -222,3 +221,22 @@ def test_errors_name_the_queries(spark: SparkSession, tmp_path: Path) -> None:
         [batches[0], (wrong, batches[1][1]), (large, batches[2][1])]
     )
     assert {name: job.made[name] for name in SHARED} == expected, "the others go on"
+
+
+def test_a_stalled_stream_delays_only_its_readers(spark: SparkSession, tmp_path: Path) -> None:
+    job, batches = Job(spark, tmp_path, SHARED), pairs(3)
+    job.write(*batches[0])
+    job.run()
+    stalled = {name: Counter(job.made[name]) for name in ("joined", "most")}
+    for number, (s, _) in enumerate(batches[1:], 1):
+        write_batch(tmp_path / "s", number, s)
+    job.run()
+    expected = job.expected(batches)
+    assert {name: job.made[name] for name in ("pairs", "values", "sums")} == {
+        name: expected[name] for name in ("pairs", "values", "sums")
+    }
+    assert {name: job.made[name] for name in stalled} == stalled
+    for number, (_, u) in enumerate(batches[1:], 1):
+        write_batch(tmp_path / "u", number, u)
+    job.run()
+    assert job.made == expected

@@ -16,7 +16,7 @@ from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
 from sash.physical.channels import MASK_BITS, Channel, Reader
 from sash.runtime.shard import Arrival
-from sash.spark.messages import CONTROL, HEARTBEAT, ROWS, Message
+from sash.spark.messages import CONTROL, HEARTBEAT, RESTORED, ROWS, Message
 from sash.spark.stream_counts import StreamCounts, count_late
 from sash.state.changes import ChangeBatch
 from sash.state.encoding import decode_all
@@ -44,6 +44,7 @@ class ChannelBatch:
         self.reports = False
         """Whether the channel brought a clock in this batch."""
         self.late = 0
+        self._restored = False
 
     @property
     def clock(self) -> int:
@@ -68,9 +69,15 @@ class ChannelBatch:
 
     def receive(self, messages: Sequence[Message]) -> StreamCounts:
         """Take in the messages of the batch, in an order that does not depend on the shuffle; returns counts of a stream."""
+        self._restored = any(m.kind == RESTORED for m in messages)
         received = sorted(messages, key=lambda m: (m.kind, m.sender, m.seq))
         blobs = [pa.py_buffer(m.blob) for m in received if m.blob is not None]
         return self.take(decode_all(blobs, self.channel.dtypes), self._clock(received))
+
+    def restore(self, rows: ChangeBatch, clock: int) -> None:
+        """Take in rows of a stage that was rebuilt: they replace those of the log."""
+        self._restored = True
+        self.take(rows, clock)
 
     def take(self, rows: ChangeBatch, clock: int) -> StreamCounts:
         """Take in rows and a clock; returns counts of a stream."""
@@ -109,7 +116,7 @@ class ChannelBatch:
     def live(self, reader: Reader, horizon: int, floor: int) -> ChangeBatch:
         """The rows of the log that a reader needs: those that have not ended before `floor`, if its windows end them."""
         if self._loaded is None:
-            self._loaded = self.log.load()
+            self._loaded = ChangeBatch.empty(self.channel.dtypes) if self._restored else self.log.load()
         rows = self._loaded
         if self.channel.kind == "time":
             needed = rows.ts + horizon >= floor
@@ -125,6 +132,8 @@ class ChannelBatch:
     def write(self, rows: ChangeBatch, floor: int, number: Callable[[], int]) -> None:
         """Append rows to the log, and drop those that ended before the floor."""
         self._loaded = None
+        if self._restored:
+            self.log.clear()
         self.log.append(rows, floor, number)
 
     def save(self) -> None:

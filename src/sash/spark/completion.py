@@ -15,9 +15,9 @@ NAME = "complete.json"
 _file = threading.Lock()
 
 
-def completed(generation: Folder) -> dict[str, int]:
+def completed(generation: Folder) -> dict[str, int | None]:
     """The instants that became known while a generation ran, by query."""
-    found: dict[str, int] = json.loads(generation.read(NAME) or "{}")
+    found: dict[str, int | None] = json.loads(generation.read(NAME) or "{}")
     return found
 
 
@@ -33,8 +33,10 @@ class Completion:
         self.instant = complete.instant
         self.reached = complete == AT_ONCE
         self.waits = waits and complete.known
-        if self._after is not None and folder is not None:
-            self._set(completed(folder).get(query))
+        found = {} if folder is None else completed(folder)
+        if query in found and (self._after is not None or self.reached):
+            self._set(found[query])
+            self.reached = False
 
     @property
     def holds(self) -> bool:
@@ -47,11 +49,18 @@ class Completion:
             return
         if self._after is not None:
             self._set(clock + self._after)
-            if self._folder is not None:
-                with _file:
-                    self._folder.write(NAME, json.dumps({**completed(self._folder), self._query: self.instant}))
+            self._save()
         self.reached = self.instant is not None and clock >= self.instant
 
+    def begin_again(self, instant: int | None) -> None:
+        """Rows are missing: the answer is complete from an instant on, if that is known. The sink does not wait."""
+        self.instant, self._after, self.reached, self.waits = instant, None, False, False
+        self._save()
+
+    def _save(self) -> None:
+        if self._folder is not None:
+            with _file:
+                self._folder.write(NAME, json.dumps({**completed(self._folder), self._query: self.instant}))
+
     def _set(self, instant: int | None) -> None:
-        if instant is not None:
-            self.instant, self._after = instant, None
+        self.instant, self._after = instant, None

@@ -23,7 +23,7 @@ from sash.plan.options import Mode
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
-from sash.spark.layout import Layout, Target, layout_of
+from sash.spark.layout import NOBODY, Layout, Suspended, Target, layout_of
 from sash.spark.legs import Lookups, find_lookups, leg_frame, relation_table, update_frame, update_time
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import OutputMode
@@ -53,16 +53,13 @@ def job_frame(
     inputs: QueryInputs,
     shards: int,
     modes: Sequence[OutputMode],
-    parked: Collection[str] = (),
-    unevaluated: Collection[str] = (),
+    suspended: Suspended = NOBODY,
 ) -> DataFrame:
     """Build the frame of a job: messages with the changes of its outputs (`read_output`) and with metrics (`read_metrics`).
 
-    `modes` has the mode of every output of the plan. The stages that only `parked` queries need do not run; what they read
-    is logged, so that they go on where they were once they are no longer parked. For queries that are `unevaluated`, too, the
-    expressions above sources that may fail are not evaluated, and lookups do not run: their rows are not logged.
+    `modes` has the mode of every output of the plan. For queries that are not evaluated, lookups do not run, either.
     """
-    return _levels(layout_of(plan, shards, share=True, parked=parked), inputs, modes, None, unevaluated)
+    return _levels(layout_of(plan, shards, share=True, suspended=suspended), inputs, modes, None, suspended.unevaluated)
 
 
 def _levels(

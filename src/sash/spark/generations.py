@@ -46,6 +46,7 @@ from sash.spark.offsets import moved_offsets, source_folders
 from sash.spark.outbox import Outbox
 from sash.spark.output import reduce_changes
 from sash.spark.packed_processor import PackedProcessor
+from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_processor import SeedProcessor
 from sash.spark.seed_scatter import SeedScatter
 from sash.spark.session import query_settings
@@ -242,6 +243,7 @@ class Change:
         if given.restored:
             given = replace(given, new_tables=self.new.tables())
         current.copy("outbox", made)
+        current.copy(ANSWERS, made)
         kept = {quote(name, safe="") for name in self.new.plan.answers}
         for name in made.inside("outbox").names():
             if name not in kept:

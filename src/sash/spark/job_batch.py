@@ -21,8 +21,9 @@ from sash.spark.batch_metrics import BatchMetrics, combined
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import Delivery, JobProgress
 from sash.spark.ledger import Ledger
-from sash.spark.messages import LARGE, METRICS, OUTPUT
+from sash.spark.messages import ANSWER, LARGE, METRICS, OUTPUT
 from sash.spark.parking import Parking
+from sash.spark.resumption import Resumption, ShardAnswer
 from sash.spark.sinks.batch import Batch, Unpack, split_answers, typed_schema
 from sash.spark.sinks.start import WriteFailure
 
@@ -40,6 +41,7 @@ class JobMessages:
     blobs: dict[int, list[pa.Buffer]] = field(default_factory=dict)
     large: set[int] = field(default_factory=set)
     metrics: list[BatchMetrics] = field(default_factory=list)
+    answers: list[ShardAnswer] = field(default_factory=list)
 
     @staticmethod
     def of(table: pa.Table) -> JobMessages:
@@ -47,13 +49,20 @@ class JobMessages:
         found = JobMessages()
         ordered = table.sort_by([("output", "ascending"), ("sender", "ascending"), ("seq", "ascending")])
         columns = [ordered.column(name) for name in ("channel", "output", "kind", "metrics", "blob")]
-        for channel, output, kind, metrics, blob in zip(*columns, strict=True):
+        sent: dict[tuple[int, int, int], ShardAnswer] = {}
+        for row, (channel, output, kind, metrics, blob) in enumerate(zip(*columns, strict=True)):
             if channel.as_py() == METRICS:
                 found.metrics.append(BatchMetrics(**json.loads(metrics.as_py())))
+            elif channel.as_py() == ANSWER:
+                sender, clock = ordered["sender"][row].as_py(), ordered["clock"][row].as_py()
+                what = output.as_py(), sender, kind.as_py()
+                one = sent.setdefault(what, ShardAnswer(*what, clock, metrics.as_py(), []))
+                one.blobs += [blob.as_buffer()] if blob.is_valid else []
             elif kind.as_py() == LARGE:
                 found.large.add(output.as_py())
             else:
                 found.blobs.setdefault(output.as_py(), []).append(blob.as_buffer())
+        found.answers = list(sent.values())
         return found
 
 
@@ -65,6 +74,7 @@ class BatchFunction:
     ledger: Ledger
     progress: JobProgress
     parking: Parking
+    resumption: Resumption
     failure: WriteFailure
     most_state: Mapping[str, int]
     """The queries with MAX STATE, and its bytes."""
@@ -98,10 +108,12 @@ class BatchFunction:
             self.on_committed()
         self.number = number
         self.before_batch(number)
+        if not self.trial:
+            self.resumption.begin(self.first + number)
         persisted = frame.persist()
         try:
             small = f"CASE WHEN kind <> {LARGE} OR channel <> {OUTPUT} THEN blob END AS blob"
-            columns = ("channel", "output", "kind", "sender", "seq", "metrics")
+            columns = ("channel", "output", "kind", "sender", "seq", "clock", "metrics")
             messages = JobMessages.of(persisted.selectExpr(*columns, small).toArrow())
             self._write(persisted, messages, number)
         except BaseException as problem:
@@ -115,9 +127,10 @@ class BatchFunction:
             raise TrialPassedError
         done, total = self.ledger.begin(self.first + number), combined(messages.metrics)
         writing: dict[str, Future[Delivery]] = {}
-        outputs, standing = self.outputs, self.parking.standing
+        outputs = self.outputs
+        self.resumption.take(messages.answers, messages.blobs, self.first + number)
         for output, batch in self._batches(outputs, persisted, messages):
-            if output.name not in done and not standing & {output.name, output.runs_as}:
+            if output.name not in done:
                 batch.clock = total.outputs.get(str(output.position), {}).get("clock")
                 writing[output.name] = self._pool.submit(self._put, output, batch, self.first + number)
         # Every sink finishes before the batch fails: then the ledger has all that need not be repeated.
@@ -153,14 +166,18 @@ class BatchFunction:
 
     def _limit_state(self, total: BatchMetrics, number: int) -> None:
         held = self.progress.state_bytes(total) if self.most_state else {}
-        over = [name for name, most in self.most_state.items() if held[name] > most and self.parking[name] is None]
+        over = [name for name, most in self.most_state.items() if held[name] > most and self._runs(name)]
         for name in over:
             most = size_text(self.most_state[name])
             self.parking.park(
-                name, "state", f"its state of {size_text(held[name])} exceeds MAX STATE {most}", number + 1
+                name, "state", f"its state of {size_text(held[name])} exceeds MAX STATE {most}", self.first + number + 1
             )
-        if over:
+        if over or self.resumption.over_bound(total):
             self.on_parked()
+
+    def _runs(self, query: str) -> bool:
+        parked = self.parking[query]
+        return parked is None or bool(parked.resuming)
 
 
 def _batch_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) -> Batch:

@@ -32,17 +32,19 @@ from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
 from sash.spark.generations import Change, Generations, Incomplete, JobShape, OnStep, compare, last_batch, survey
 from sash.spark.job_manifest import read_manifest
-from sash.spark.layout import Layout, layout_of
+from sash.spark.layout import Layout, Suspended, layout_of
 from sash.spark.ledger import Ledger
 from sash.spark.legs import relation_table
 from sash.spark.messages import OUTPUT
 from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
+from sash.spark.parking import Parking
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import ADDED, Unpack, split_answers
 from sash.spark.sources.constants import constants_tables
 from sash.spark.sources.inputs import QueryInputs
+from sash.spark.uncommitted import remove_uncommitted
 from sash.state.changes import ChangeBatch
 
 OnChange = Literal["refuse", "apply"]
@@ -241,8 +243,11 @@ class JobChange:
                     ledger.commit(query["name"])
 
         modes = [_output_mode(queries[output.query][0]) for output in plan.outputs]
+        suspended = Parking(folder).suspended
+        standing = Suspended(suspended.standing, suspended.unevaluated)
+        remove_uncommitted(folder.location)
         with query_settings(self.spark, old.plan.shards, folder.location), sash_errors():
-            frame = job_frame(plan, inputs, old.plan.shards, modes)
+            frame = job_frame(plan, inputs, old.plan.shards, modes, standing)
             writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", folder.location)
             writer.trigger(once=True).start().awaitTermination()
 

@@ -58,7 +58,8 @@ class JobOutput:
         with self.lock:
             parked = self.parking[self.name]
             self.completion.learn(batch.clock)
-            if (parked is not None and parked.cause == "sink") or self.completion.holds:
+            away = parked is not None and not parked.resuming
+            if away or self._stands() or self.completion.holds:
                 self.outbox.add(number, batch.table)
                 return
             try:
@@ -71,6 +72,11 @@ class JobOutput:
                     raise _named(self.name, problem) from problem
                 self.outbox.add(number, batch.table)
                 self.parking.park(self.name, "sink", _text(problem), number)
+
+    def _stands(self) -> bool:
+        """Whether the operators of all alike queries stand still."""
+        parked = self.parking[self.runs_as]
+        return parked is not None and parked.stands
 
     @property
     def idle(self) -> bool:

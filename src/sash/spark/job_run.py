@@ -26,6 +26,7 @@ from sash.spark.handle import Diagnosis, await_batch
 from sash.spark.job_batch import BatchFunction, TrialPassedError
 from sash.spark.job_output import OnError
 from sash.spark.job_progress import JobProgress
+from sash.spark.layout import Suspended
 from sash.spark.parking import Parking
 from sash.spark.stage_errors import failed_queries
 
@@ -34,8 +35,8 @@ _MOST_RESTARTS = 3
 
 _PAUSE = 1.0
 
-StartQuery = Callable[[frozenset[str], frozenset[str]], StreamingQuery]
-"""Starts the job's Spark query without the operators of some queries, and without the expressions above sources of others."""
+StartQuery = Callable[[Suspended], StreamingQuery]
+"""Starts the job's Spark query without the queries that are suspended."""
 
 
 class Search:
@@ -98,7 +99,7 @@ class JobRun:
         self._failed_batch = -1
         self._reporting: StreamingQuery | None = None
         batches.before_batch, batches.on_parked = self._before_batch, self.restart
-        self.query = self._reporting = start(parking.standing, parking.unevaluated)
+        self.query = self._reporting = start(parking.suspended)
         threading.Thread(target=self._supervise, name="sash-job", daemon=True).start()
 
     @property
@@ -171,7 +172,7 @@ class JobRun:
                 left_out = self._search.left_out if self._search is not None else frozenset()
                 self._restart = False
                 self._reporting = None
-                query = self._start(self._parking.standing | left_out, self._parking.unevaluated | left_out)
+                query = self._start(self._parking.suspended.without(left_out))
                 with self._changed:
                     self.query = self._reporting = query
                     self._changed.notify_all()
@@ -217,7 +218,7 @@ class JobRun:
         if is_data_exception(texts):
             if self._search is not None:
                 return self._learn(self._search, failed=True)
-            suspects = [name for name in self._suspects if self._parking[name] is None]
+            suspects = [name for name in self._suspects if not self._stands(name)]
             if suspects and any(self._on_error[name] == "suspend" for name in suspects):
                 return self._look_for_culprit(Search(suspects, error))
         self.error = self._diagnosis(error)
@@ -241,17 +242,23 @@ class JobRun:
         What fails although its operators stand still is an expression above a source.
         """
         reason = one_line(str(error).rpartition(" failed: ")[2] if isinstance(error, StageError) else str(error))
-        hopeless = [
-            name for name in queries if self._on_error.get(name) != "suspend" or name in self._parking.unevaluated
-        ]
+        unevaluated = self._parking.suspended.unevaluated
+        hopeless = [name for name in queries if self._on_error.get(name) != "suspend" or name in unevaluated]
         if hopeless or not queries:
             self.error = QueryFailedError(f"query {', '.join(queries)}: {reason}")
             self.error.log, self.error.query = error.log, queries[0] if len(queries) == 1 else None
             return False
         for name in queries:
+            if isinstance(error, StageError) and self.batches.resumption.try_otherwise(name):
+                continue
             standing = name in self._parking.standing or not isinstance(error, StageError)
-            self._parking.park(name, "expression" if standing else "operator", reason, max(0, self.batches.number))
+            number = self.batches.first + max(0, self.batches.number)
+            self._parking.park(name, "expression" if standing else "operator", reason, number)
         return True
+
+    def _stands(self, query: str) -> bool:
+        parked = self._parking[query]
+        return parked is not None and not parked.resuming
 
 
 def leg_suspects(plan: PhysicalPlan) -> list[str]:

@@ -42,10 +42,12 @@ from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import JobProgress, scopes
 from sash.spark.job_run import JobRun, leg_suspects
 from sash.spark.kept_window import StoreFolder
+from sash.spark.layout import Suspended
 from sash.spark.ledger import Ledger
 from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
 from sash.spark.parking import Parking
+from sash.spark.resumption import Resumption, forget_answers
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import Batch
@@ -58,6 +60,7 @@ from sash.spark.sources.refresh import TableRefresh
 from sash.spark.sources.tables import recorded_tables, refresh_tables
 from sash.spark.stream_watch import StreamWatch
 from sash.spark.temporary import TemporaryFolder
+from sash.spark.uncommitted import remove_uncommitted
 from sash.spark.window_store import ApplyChanges, ApplyInsertions
 from sash.window_store.store.writer import WindowWriter
 
@@ -362,13 +365,16 @@ class JobStart:
         limits = {member.name: member.max_state for member in self._members if member.max_state is not None}
         ledger, failure = Ledger(folder.inside("ledger")), WriteFailure()
         generations = Generations(self._spark, folder.location.rstrip("/").rsplit("/", 1)[0])
+        forget_answers(folder, parking.names)
+        resumption = Resumption(folder, parking, planned.physical, modes, outputs)
         batches = BatchFunction(
-            outputs, ledger, progress, parking, failure, limits, generations.clean, first_batch(folder)
+            outputs, ledger, progress, parking, resumption, failure, limits, generations.clean, first_batch(folder)
         )
 
-        def start(parked: frozenset[str], unevaluated: frozenset[str]) -> StreamingQuery:
+        def start(suspended: Suspended) -> StreamingQuery:
+            remove_uncommitted(path)
             with query_settings(self._spark, shards, path):
-                frame = job_frame(planned.physical, inputs, shards, modes, parked, unevaluated)
+                frame = job_frame(planned.physical, inputs, shards, modes, suspended)
                 return start_query(
                     frame, batches, {}, job.trigger, path, None if job.name == DEFAULT_NAME else job.name
                 )

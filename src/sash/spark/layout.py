@@ -7,13 +7,38 @@ another of its inputs is higher; then it gets messages, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from sash.physical.channels import Channel, Channels, StageRows, channels_of, queries_of_stages
 from sash.physical.nodes import PhysicalPlan
 
 _MASK, _SEED = 0xFFFFFFFF, 42
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """The queries of a job that do not run, or that begin again, by name.
+
+    The stages that only `standing` queries need do not run; what they read is logged, so that they can go on where they
+    were. For queries that are `unevaluated`, too, expressions above sources that may fail are not evaluated. The logs do
+    not wait for queries that are `lost`: they are `rebuilt` from the rows that are live when they go on, or, if
+    `emptied`, from none.
+    """
+
+    standing: frozenset[str] = frozenset()
+    unevaluated: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
+    rebuilt: frozenset[str] = frozenset()
+    emptied: frozenset[str] = frozenset()
+
+    def without(self, queries: frozenset[str]) -> Suspended:
+        """The same, where neither operators nor expressions of these queries run."""
+        return Suspended(
+            self.standing | queries, self.unevaluated | queries, self.lost, self.rebuilt - queries, self.emptied
+        )
+
+
+NOBODY = Suspended()
 
 
 @dataclass(frozen=True)
@@ -29,8 +54,9 @@ class Target:
 class Layout:
     """The channels of a plan, its levels, and the labels of each stage's shards.
 
-    The stages in `parked` do not run; what they would read is still logged for them. `queries` has, per stage, the names of
-    the queries that need it. `shared` is whether it is the layout of a job.
+    The stages in `parked` do not run; what they would read is still logged for them. The logs wait for them, unless they are
+    `lost`. A stage that was parked goes on where it was, unless it is `rebuilt` or `emptied`. `queries` has, per stage, the
+    names of the queries that need it. `shared` is whether it is the layout of a job.
     """
 
     plan: PhysicalPlan
@@ -38,6 +64,9 @@ class Layout:
     levels: tuple[int, ...]
     labels: tuple[tuple[int, ...], ...]
     parked: frozenset[int]
+    lost: frozenset[int]
+    rebuilt: frozenset[int]
+    emptied: frozenset[int]
     queries: tuple[frozenset[str], ...]
     shared: bool
 
@@ -81,13 +110,23 @@ class Layout:
         return first
 
 
-def layout_of(plan: PhysicalPlan, shards: int, share: bool, parked: Collection[str] = ()) -> Layout:
-    """The layout of a plan on a number of shards; `parked` names queries of a job that do not run."""
+def layout_of(plan: PhysicalPlan, shards: int, share: bool, suspended: Suspended = NOBODY) -> Layout:
+    """The layout of a plan on a number of shards."""
     channels = channels_of(plan, share)
     queries = queries_of_stages(plan)
-    skipped = frozenset(stage for stage, names in enumerate(queries) if names and names <= set(parked))
+
+    def needed_only_by(some: frozenset[str]) -> frozenset[int]:
+        return frozenset(stage for stage, names in enumerate(queries) if names and names <= some)
+
+    def needed_by(some: frozenset[str]) -> frozenset[int]:
+        return frozenset(stage for stage, names in enumerate(queries) if names & some)
+
+    parked = needed_only_by(suspended.standing)
     labels = _labels(plan, channels, shards, share)
-    return Layout(plan, channels, _levels(plan), labels, skipped, queries, share)
+    return Layout(
+        plan, channels, _levels(plan), labels, parked, parked & needed_only_by(suspended.lost),
+        needed_by(suspended.rebuilt), needed_by(suspended.emptied), queries, share,
+    )  # fmt: skip
 
 
 def _levels(plan: PhysicalPlan) -> tuple[int, ...]:

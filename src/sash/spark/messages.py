@@ -21,11 +21,20 @@ ROWS, HEARTBEAT, CONTROL = 0, 1, 2
 SMALL, LARGE = 3, 4
 """How much one shard outputs for a query in a batch: what fits the driver's memory easily, or more than that."""
 
+RESTORED = 9
+"""The rows of a stage that was rebuilt: they replace all that it has sent before."""
+
+PARKED, RESUMED, CAUGHT_UP = 6, 7, 8
+"""The answer that a stage had when it was parked, its answer after it was rebuilt, or that it has output all it had missed."""
+
 METRICS = -1
 """The channel of a message that carries batch metrics."""
 
 OUTPUT = -2
 """The channel of a message that carries changes of a query: `output` is its position in the plan, `sender` the shard."""
+
+ANSWER = -6
+"""The channel of a message about the answer of a query whose stages stood still, with `output` and `sender` as above."""
 
 BLOB_BYTES = 2 << 20
 """The approximate limit of a blob: while one is unpacked, the next is transferred."""

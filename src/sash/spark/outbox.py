@@ -52,7 +52,7 @@ class Outbox:
         self._folder = folder.inside(quote(query, safe=""))
         self._query = query
         self._output = output
-        self._limit = limit
+        self.limit = limit
         self._parts = self._load()
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class Outbox:
         if not table.num_rows:
             return
         self._write(number, number, _encode(table))
-        if self.size > self._limit and len(self._parts) > 2:
+        if self.size > self.limit and len(self._parts) > 2:
             self._net()
 
     def deliver(self, write: Callable[[pa.Table, int], None]) -> int:

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,9 @@ from sash.runtime.shard import Arrival, Intake, Shard
 from sash.spark.batch_metrics import BatchMetrics, current_choices_of, operator_counts
 from sash.spark.channel_batch import ChannelBatch
 from sash.spark.header import Header
-from sash.spark.messages import METRICS, Message
+from sash.spark.messages import ANSWER, CAUGHT_UP, METRICS, Message
 from sash.spark.stage_errors import naming_queries
+from sash.spark.stage_parking import StageParking, counted, new_record
 from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch, concat
 from sash.state.snapshot import ArraySnapshot
@@ -77,6 +79,7 @@ class ShardBatch:
         self._channels: dict[int, ChannelBatch] = {}
         self._accepted: dict[int, ChangeBatch] = {}
         self._metrics = BatchMetrics()
+        self._parking = StageParking(processor, label, self._metrics, self._channel)
 
     def run(self, messages: Mapping[int, Sequence[Message]]) -> Iterator[Message | ChangeBatch]:
         """Process the messages of the batch, by channel; yield its changes, then its metrics."""
@@ -105,17 +108,22 @@ class ShardBatch:
         inputs = self._processor.inputs[stage.index]
         record = self._record(stage)
         if stage.index in self._layout.parked:
-            if record is not None:
-                record["parked"] = True
             shards.pop(stage.index, None)
+            known = self._header["stages"].setdefault(self._identity(stage), new_record(stage))
+            yield from self._parking.stand(stage, known)
             return
-        behind = record is not None and record.pop("parked", False)
+        behind = record is not None and record.get("parked", False)
+        if record is not None and behind and stage.index in self._layout.rebuilt:
+            yield from self._rebuild(stage, record, arena, shards, ran)
+            return
         arrivals: list[Arrival | None] = [None] * len(stage.inputs)
         for index, (channel, reader) in inputs.items():
             if channel.index in self._channels or behind:
-                arrivals[index] = self._arrival(channel, reader, behind)
+                arrivals[index] = self._arrival(channel, reader, record, behind)
         if not any(arrivals):
             return
+        if record is not None and behind:
+            del record["parked"]
         number = self._layout.labels[stage.index].index(self._label)
         spent = -time.perf_counter()
         with naming_queries(sorted(self._layout.queries[stage.index])):
@@ -130,17 +138,51 @@ class ShardBatch:
                 spent -= time.perf_counter()
         for channel in self._processor.local[stage.index]:
             self._channel(channel.index).take(concat(handed), shard.released)
+        if behind:
+            for output in self._layout.plan.outputs_of(stage):
+                yield Message(self._label, ANSWER, CAUGHT_UP, number, 0, output, shard.released)
         ran.append((stage, shard, intake))
         spent += time.perf_counter()
         self._metrics.stages[str(stage.index)] = {"seconds": round(spent, 6), "clock": shard.released}
 
-    def _arrival(self, channel: Channel, reader: Reader, behind: bool) -> Arrival | None:
+    def _rebuild(
+        self,
+        stage: Stage,
+        record: dict[str, Any],
+        arena: Arena,
+        shards: dict[int, Shard],
+        ran: list[tuple[Stage, Shard, Intake]],
+    ) -> Iterator[Message]:
+        """Rebuild a stage that was parked. All of its shards do so in the first batch that brings it something."""
+        inputs = self._processor.inputs[stage.index].values()
+        if not any(self._channel(channel.index).reports for channel, _ in inputs):
+            return
+        begun = time.perf_counter()
+        del record["parked"]
+        arena.clear(self._part(stage, record))
+        record["part"] = record.get("part", 0) + 1
+        with naming_queries(sorted(self._layout.queries[stage.index])):
+            memory = arena.memory(self._part(stage, record))
+            shard, answer, arrivals = self._parking.rebuild(stage, record, memory)
+        yield from self._parking.send(stage, record, shard, answer)
+        accepted = [
+            rows if arrival is None else arrival.rows
+            for rows, arrival in zip(self._parking.nothing(stage), arrivals, strict=True)
+        ]
+        shards[stage.index] = shard
+        ran.append((stage, shard, Intake(tuple(accepted), 0, (), shard.clock)))
+        spent = time.perf_counter() - begun
+        self._metrics.stages[str(stage.index)] = {"seconds": round(spent, 6), "clock": shard.released}
+
+    def _arrival(self, channel: Channel, reader: Reader, record: dict[str, Any] | None, behind: bool) -> Arrival | None:
         """What an input gets. A stage that was parked has the rows of its logs, and needs the clocks."""
         found = self._channel(channel.index)
         arrival = found.arrival(reader)
         if arrival is None and behind and found.clock > BEGINNING:
             return Arrival(found.nothing(reader), found.clock)
-        return arrival
+        if arrival is None or record is None or "since" not in record:
+            return arrival
+        return replace(arrival, rows=counted(channel, record, arrival.rows))
 
     def _build(self, stage: Stage, number: int, arena: Arena, record: dict[str, Any] | None, behind: bool) -> Shard:
         """Attach the stage to its part of the arena; rebuild that if the arena is new, or the stage was parked."""
@@ -155,11 +197,7 @@ class ShardBatch:
         shard = self._processor.build_shard(stage, number, memory)
         if rebuild:
             assert record is not None
-            live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
-            for index, (channel, reader) in self._processor.inputs[stage.index].items():
-                horizon = stage.inputs[index].leaf.horizon
-                live[index] = self._channel(channel.index).live(reader, horizon, record["floor"])
-            shard.restore(live, record["clocks"], record.get("reached"))
+            shard.restore(self._parking.live(stage, record), record["clocks"], record.get("reached"))
             self._metrics.rebuilt += 1
         return shard
 
@@ -193,13 +231,15 @@ class ShardBatch:
 
     def _floor(self, channel: ChannelBatch) -> int:
         """No reader on this level needs a row that ended before this."""
-        records = [
-            self._record(self._layout.plan.stages[reader.stage])
-            for reader in channel.channel.readers
-            if self._layout.levels[reader.stage] == self._processor.level
-            and self._label in self._layout.labels[reader.stage]
-        ]
-        return min(int(BEGINNING) if record is None else record["floor"] for record in records)
+        floors = []
+        for reader in channel.channel.readers:
+            stage, levels, labels = self._layout.plan.stages[reader.stage], self._layout.levels, self._layout.labels
+            if levels[stage.index] == self._processor.level and self._label in labels[stage.index]:
+                record = self._record(stage)
+                lost = stage.index in self._layout.lost
+                kept = int(BEGINNING) if record is None else record["floor"]
+                floors.append(self._parking.clock(stage) if lost else kept)
+        return min(floors)
 
     def _snapshot(self, stage: Stage, arena: Arena) -> None:
         """Replace the logs of a stage by a snapshot, if it needs them and one is due."""

@@ -60,7 +60,7 @@ class StageProcessor:
         self._taken = {channel.index for channel in channels if level in layout.sent_to(channel)}
         self._later = {channel.index for channel in channels if max(layout.levels_of(channel)) > level}
         fed = {stage: [c for c in channels if _sends(c, stage)] for stage in self.stages}
-        self._sent = {stage: [c for c in found if layout.sent_to(c)] for stage, found in fed.items()}
+        self.sent = {stage: [c for c in found if layout.sent_to(c)] for stage, found in fed.items()}
         self.local = {stage: [c for c in found if layout.in_memory(c, level)] for stage, found in fed.items()}
 
     def run(self, label: int, rows: Iterator[Any], chunks: MapState) -> Iterator[pd.DataFrame]:
@@ -109,7 +109,7 @@ class StageProcessor:
         Changes for readers in the same shard are added to `handed`.
         """
         outputs = self.layout.plan.outputs_of(stage)
-        sent, local = self._sent[stage.index], bool(self.local[stage.index])
+        sent, local = self.sent[stage.index], bool(self.local[stage.index])
         parts: list[ChangeBatch] = []
         for part, changes in enumerate(shard.release(intake)):
             for channel in sent:

@@ -83,7 +83,7 @@ def test_streams_are_observed_only_on_request(spark: SparkSession, tmp_path: Pat
     finally:
         running.stop()
     with pytest.raises(StatisticsError, match="try again after more rows"):
-        StreamObservation(query.planned).statistics()
+        StreamObservation([query.planned]).statistics()
     both = query.start("noop", observe=True)
     try:
         both.process_all()

@@ -1,0 +1,33 @@
+"""State that a batch which has failed left in a checkpoint on a local disk.
+
+Spark writes the state of every shard before it commits a batch, and where files are renamed on a local disk, it does not
+replace them when the batch is repeated. A job repeats a failed batch without the queries that failed, so that its state is
+another one. So what a failed batch left is removed before the next try.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from sash.spark.folders import local_path
+
+
+def remove_uncommitted(location: str) -> None:
+    """Remove the state of batches that are not committed."""
+    checkpoint = local_path(location)
+    if checkpoint is None or not (checkpoint / "state").exists():
+        return
+    commits = (path.name for path in (checkpoint / "commits").glob("*"))
+    committed = max((int(name) for name in commits if name.isdigit()), default=-1)
+    for path in chain(*((checkpoint / "state").rglob(f"*.{kind}") for kind in ("changelog", "zip"))):
+        # The state after batch n has version n + 1.
+        if _version(path) > committed + 1:
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+
+def _version(path: Path) -> int:
+    number = path.name.partition(".")[0]
+    return int(number) if number.isdigit() else -1
