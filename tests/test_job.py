@@ -85,7 +85,7 @@ def test_the_metrics_of_a_batch_are_attributed_to_queries() -> None:
     seen: list[str] = []
     progress.on_batch = lambda name, _: seen.append(name)
     deliveries = {"a": Delivery(3, 0.1), "b": Delivery(4, 0.2)}
-    progress.record(8, combined(parts), parts, deliveries)
+    progress.record(8, combined(parts), parts, deliveries, {"a": "a", "b": "b"})
     report: dict[str, Any] = {"batchId": 8, "durationMs": {"triggerExecution": 1000}}
     assert progress.update(report)
     assert not progress.update(report)
