@@ -23,7 +23,7 @@ from sash.plan.options import Mode
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
-from sash.spark.layout import NOBODY, Layout, Suspended, Target, layout_of
+from sash.spark.layout import NONE_SUSPENDED, Layout, Suspended, Target, layout_of
 from sash.spark.legs import Lookups, find_lookups, leg_frame, relation_table, update_frame, update_time
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import OutputMode
@@ -53,7 +53,7 @@ def job_frame(
     inputs: QueryInputs,
     shards: int,
     modes: Sequence[OutputMode],
-    suspended: Suspended = NOBODY,
+    suspended: Suspended = NONE_SUSPENDED,
 ) -> DataFrame:
     """Build the frame of a job: messages with the changes of its outputs (`read_output`) and with metrics (`read_metrics`).
 

@@ -38,7 +38,7 @@ class Suspended:
         )
 
 
-NOBODY = Suspended()
+NONE_SUSPENDED = Suspended()
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Layout:
         return first
 
 
-def layout_of(plan: PhysicalPlan, shards: int, share: bool, suspended: Suspended = NOBODY) -> Layout:
+def layout_of(plan: PhysicalPlan, shards: int, share: bool, suspended: Suspended = NONE_SUSPENDED) -> Layout:
     """The layout of a plan on a number of shards."""
     channels = channels_of(plan, share)
     queries = queries_of_stages(plan)
