@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sash.display import counted
+from sash.physical.channels import channels_of
 from sash.physical.explain import INDENT, edge_columns, indented, leg_lines, rounded, stage_lines
+from sash.physical.explain_channels import channel_lines
 from sash.physical.nodes import PhysicalPlan, Stage, operations
 from sash.plan.tree import duration_text
 
 
 @dataclass(frozen=True)
 class Amounts:
-    """How much a plan runs and keeps: scans, operators, estimated rows kept, and estimated cost per second."""
+    """How much a plan runs and keeps: legs, logs, operators, estimated rows kept, and estimated cost per second."""
 
     legs: int
+    logs: int
     operators: int
     kept: float
     cost: float
 
     @staticmethod
-    def of(*plans: PhysicalPlan) -> Amounts:
-        """The sum over the plans."""
+    def of(plans: Collection[PhysicalPlan], *, share: bool) -> Amounts:
+        """The sum over the plans; with `share`, stages of a plan read channels together."""
         found = [node for plan in plans for stage in plan.stages for node in operations(stage.root)]
         expected = [node.expected for node in found if node.expected is not None]
         return Amounts(
             sum(len(plan.legs) for plan in plans),
+            sum(len(channels_of(plan, share).channels) for plan in plans),
             len(found),
             sum(one.kept for one in expected),
             sum(one.cost for one in expected),
         )
 
 
-def explain_job(
-    texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan, transport: Sequence[str] = ()
-) -> str:
-    """The plan of a job as text, given the text of every query and its plan if it ran alone.
-
-    `transport` are lines about how rows reach the stages: the scans, and the channels that several stages read.
-    """
+def explain_job(texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan) -> str:
+    """The plan of a job as text, given the text of every query and its plan if it ran alone."""
     queries, stages = len(plan.outputs), len(plan.stages)
+    channels = channels_of(plan, share=True)
     sections = [
         [f"Job of {counted(queries, 'query', 'queries')}", *_queries(texts, plan)],
         [
@@ -50,8 +50,8 @@ def explain_job(
             ),
         ],
         ["Legs, straight above the sources", *leg_lines(plan)],
-        *([["Scans and channels", *indented(transport)]] if transport else []),
-        ["Saved by sharing (alone -> together)", *indented(_savings(Amounts.of(*alone.values()), Amounts.of(plan)))],
+        ["Scans, and channels that bring rows to shards once", *indented(channel_lines(plan, channels))],
+        ["Saved by sharing (alone -> together)", *indented(_savings(alone.values(), plan))],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
 
@@ -87,9 +87,11 @@ def _uses(stage: Stage, plan: PhysicalPlan) -> list[str]:
     return lines
 
 
-def _savings(alone: Amounts, together: Amounts) -> list[str]:
+def _savings(plans: Collection[PhysicalPlan], plan: PhysicalPlan) -> list[str]:
+    alone, together = Amounts.of(plans, share=False), Amounts.of([plan], share=True)
     return [
         f"legs {alone.legs:,} -> {together.legs:,}",
+        f"logs {alone.logs:,} -> {together.logs:,}",
         f"operators {alone.operators:,} -> {together.operators:,}",
         f"rows kept (estimate) {rounded(alone.kept)} -> {rounded(together.kept)}",
         f"cost per second (estimate) {rounded(alone.cost)} -> {rounded(together.cost)}",
