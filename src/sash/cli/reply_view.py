@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sash.cli.answer import cell
 from sash.script.replies import MessageReply, TableReply
@@ -31,12 +33,23 @@ class ReplyView:
                     named = dict(zip(reply.columns, row, strict=True))
                     self.console.out(json.dumps(named, default=str), highlight=False)
             case TableReply():
-                table = Table(*reply.columns)
-                for row in reply.rows:
-                    table.add_row(*map(cell, row))
-                self.console.print(table)
+                self._show_rows(reply.columns, [list(map(cell, row)) for row in reply.rows])
                 if reply.note:
                     self.console.print(reply.note, style="dim", markup=False, highlight=False)
+
+    def _show_rows(self, columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
+        """Show a table; if it is wider than the console, show each row as lines of names and values."""
+        widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+        if rows and sum(widths) + 3 * len(widths) + 1 > self.console.width:
+            longest = max(map(len, columns))
+            for number, row in enumerate(rows):
+                lines = [f"{name:<{longest}}  {value.plain}" for name, value in zip(columns, row, strict=True)]
+                self.console.out(*([""] if number else []), *lines, sep="\n", highlight=False)
+            return
+        table = Table(*columns)
+        for row in rows:
+            table.add_row(*row)
+        self.console.print(table)
 
     def show_error(self, message: str, log: str | None = None) -> None:
         """Show an error: on standard error, or as JSON; `log` is the file with the full trace, if there is one."""

@@ -134,10 +134,11 @@ class JobProgress:
     """The progress of a job's queries.
 
     The batch function records what was measured; the batch counts when Spark has reported its duration, so that batches that
-    fail and are repeated count once.
+    fail and are repeated count once. `first` is the number that sinks get for Spark's batch 0.
     """
 
-    def __init__(self, plan: PhysicalPlan, found: Mapping[str, QueryScope]) -> None:
+    def __init__(self, plan: PhysicalPlan, found: Mapping[str, QueryScope], first: int = 0) -> None:
+        self._first = first
         self.queries = {name: QueryProgress(scope) for name, scope in found.items()}
         self.alike: dict[str, AlikeProgress] = {}
         every = frozenset(name for scope in found.values() for name in scope.streams)
@@ -169,7 +170,7 @@ class JobProgress:
             together[outputs[name]] = Delivery(known.rows + one.rows, known.seconds + one.seconds)
         with self._lock:
             for name, query in self.alike.items():
-                query.record(batch, deliveries.get(name, Delivery()).rows)
+                query.record(self._first + batch, deliveries.get(name, Delivery()).rows)
             self._recorded[batch] = total, list(parts), together, time.time()
             for old in sorted(self._recorded)[:-_MAX_UNREPORTED]:
                 del self._recorded[old]
@@ -198,12 +199,14 @@ class JobProgress:
                 return False
             self._last = batch
             total, parts, deliveries, ended = self._recorded.pop(batch)
-            fresh = []
+            number, fresh = self._first + batch, []
             for name, query in self.queries.items():
                 seen = self._seen(query.scope, total, parts, deliveries.get(name, Delivery()))
                 spent = self._spent(query.scope, total, deliveries)
-                fresh.append((name, query.add(batch, millis, seen, {"share": spent, "lag_seconds": _lag(seen, ended)})))
-            self.whole.add(batch, millis, _whole(total, deliveries), {})
+                fresh.append(
+                    (name, query.add(number, millis, seen, {"share": spent, "lag_seconds": _lag(seen, ended)}))
+                )
+            self.whole.add(number, millis, _whole(total, deliveries), {})
         if self.on_batch is not None:
             for name, progress in fresh:
                 self.on_batch(name, progress)

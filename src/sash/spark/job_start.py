@@ -148,7 +148,7 @@ class JobStart:
                 output.open()
                 output.catch_up()
             streams = {query.name: query.planned.streams for query in planned.queries}
-            progress = JobProgress(planned.physical, scopes(planned.physical, streams))
+            progress = JobProgress(planned.physical, scopes(planned.physical, streams), first_batch(folder))
             for output in outputs:
                 if output.template is not None:
                     progress.add_alike(output.name, output.template)
