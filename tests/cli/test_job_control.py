@@ -188,7 +188,7 @@ def test_a_script_is_compared_with_a_running_job_and_applied(process: RunningPro
     arguments = (str(file), "--checkpoint", str(folder / "state"))
     assert invoke("diff", *arguments) == (
         0,
-        "job job:\n  added ['b'], dropped ['a']\njob job-1000ms: new, with c\n",
+        "job job: added ['b'], dropped ['a']\njob job-1000ms: new, with c\n",
     )
     assert process.engine.log == ["start job: a"], "nothing has changed"
     code, output = invoke("apply", *arguments, "--json")
