@@ -100,6 +100,7 @@ class Job:
             suspended = Suspended(frozenset(parked), frozenset(parked))
             frame = job_frame(self.plan, QueryInputs(streams), 2, [OutputMode()] * len(self.plan.outputs), suspended)
             query = start_query(frame, self._collect, {}, Trigger("available_now"), checkpoint)
+        self.id = str(query.id)
         try:
             query.awaitTermination()
         finally:
@@ -162,7 +163,7 @@ def test_a_restart_without_arenas_goes_on(spark: SparkSession, tmp_path: Path) -
     for pair in batches[:3]:
         job.write(*pair)
     job.run()
-    for home in Path(tempfile.gettempdir()).glob("blockmgr-*/sash"):
+    for home in Path(tempfile.gettempdir()).glob(f"blockmgr-*/sash/{job.id}"):
         shutil.rmtree(home)
     for pair in batches[3:]:
         job.write(*pair)
