@@ -15,7 +15,7 @@ from sash.testing import replay
 from tests.oracle.case import Case, case, table
 from tests.oracle.cases import CHANGING
 from tests.oracle.check import assert_oracle, run
-from tests.oracle.duck import met
+from tests.oracle.duck import View, met
 from tests.oracle.random_cases import changing_cases, nonretroactive_cases
 
 quick = settings(max_examples=120)
@@ -200,6 +200,24 @@ NRR_OVER_JOIN = case(
     nrrs={"t": T},
     keys={"t": ["k"]},
 )
+
+
+NRR_BELOW_TOP = case(
+    "rows of one slide end apart",
+    "",
+    {"s": View("s", 6, slide=4)},
+    sash="SELECT k, name FROM (SELECT a.k AS k, t.name AS name FROM {s} AS a LEFT JOIN t ON a.k = t.k) AS a "
+    "ORDER BY k DESC LIMIT 3",
+    duck="SELECT a.k AS k, t.name AS name FROM {s} AS a "
+    f"LEFT JOIN t_rows AS t ON a.k = t.k AND {met('t', 'a.ts')} ORDER BY k DESC NULLS LAST LIMIT 3",
+    streams={"s": table("ts k", (5, 1), (5, 4), (6, 6), (7, 2), (7, 5), (9, 3), (11, 2), (11, 7))},
+    nrrs={"t": T},
+)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5])
+def test_rows_of_several_shards_that_one_slide_takes_in_end_in_their_own_order(shards: int) -> None:
+    assert_oracle(NRR_BELOW_TOP, shards=shards, batch=2)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 5])

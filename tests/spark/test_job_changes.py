@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sash.engine import Engine
-from sash.errors import JobChangedError
+from sash.errors import JobChangedError, QueryFailedError
 from sash.job import Job
 from sash.spark import job_change
 from sash.spark.generations import Step
@@ -207,6 +208,27 @@ def test_a_process_that_is_killed_in_a_change_leaves_the_old_job(engine: Engine,
     assert FolderSink(tmp_path / "a").read() == expected(BY_KEY, ROWS)
     assert answer(tmp_path, "b") == final(HIGHEST)
     assert json.loads((job / "g2" / "sash-job.json").read_text())["first_batch"] == 3
+
+
+def test_a_batch_that_is_left_over_does_not_reach_a_sink_that_gets_other_columns(
+    engine: Engine, tmp_path: Path
+) -> None:
+    def failing(_: DataFrame, __: int) -> None:
+        raise ValueError("no room")
+
+    put(tmp_path, range(2))
+    run(job_of(engine, tmp_path, {"a": BY_KEY, "b": BY_KEY}))
+    put(tmp_path, range(2, 3))
+    interrupted = job_of(engine, tmp_path, {"a": BY_KEY})
+    interrupted.add("b", BY_KEY, failing, mode="changes")
+    with pytest.raises(QueryFailedError, match="no room"):
+        run(interrupted)
+    shutil.rmtree(tmp_path / "b")
+    run(job_of(engine, tmp_path, {"a": BY_KEY, "b": TOTAL}), "apply")
+    put(tmp_path, range(3, 6))
+    run(job_of(engine, tmp_path, {"a": BY_KEY, "b": TOTAL}))
+    assert FolderSink(tmp_path / "a").read() == expected(BY_KEY, ROWS)
+    assert answer(tmp_path, "b") == final(TOTAL)
 
 
 def test_state_of_every_kind_is_kept(spark: SparkSession, tmp_path: Path) -> None:

@@ -411,7 +411,10 @@ class Lowering:
             plain = replace(stream, window=Range(stream.window.length))
             self._grids[plain] = max(slide, self._grids.get(plain, 0))
             joined = self._nrr_join(replace(node, left=with_stream(node.left, plain)))
-            return physical.Sample(slide=slide, inputs=(joined,), output=replace(joined.output, schema=node.schema))
+            output = replace(joined.output, schema=node.schema)
+            if output.expiry == "fifo":
+                output = replace(output, expiry=expiry_of(stream.window))
+            return physical.Sample(slide=slide, inputs=(joined,), output=output)
         by_time = self._expire == "bottom" and has_times(node.left)
         wider = with_time(node.left) if by_time else with_row_identity(node.left)
         if wider is None:

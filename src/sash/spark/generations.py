@@ -244,7 +244,8 @@ class Change:
             given = replace(given, new_tables=self.new.tables())
         current.copy("outbox", made)
         current.copy(ANSWERS, made)
-        kept = {quote(name, safe="") for name in self.new.plan.answers}
+        # A sink that gets a new answer does not get what is left of the old one, which may have other columns.
+        kept = {quote(query.name, safe="") for query in diff.queries if query.verdict != "dropped" and not query.fresh}
         for name in made.inside("outbox").names():
             if name not in kept:
                 made.inside("outbox").remove_tree(name)

@@ -92,6 +92,11 @@ class Layout:
         """The levels that get messages of a channel."""
         return sorted(level for level in self.levels_of(channel) if not self.in_memory(channel, level))
 
+    def read_by(self, channel: Channel, level: int) -> tuple[int, ...]:
+        """The labels of the shards in which stages on this level read a channel."""
+        stages = [reader.stage for reader in channel.readers if self.levels[reader.stage] == level]
+        return tuple(dict.fromkeys(label for stage in stages for label in self.labels[stage]))
+
     def target(self, channel: Channel) -> Target:
         """Where the rows of a channel go: with keys, one shard each; without, every shard that reads them."""
         labels = dict.fromkeys(label for reader in channel.readers for label in self.labels[reader.stage])

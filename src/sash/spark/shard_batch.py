@@ -277,7 +277,9 @@ class ShardBatch:
         channel = self._channel(index)
         stream = channel.channel.stream
         first = self._processor.counted.get(stream or "") == index
-        first &= bool(channel.channel.keys) or self._processor.targets[index].labels[0] == self._label
+        level = self._processor.level
+        first &= level == min(self._layout.levels_of(channel.channel))
+        first &= bool(channel.channel.keys) or self._layout.read_by(channel.channel, level)[0] == self._label
         if stream is not None and first:
             self._metrics.streams[stream] = counts
         if first or not self._layout.shared:

@@ -57,7 +57,7 @@ class StageProcessor:
         self.inputs = {stage: layout.channels.inputs_of(stage) for stage in self.stages}
         self.targets = {channel.index: layout.target(channel) for channel in channels}
         self.counted = layout.counted()
-        self._taken = {channel.index for channel in channels if level in layout.sent_to(channel)}
+        self._taken = {c.index: layout.read_by(c, level) for c in channels if level in layout.sent_to(c)}
         self._later = {channel.index for channel in channels if max(layout.levels_of(channel)) > level}
         fed = {stage: [c for c in channels if _sends(c, stage)] for stage in self.stages}
         self.sent = {stage: [c for c in found if layout.sent_to(c)] for stage, found in fed.items()}
@@ -70,7 +70,7 @@ class StageProcessor:
         forwarded: list[Message] = []
         for frame in rows:
             for message in from_frame(frame):
-                if message.channel in self._taken:
+                if label in self._taken.get(message.channel, ()):
                     received.setdefault(message.channel, []).append(message)
                 if message.channel < 0 or message.channel in self._later:
                     forwarded.append(message)
