@@ -12,6 +12,6 @@ from tests.spark.random_changes import run_chain
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, 10])
 def test_a_random_chain_of_changes(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     assert run_chain(spark, tmp_path, seed, changes=3) > 40

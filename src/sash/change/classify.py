@@ -271,6 +271,8 @@ class _Classifier:
             return AT_ONCE, ""
         if source is not None:
             log = self._stored.logs[source.old.identity]
+            if isinstance(leg.window, Rows) and log.since > BEGINNING:
+                return Completeness(), ""
             if channel.kind != "time":
                 return AT_ONCE, ""
             if log.since <= BEGINNING and leaf.horizon <= source.old.horizon:
