@@ -16,6 +16,7 @@ from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Distinct, Except, Intersect, Node, SortKey, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
+from sash.sql.correlation import Scopes
 from sash.sql.dialect import parse_statement, quiet
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
@@ -122,13 +123,21 @@ class Binder:
     catalog: Catalog
     window: Window | None
     ctes: Mapping[str, Node] = field(default_factory=dict)
+    around: Scopes = ()
+    """The queries around the one that is bound, if that is a subquery in an expression or after LATERAL."""
+
+    def nested(self, node: exp.Expr, around: Scopes) -> Node:
+        """The plan of a subquery that may refer to columns of the queries around it."""
+        return replace(self, around=around).query(node)
 
     def query(self, node: exp.Expr) -> Node:
         """The plan of any query."""
         binder = self._with(node)
         match node:
             case exp.Select():
-                tables = FromBinder(self.source, self.catalog, self.window, binder.ctes, binder.query)
+                tables = FromBinder(
+                    self.source, self.catalog, self.window, binder.ctes, binder.query, binder.nested, self.around
+                )
                 return bind_select(self.source, self.catalog, node, tables)
             case exp.SetOperation():
                 return binder._set_operation(node)
