@@ -12,13 +12,13 @@ from sash.plan.catalog import Catalog
 from sash.plan.compound import rewrite
 from sash.plan.describe import describe
 from sash.plan.expressions import ORDERED, AggregateCall, Column, Expression, columns_of, conjunction, conjuncts
-from sash.plan.nodes import Aggregate, Distinct, Node, Project, SortKey
+from sash.plan.nodes import Aggregate, Distinct, Node, Project
 from sash.sql.aggregates import AggregateCollector
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
-from sash.sql.ordering import SortItem, limited, project, sort_items
+from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
@@ -37,8 +37,8 @@ class Item:
     node: exp.Expr
 
 
-def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
-    """The plan of a SELECT; the caller handles WITH."""
+def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Query:
+    """The plan of a SELECT, and the order of its rows; the caller handles WITH."""
     source.refuse_all_but(
         node,
         *("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset"),
@@ -80,7 +80,7 @@ class _Select:
         assert self.plain.subqueries is not None
         return self.plain.subqueries
 
-    def bind(self) -> Node:
+    def bind(self) -> Query:
         items = self._items()
         aliases = {item.name.lower(): item.expression for item in reversed(items)}
         keys = self._keys(items, aliases)
@@ -180,7 +180,8 @@ class _Select:
             return []
         outputs = {item.name.lower(): item.expression for item in reversed(items)}
         binder = replace(self.grouped, clause="ORDER BY", first=outputs)
-        return sort_items(self.source, order, lambda node: self._sort_expression(node, items, binder))
+        named = [(item.name, item.expression) for item in items]
+        return sort_items(self.source, order, lambda node: self._sort_expression(node, items, binder), named)
 
     def _sort_expression(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -230,27 +231,29 @@ class _Select:
 
         return rewrite(expression, change)
 
-    def _output(self, node: Node, items: list[Item], order: list[SortItem]) -> Node:
+    def _output(self, node: Node, items: list[Item], order: list[SortItem]) -> Query:
         distinct = self.node.args.get("distinct")
         if distinct is not None:
             self.source.refuse_all_but(distinct)
         expressions = [item.expression for item in items]
         names = [item.name for item in items]
-        keys = []
-        for key in order:
-            if key.expression not in expressions:
-                if distinct is not None:
-                    raise self.source.error(
-                        UnsupportedSqlError, "with SELECT DISTINCT, ORDER BY may only use output columns", key.node
-                    )
-                expressions.append(key.expression)
-                names.append(f"_order{len(expressions) - len(items)}")
-            keys.append(SortKey(expressions.index(key.expression), key.descending, key.nulls_first))
-        node = project(node, names, expressions)
         if distinct is not None:
-            node = Distinct(node)
-        node = limited(self.source, self.node, node, tuple(keys))
-        if len(expressions) > len(items):
-            visible = range(len(items))
-            node = project(node, names[: len(items)], [Column(i, names[i], expressions[i].dtype) for i in visible])
-        return node
+            order = [replace(key, expression=self._over_outputs(key, expressions)) for key in order]
+            node = Distinct(project(node, names, expressions))
+            expressions = [Column(i, field.name, field.dtype) for i, field in enumerate(node.schema)]
+        return sorted_and_limited(self.source, self.node, node, order, names, expressions)
+
+    def _over_outputs(self, key: SortItem, outputs: list[Expression]) -> Expression:
+        """The sort key of a SELECT DISTINCT, over its output columns."""
+
+        def change(part: Expression) -> Expression | None:
+            if part in outputs:
+                position = outputs.index(part)
+                return Column(position, describe(part), part.dtype)
+            if isinstance(part, Column):
+                raise self.source.error(
+                    UnsupportedSqlError, "with SELECT DISTINCT, ORDER BY may only use output columns", key.node
+                )
+            return None
+
+        return rewrite(key.expression, change)
