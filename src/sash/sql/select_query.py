@@ -22,7 +22,8 @@ from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_l
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
-from sash.sql.subqueries import Subqueries, Translate, as_it_is
+from sash.sql.subqueries import Subqueries, as_it_is
+from sash.sql.subquery_joins import Translate
 
 MOST_COLUMNS = 20_000
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
