@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, relations, sets, times, windows
+from tests.oracle.fixed import (
+    aggregates,
+    chains,
+    counts,
+    joins,
+    multi_joins,
+    papers,
+    relations,
+    sets,
+    time_windows,
+    times,
+    windows,
+)
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
@@ -15,6 +27,7 @@ CASES: tuple[Case, ...] = (
     *chains.CASES,
     *papers.CASES,
     *times.CASES,
+    *time_windows.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

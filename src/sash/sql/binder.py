@@ -24,6 +24,7 @@ from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.undeclared import with_declared_windows
 
 
 def parse(text: str, catalog: Catalog) -> Node:
@@ -36,7 +37,7 @@ def _parse(source: SqlText, catalog: Catalog) -> Node:
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
-        plan = Binder(source, catalog, window).query(statement.query)
+        plan = with_declared_windows(Binder(source, catalog, window).query(statement.query))
         _refuse_enormous(source, plan)
     except RecursionError:
         raise too_deep(source) from None

@@ -21,6 +21,7 @@ from sash.sql.ordering import SortItem, limited, project, sort_items
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.window_function import with_window_column
 
 MOST_COLUMNS = 20_000
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -56,7 +57,8 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
         below = below if predicate is None else Filter(below, predicate)
     else:
         below = build(tree)
-    return _Select(source, node, scope, replace(plain, clause="SELECT"), below).bind()
+    node, scope, below = with_window_column(source, node, plain, below)
+    return _Select(source, node, scope, replace(plain, scope=scope, clause="SELECT"), below).bind()
 
 
 class _Select:
