@@ -188,7 +188,9 @@ class _Select:
         for call in found:
             arguments = tuple(a for a in (columns[argument] for argument in call.arguments) if isinstance(a, Column))
             calls.append(
-                AggregateCall(call.function, arguments, call.dtype, call.distinct, call.parameter, call.precision)
+                AggregateCall(
+                    call.function, arguments, call.dtype, call.distinct, call.parameter, call.precision, call.detail
+                )
             )
         positions = tuple(column.index for key in keys if isinstance(column := columns[key], Column))
         return Aggregate(child, positions, tuple(self.collector.names), tuple(calls))
