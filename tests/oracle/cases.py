@@ -13,6 +13,7 @@ from tests.oracle.fixed import (
     relations,
     sets,
     statistics,
+    subqueries,
     times,
     windows,
 )
@@ -26,6 +27,7 @@ CASES: tuple[Case, ...] = (
     *multi_joins.CASES,
     *sets.CASES,
     *chains.CASES,
+    *subqueries.CASES,
     *papers.CASES,
     *times.CASES,
 )

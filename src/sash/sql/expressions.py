@@ -15,12 +15,14 @@ from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
+from sash.sql.correlation import Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
@@ -42,6 +44,10 @@ class ExpressionBinder:
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     bound: Mapping[int, Expression] = field(default_factory=dict)
     """Expressions that are bound already, by the identity of their nodes."""
+    around: Scopes = ()
+    """The queries around this one, the outermost first."""
+    subqueries: Subqueries | None = None
+    """The subqueries of the clause; None where there may be none."""
 
     def bind(self, node: exp.Expr) -> Expression:
         """The bound expression; type errors include their position.
@@ -83,11 +89,10 @@ class ExpressionBinder:
         return method(self, node)
 
     def _other(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Exists):
+            return self._nested(node).exists(node, node.this)
         if isinstance(node, _SUBQUERIES):
-            hint = (
-                "; write EXISTS as LEFT SEMI JOIN, NOT EXISTS as LEFT ANTI JOIN" if isinstance(node, exp.Exists) else ""
-            )
-            raise self._unsupported(f"a subquery as an expression{hint or '; join it instead'}", node)
+            return self._nested(node).scalar(node)
         if isinstance(node, exp.Window):
             raise self._unsupported("window functions (OVER); a stream's window is written after its name", node)
         if isinstance(node, exp.Star):
@@ -95,13 +100,19 @@ class ExpressionBinder:
         if isinstance(node, exp.Interval):
             raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
         if isinstance(node, exp.All):
-            raise self._unsupported("ANY and ALL; write the conditions with OR and AND", node)
+            raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Tuple | exp.Lambda | exp.Var):
             raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
         return self.spark_functions.bind(node, self._column)
 
     def _unsupported(self, what: str, node: exp.Expr) -> Exception:
         return self.source.error(UnsupportedSqlError, f"Sash does not run {what}", node)
+
+    def _nested(self, node: exp.Expr) -> Subqueries:
+        """The subqueries of the clause; an error if there may be none."""
+        if self.subqueries is None:
+            raise self._unsupported(f"a subquery in {self.clause}; join it instead", node)
+        return self.subqueries
 
     def _column(self, node: exp.Expr) -> Expression:
         assert isinstance(node, exp.Column)
@@ -115,6 +126,10 @@ class ExpressionBinder:
             return found
         if not node.table and name in self.aliases:
             return self.aliases[name]
+        for scope in reversed(self.around):
+            found = scope.lookup(self.source, node)
+            if found is not None:
+                return found
         return self.scope.resolve(self.source, node)
 
     def _connector(self, node: exp.Connector) -> Expression:
@@ -138,6 +153,9 @@ class ExpressionBinder:
             if moved is not None:
                 return moved
         name = INFIX[type(node)]
+        if isinstance(node.expression, exp.Any | exp.All) and name in COMPARISONS:
+            every = isinstance(node.expression, exp.All)
+            return self._nested(node).compare(name, self.bind(node.this), node.expression.this, every)
         left, right = self.bind(node.this), self.bind(node.expression)
         if name in ("add", "subtract") and pa.types.is_temporal(left.dtype):
             if is_numeric(right.dtype) and left.dtype == DATE:
@@ -211,11 +229,17 @@ class ExpressionBinder:
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query"):
-            raise self._unsupported("IN (subquery); write it as LEFT SEMI JOIN, NOT IN as LEFT ANTI JOIN", node)
+            return self._nested(node).contains(self._row(node.this), node, node.args["query"])
         choices = node.expressions
         if not choices:
             raise self._unsupported("IN over anything but a list of values", node)
         return call("in", [self.bind(node.this), *(self.bind(choice) for choice in choices)])
+
+    def _row(self, node: exp.Expr) -> list[Expression]:
+        """The columns on the left side of IN (subquery)."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        return [self.bind(part) for part in node.expressions] if isinstance(node, exp.Tuple) else [self.bind(node)]
 
     def _escape(self, node: exp.Expr) -> Expression:
         like = node.this
@@ -286,6 +310,8 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES:
             return self._aggregate(node)
+        if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
+            return self._nested(node).exists(node, arguments[0])
         if written in ("locate", "charindex") and len(arguments) == 2:
             return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
         if written in ("ltrim", "rtrim") and len(arguments) == 2:
@@ -297,13 +323,13 @@ class ExpressionBinder:
 
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
-            raise self._unsupported("a subquery as an expression; join it instead", node)
+            raise self._unsupported(f"a subquery as an argument of {node.name.lower()}; join it instead", node)
         return self.spark_functions.bind(node, self._column)
 
     def _any(self, node: exp.Expr) -> Expression:
         """ANY(x), the aggregate; not a comparison with ANY (...)."""
         if isinstance(node.parent, exp.Predicate) or isinstance(node.this, _SUBQUERIES):
-            raise self._unsupported("ANY and ALL; write the conditions with OR and AND", node)
+            raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         return self._aggregate(node)
 
     def _aggregate(self, node: exp.Expr) -> Expression:
@@ -311,8 +337,8 @@ class ExpressionBinder:
         call = read_aggregate(self.source, node)
         written = call.name
         if written not in AGGREGATES:
-            clauses = {exp.Filter: "FILTER", exp.WithinGroup: "WITHIN GROUP"}
-            raise self._unsupported(f"{clauses.get(type(node), 'NULLS')} for a function that is not an aggregate", node)
+            clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
+            raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
