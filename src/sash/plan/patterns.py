@@ -12,6 +12,7 @@ import functools
 
 from sash.errors import UnboundedStateError
 from sash.plan import nodes
+from sash.plan.expressions import STEPWISE
 
 
 @functools.total_ordering
@@ -139,9 +140,7 @@ def looked_up_side(node: nodes.Join) -> nodes.Node | None:
     return None
 
 
-_BOUNDED_AGGREGATES = frozenset(
-    {"sum", "count", "count_star", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
-)
+_BOUNDED_AGGREGATES = STEPWISE | {"min", "max"}
 """Aggregates that need a fixed amount of state per group if rows never expire."""
 
 

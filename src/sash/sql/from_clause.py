@@ -12,6 +12,7 @@ from sash.plan.catalog import Catalog
 from sash.plan.expressions import Column, Expression, conjuncts
 from sash.plan.nodes import JoinKind, Node, Project, Range, Relation, Rows, Stream, Unbounded, Undeclared, Window
 from sash.plan.types import Schema
+from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.dialect import ASSIGNMENT, WindowClause
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
@@ -19,6 +20,7 @@ from sash.sql.joins import Branch, Tree, build, width
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, did_you_mean
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.subqueries import Subqueries
 from sash.sql.time_windows import bind_assignment
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
@@ -57,6 +59,12 @@ class FromBinder:
     window: Window | None
     ctes: Mapping[str, Node]
     query: Callable[[exp.Expr], Node]
+    nested: Callable[[exp.Expr, Scopes], Node]
+    around: Scopes = ()
+
+    def subqueries(self, scope: Scope) -> Subqueries:
+        """The collection of subqueries in expressions over these names."""
+        return Subqueries(self.source, self.nested, self.around, OuterScope(len(self.around), scope))
 
     def bind(self, first: exp.Expr, joins: list[exp.Expr]) -> Bound:
         """The join tree and the scope of its names."""
@@ -180,7 +188,9 @@ class FromBinder:
             merged = _shared(scope, right_scope)
         elif join.args.get("on") is not None:
             spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
-            predicate = ExpressionBinder(self.source, both, spark_functions, "ON").predicate(join.args["on"])
+            predicate = ExpressionBinder(self.source, both, spark_functions, "ON", around=self.around).predicate(
+                join.args["on"]
+            )
             branch.conditions.extend(conjuncts(predicate))
         if merged:
             both = self._merge(branch, scope, right_scope.shifted(border), merged, join)

@@ -54,6 +54,7 @@ FUNCTIONS: dict[str, Function] = {
     "is_nan": Function(comparisons.is_nan, 1, 1, strict=False),
     "not": _one(partial(apply_kernel, "invert")),
     "in": Function(comparisons.is_in, 2, MANY, strict=False),
+    "single_value": Function(comparisons.single_value, 2, 2, strict=False, fails=True),
     "nullif": Function(comparisons.nullif, 2, 2, strict=False),
     "greatest": Function(partial(comparisons.extreme, "max"), 1, MANY, strict=False),
     "least": Function(partial(comparisons.extreme, "min"), 1, MANY, strict=False),
