@@ -12,7 +12,9 @@ from tests.oracle.fixed import (
     papers,
     relations,
     sets,
+    statistics,
     subqueries,
+    time_windows,
     times,
     windows,
 )
@@ -21,6 +23,7 @@ CASES: tuple[Case, ...] = (
     *windows.CASES,
     *counts.CASES,
     *aggregates.CASES,
+    *statistics.CASES,
     *joins.CASES,
     *multi_joins.CASES,
     *sets.CASES,
@@ -28,6 +31,7 @@ CASES: tuple[Case, ...] = (
     *subqueries.CASES,
     *papers.CASES,
     *times.CASES,
+    *time_windows.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

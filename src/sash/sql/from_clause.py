@@ -10,18 +10,19 @@ from sqlglot import exp
 from sash.errors import UnknownNameError, UnsupportedSqlError, WindowError
 from sash.plan.catalog import Catalog
 from sash.plan.expressions import Column, Expression, conjuncts
-from sash.plan.nodes import JoinKind, Node, Project, Range, Relation, Rows, Stream, Unbounded, Window
+from sash.plan.nodes import JoinKind, Node, Project, Range, Relation, Rows, Stream, Unbounded, Undeclared, Window
 from sash.plan.types import Schema
 from sash.sql.correlation import OuterScope, Scopes
-from sash.sql.dialect import WindowClause
+from sash.sql.dialect import ASSIGNMENT, WindowClause
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
-from sash.sql.joins import Branch, Tree, width
+from sash.sql.joins import Branch, Tree, build, width
 from sash.sql.lateral import join_on, lateral_join
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, did_you_mean
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, has_subquery
+from sash.sql.time_windows import bind_assignment
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner",
@@ -87,6 +88,8 @@ class FromBinder:
 
     def _table(self, node: exp.Table) -> Bound:
         self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins")
+        if node.meta.get(ASSIGNMENT):
+            return self._assigned(node)
         if not isinstance(node.this, exp.Identifier):
             raise self.source.error(
                 UnsupportedSqlError, f"Sash does not run {_CONSTRUCTS[exp.Anonymous]} in FROM", node
@@ -110,6 +113,14 @@ class FromBinder:
             bound = self._join(*bound, join)
         return bound
 
+    def _assigned(self, node: exp.Table) -> Bound:
+        """TUMBLE, HOP or CUMULATE: the rows of a table once per window, with the windows' bounds as columns."""
+        tree, scope = self._factor(node.this.expressions[0])
+        bound = self._named(bind_assignment(self.source, node.this, build(tree), scope), node.args.get("alias"), None)
+        for join in node.args.get("joins") or []:
+            bound = self._join(*bound, join)
+        return bound
+
     def _leaf(self, node: exp.Table, clause: WindowClause | None) -> Node:
         name = node.name.lower()
         if name in self.ctes:
@@ -117,7 +128,7 @@ class FromBinder:
             return self.ctes[name]
         if entry := self.catalog.streams.get(name):
             names = [f.name.lower() for f in entry.schema]
-            window = self._window(clause, entry.schema) if clause else self.window or Unbounded()
+            window = self._window(clause, entry.schema) if clause else self.window or Undeclared()
             return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics)
         if relation := self.catalog.relations.get(name):
             self._no_window(clause, f"{node.name} is a relation")

@@ -24,6 +24,7 @@ from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate
+from sash.sql.window_function import with_window_column
 
 MOST_COLUMNS = 20_000
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -60,7 +61,8 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
         below = below if predicate is None else subqueries.filter(below, predicate, as_it_is)
     else:
         below = build(tree)
-    return _Select(source, node, scope, replace(plain, clause="SELECT"), below).bind()
+    node, scope, below = with_window_column(source, node, plain, below)
+    return _Select(source, node, scope, replace(plain, scope=scope, clause="SELECT"), below).bind()
 
 
 class _Select:
@@ -209,7 +211,9 @@ class _Select:
         for call in found:
             arguments = tuple(a for a in (columns[argument] for argument in call.arguments) if isinstance(a, Column))
             calls.append(
-                AggregateCall(call.function, arguments, call.dtype, call.distinct, call.parameter, call.precision)
+                AggregateCall(
+                    call.function, arguments, call.dtype, call.distinct, call.parameter, call.precision, call.detail
+                )
             )
         positions = tuple(column.index for key in keys if isinstance(column := columns[key], Column))
         return Aggregate(child, positions, tuple(self.collector.names), tuple(calls))
