@@ -22,7 +22,7 @@ from rich.table import Table
 
 from bench.data import START
 from bench.report import Figures
-from bench.runs import scratch
+from bench.runs import in_own_process, scratch
 from sash.cli.session import quiet_engine
 from sash.errors import SashError
 from sash.time import SECOND
@@ -62,8 +62,8 @@ def measure(megabytes: str) -> Figures:
     console = Console(stderr=True)
     found: list[dict[str, Any]] = []
     for size in (int(text) for text in megabytes.split(",")):
-        with console.status(f"{size:,} MB of state"), scratch() as folder, quiet_engine() as engine:
-            found.extend(_changes(engine, folder, size))
+        with console.status(f"{size:,} MB of state"):
+            found.extend(in_own_process(_all_changes, size))
     return {"handovers": found}
 
 
@@ -81,6 +81,11 @@ def table(figures: Figures) -> Table:
             f"{one['aim_seconds']:.1f}",
         )
     return shown
+
+
+def _all_changes(megabytes: int) -> list[dict[str, Any]]:
+    with scratch() as folder, quiet_engine() as engine:
+        return list(_changes(engine, folder, megabytes))
 
 
 def _changes(engine: Engine, folder: Path, megabytes: int) -> Iterator[dict[str, Any]]:
