@@ -6,6 +6,7 @@ from tests.oracle.case import Case
 from tests.oracle.fixed import (
     aggregates,
     chains,
+    collections,
     counts,
     joins,
     multi_joins,
@@ -23,6 +24,7 @@ CASES: tuple[Case, ...] = (
     *counts.CASES,
     *aggregates.CASES,
     *statistics.CASES,
+    *collections.CASES,
     *joins.CASES,
     *multi_joins.CASES,
     *sets.CASES,

@@ -47,7 +47,7 @@ def over(expression: str, into: str = "noop") -> str:
             1,
             "APPROX_COUNT_DISTINCT is available in snapshots of a kept window only",
         ),
-        (over("approx_percentile(v, 0.5)"), 3, 1, "APPROX_PERCENTILE is available in snapshots"),
+        (over("approx_top_k(v, 5)"), 3, 1, "APPROX_TOP_K is available in snapshots"),
         (over("approx_top_k(k, 5)"), 3, 1, "APPROX_TOP_K is available in snapshots"),
         (over("k", "postgress (url 'host=x', table 't')"), 4, 6, "there is no sink postgress; did you mean postgres?"),
         (over("k", "banana"), 4, 6, "there is no sink banana; there are changelog, console, csv"),
