@@ -15,6 +15,7 @@ from tests.oracle.fixed import (
     sets,
     statistics,
     subqueries,
+    time_windows,
     times,
     windows,
 )
@@ -32,6 +33,7 @@ CASES: tuple[Case, ...] = (
     *subqueries.CASES,
     *papers.CASES,
     *times.CASES,
+    *time_windows.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

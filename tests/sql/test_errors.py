@@ -103,7 +103,12 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT sum(qty) OVER () FROM sales", "window functions (OVER)"),
         ("SELECT item FROM sales QUALIFY qty > 1", "QUALIFY"),
         ("SELECT soundex((SELECT max(name) FROM sales)) FROM sales", "a subquery as an argument of soundex"),
-        ("SELECT item FROM sales, LATERAL (SELECT 1)", "LATERAL"),
+        ("SELECT s.item FROM sales s RIGHT JOIN LATERAL (SELECT s.qty FROM items) i ON TRUE", "RIGHT JOIN LATERAL"),
+        ("SELECT s.item FROM sales s JOIN LATERAL (SELECT item FROM items) i USING (item)", "LATERAL with USING"),
+        (
+            "SELECT s.item FROM sales s LEFT JOIN items i ON EXISTS (SELECT 1 FROM clicks WHERE user = s.name AND user = i.label)",
+            "may refer to one side of the join",
+        ),
         ("SELECT item FROM sales LATERAL VIEW explode(name) t AS x", "LATERAL VIEW"),
         ("SELECT * FROM sales PIVOT (sum(qty) FOR item IN (1, 2))", "PIVOT"),
         ("SELECT * FROM UNNEST(array(1))", "UNNEST"),

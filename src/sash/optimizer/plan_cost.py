@@ -92,8 +92,10 @@ class PlanCosts:
     def state(self, node: nodes.Node) -> float:
         """The number of rows that the operator itself keeps."""
         match node:
-            case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Union():
+            case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Union() | nodes.AssignWindows():
                 return 0.0
+            case nodes.Lifetime():
+                return 0.0 if node.start is None else self.estimates(node).rows
             case nodes.Stream():
                 return self.estimates(node).rows if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Join():
@@ -120,6 +122,10 @@ class PlanCosts:
                 return 2 * self.estimates(node).rate if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Filter() | nodes.Project() | nodes.Union():
                 return sum(flows)
+            case nodes.AssignWindows():
+                return self.estimates(node).rate
+            case nodes.Lifetime():
+                return sum(flows) + (0.0 if node.start is None else _RING * rates[0])
             case nodes.Join():
                 return self._of_join(node, flows)
             case nodes.Distinct():

@@ -20,7 +20,7 @@ from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, SortKey
 from sash.plan.patterns import pattern
-from sash.plan.tree import duration_text, label, sort_direction, tree
+from sash.plan.tree import assignment_text, duration_text, label, lifetime_text, sort_direction, tree
 from sash.plan.types import Schema
 
 INDENT = "  "
@@ -235,6 +235,11 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (describe(node.predicate),)
         case nodes.Project():
             return (", ".join(map(describe, node.expressions)),)
+        case nodes.AssignWindows():
+            return f"BY {schema[node.time].name}", assignment_text(node.windows)
+        case nodes.Lifetime():
+            start, end = (None if e is None else describe(e) for e in (node.start, node.end))
+            return (lifetime_text(start, end),)
         case nodes.Aggregate():
             return ", ".join(map(describe_aggregate, node.aggregates)), _by(schema, node.keys)
         case nodes.Combine():

@@ -51,8 +51,11 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_window(node.window)
         case nodes.Relation():
             return Pattern.STR
-        case nodes.Filter() | nodes.Project():
+        case nodes.Filter() | nodes.Project() | nodes.AssignWindows():
             return pattern(node.child)
+        case nodes.Lifetime():
+            endless = node.end is None and pattern(node.child) == Pattern.MONO
+            return Pattern.MONO if endless else max(pattern(node.child), Pattern.WK)
         case nodes.Join():
             return _of_join(node)
         case nodes.Aggregate():
@@ -179,6 +182,8 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
             return None
         case nodes.Stream() | nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Distinct() | nodes.Union():
             return None
+        case nodes.AssignWindows() | nodes.Lifetime():
+            return None
 
 
 def _unbounded_streams(node: nodes.Node) -> list[str]:
@@ -187,6 +192,8 @@ def _unbounded_streams(node: nodes.Node) -> list[str]:
         case nodes.Stream():
             return [node.name] if isinstance(node.window, nodes.Unbounded) else []
         case nodes.Aggregate():
+            return []
+        case nodes.Lifetime() if node.end is not None:
             return []
         case _:
             return [name for child in node.children for name in _unbounded_streams(child)]

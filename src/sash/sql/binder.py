@@ -25,6 +25,7 @@ from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.undeclared import with_declared_windows
 
 
 def parse(text: str, catalog: Catalog) -> Node:
@@ -46,7 +47,7 @@ def _parse(source: SqlText, catalog: Catalog) -> Query:
         _refuse_enormous(source, query.plan)
     except RecursionError:
         raise too_deep(source) from None
-    return replace(query, plan=_with_distinct_names(query.plan))
+    return replace(query, plan=_with_distinct_names(with_declared_windows(query.plan)))
 
 
 def _with_distinct_names(plan: Node) -> Node:

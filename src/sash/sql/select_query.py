@@ -22,7 +22,9 @@ from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_l
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
-from sash.sql.subqueries import Subqueries, Translate, as_it_is
+from sash.sql.subqueries import Subqueries, as_it_is
+from sash.sql.subquery_joins import Translate
+from sash.sql.window_function import with_window_column
 
 MOST_COLUMNS = 20_000
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -59,7 +61,8 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
         below = below if predicate is None else subqueries.filter(below, predicate, as_it_is)
     else:
         below = build(tree)
-    return _Select(source, node, scope, replace(plain, clause="SELECT"), below).bind()
+    node, scope, below = with_window_column(source, node, plain, below)
+    return _Select(source, node, scope, replace(plain, scope=scope, clause="SELECT"), below).bind()
 
 
 class _Select:
