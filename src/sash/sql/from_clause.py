@@ -83,6 +83,9 @@ class FromBinder:
                 inner = node.this if isinstance(node.this, exp.Table) else exp.Subquery(this=node.this)
                 return self.bind(inner, node.args.get("joins") or [])
             return self._subquery(node)
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+            self.source.refuse_all_but(node, "this", "alias")
+            return self._named(self.query(node.this), node.args.get("alias"), None)
         construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), node.key.upper())
         raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
 
