@@ -41,13 +41,6 @@ def over(expression: str, into: str = "noop") -> str:
         (over("soundex(uuid())"), 3, 16, "uuid is not deterministic"),
         (over("row_number()"), 3, 8, "Sash does not run window functions such as row_number"),
         (over("soundex(k) + DATE'2026-01-01'"), 3, 8, "add"),
-        (
-            over("approx_count_distinct(k)"),
-            3,
-            1,
-            "APPROX_COUNT_DISTINCT is available in snapshots of a kept window only",
-        ),
-        (over("approx_top_k(v, 5)"), 3, 1, "APPROX_TOP_K is available in snapshots"),
         (over("approx_top_k(k, 5)"), 3, 1, "APPROX_TOP_K is available in snapshots"),
         (over("k", "postgress (url 'host=x', table 't')"), 4, 6, "there is no sink postgress; did you mean postgres?"),
         (over("k", "banana"), 4, 6, "there is no sink banana; there are changelog, console, csv"),

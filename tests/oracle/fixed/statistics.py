@@ -222,4 +222,14 @@ CASES = (
         streams={"s": PAIRS},
         schemas={"s": SCHEMA},
     ),
+    case(
+        "count_distinct_pairs",
+        "",
+        {"s": 5},
+        sash="SELECT k, COUNT(DISTINCT v, g) AS a, COUNT(DISTINCT v, g) FILTER (WHERE x > 1) AS b FROM {s} GROUP BY k",
+        duck="SELECT k, COUNT(DISTINCT (v, g)) FILTER (WHERE v IS NOT NULL AND g IS NOT NULL) AS a, "
+        "COUNT(DISTINCT (v, g)) FILTER (WHERE v IS NOT NULL AND g IS NOT NULL AND x > 1) AS b FROM {s} GROUP BY k",
+        streams={"s": PAIRS},
+        schemas={"s": SCHEMA},
+    ),
 )
