@@ -127,7 +127,6 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT /*+ BROADCAST(items) */ item FROM items", "hint"),
         ("SELECT * EXCEPT (item) FROM sales", "EXCEPT"),
         ("SELECT count_min_sketch(qty, 0.1, 0.9, 1) FROM sales", "the aggregate count_min_sketch"),
-        ("SELECT collect_list(item) FROM sales", "the aggregate collect_list"),
         ("SELECT upper(name) IGNORE NULLS FROM sales", "NULLS for a function that is not an aggregate"),
         ("SELECT sum(sum(qty)) FROM sales", "the aggregate sum in the argument of an aggregate"),
         ("SELECT item FROM sales WHERE count(*) > 1", "the aggregate count in WHERE; filter groups with HAVING"),
