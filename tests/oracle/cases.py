@@ -7,6 +7,7 @@ from tests.oracle.fixed import (
     aggregates,
     chains,
     counts,
+    grouping,
     joins,
     multi_joins,
     papers,
@@ -20,6 +21,7 @@ from tests.oracle.fixed import (
 CASES: tuple[Case, ...] = (
     *windows.CASES,
     *counts.CASES,
+    *grouping.CASES,
     *aggregates.CASES,
     *joins.CASES,
     *multi_joins.CASES,

@@ -95,7 +95,7 @@ class PlanCosts:
     def state(self, node: nodes.Node) -> float:
         """The number of rows that the operator itself keeps."""
         match node:
-            case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Union():
+            case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.Union():
                 return 0.0
             case nodes.Stream():
                 return self.estimates(node).rows if isinstance(node.window, nodes.Rows) else 0.0
@@ -123,6 +123,8 @@ class PlanCosts:
                 return 2 * self.estimates(node).rate if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Filter() | nodes.Project() | nodes.Union():
                 return sum(flows)
+            case nodes.Expand():
+                return flows[0] * len(node.lists)
             case nodes.Join():
                 return self._of_join(node, flows)
             case nodes.Distinct():

@@ -57,6 +57,7 @@ from sash.plan.nodes import (
     Alike,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -234,6 +235,9 @@ class Lowering:
             case Project():
                 child = self.lower(node.child)
                 return physical.Project(expressions=node.expressions, inputs=(child,), output=_passed(node, child))
+            case Expand():
+                child = self.lower(node.child)
+                return physical.Expand(lists=node.lists, inputs=(child,), output=_passed(node, child))
             case Join():
                 return self._join(node)
             case Aggregate():

@@ -131,6 +131,13 @@ class Project(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Expand(_Operator):
+    """Several rows per input row: one for each of `lists`, whose expressions are its columns."""
+
+    lists: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Lookup(_Operator):
     """Joins each row with a table that never changes."""
 
@@ -288,6 +295,7 @@ Operation = (
     | CountWindow
     | Distinct
     | ExceptAll
+    | Expand
     | Expire
     | Filter
     | Join

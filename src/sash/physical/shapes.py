@@ -7,6 +7,7 @@ from sash.plan.compound import walk as walk_expression
 from sash.plan.expressions import Column, Expression, SparkFunction
 from sash.plan.nodes import (
     Distinct,
+    Expand,
     Filter,
     Join,
     Node,
@@ -32,7 +33,7 @@ def is_leg(node: Node) -> bool:
             return not isinstance(node.window, Rows)
         case Relation():
             return not node.changes
-        case Filter() | Project():
+        case Filter() | Project() | Expand():
             return is_leg(node.child)
         case Join():
             return (
@@ -70,6 +71,8 @@ def _computed(node: Node) -> tuple[Expression, ...]:
             return (node.predicate,)
         case Project():
             return node.expressions
+        case Expand():
+            return tuple(expression for made in node.lists for expression in made)
         case Join(condition=condition) if condition is not None:
             return (condition,)
         case _:
@@ -88,7 +91,7 @@ def has_times(node: Node) -> bool:
     match node:
         case Stream():
             return True
-        case Filter() | Project():
+        case Filter() | Project() | Expand():
             return has_times(node.child)
         case Union():
             return has_times(node.left) and has_times(node.right)

@@ -29,6 +29,7 @@ from sash.plan.nodes import (
     Alike,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -75,6 +76,8 @@ def lift(node: Node) -> Lifted:
             return _filter(node)
         case Project():
             return _project(node)
+        case Expand():
+            return _expand(node)
         case Join():
             return _join(node)
         case Aggregate():
@@ -87,6 +90,13 @@ def lift(node: Node) -> Lifted:
             return Lifted(replace(node, left=_fixed(node.left), right=_fixed(node.right)))
         case Alike():
             raise AssertionError("queries are not alike twice")
+
+
+def _expand(node: Expand) -> Lifted:
+    found = parameters_of(expression for made in node.lists for expression in made)
+    if found:
+        raise LiftingError(found)
+    return Lifted(replace(node, child=_fixed(node.child)))
 
 
 def _fixed(node: Node) -> Node:

@@ -50,7 +50,7 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_window(node.window)
         case nodes.Relation():
             return Pattern.STR
-        case nodes.Filter() | nodes.Project():
+        case nodes.Filter() | nodes.Project() | nodes.Expand():
             return pattern(node.child)
         case nodes.Join():
             return _of_join(node)
@@ -114,8 +114,8 @@ def is_static(node: nodes.Node) -> bool:
 
 
 def is_table(node: nodes.Node) -> bool:
-    """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered or projected."""
-    while isinstance(node, nodes.Filter | nodes.Project):
+    """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered, projected or expanded."""
+    while isinstance(node, nodes.Filter | nodes.Project | nodes.Expand):
         node = node.child
     return isinstance(node, nodes.Relation) and not node.changes
 
@@ -178,7 +178,15 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
                 if call.function not in _BOUNDED_AGGREGATES:
                     return call.function.upper()
             return None
-        case nodes.Stream() | nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Distinct() | nodes.Union():
+        case (
+            nodes.Stream()
+            | nodes.Relation()
+            | nodes.Filter()
+            | nodes.Project()
+            | nodes.Expand()
+            | nodes.Distinct()
+            | nodes.Union()
+        ):
             return None
 
 
