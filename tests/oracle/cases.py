@@ -13,7 +13,9 @@ from tests.oracle.fixed import (
     papers,
     relations,
     sets,
+    statistics,
     subqueries,
+    time_windows,
     times,
     windows,
 )
@@ -23,6 +25,7 @@ CASES: tuple[Case, ...] = (
     *counts.CASES,
     *grouping.CASES,
     *aggregates.CASES,
+    *statistics.CASES,
     *joins.CASES,
     *multi_joins.CASES,
     *sets.CASES,
@@ -30,6 +33,7 @@ CASES: tuple[Case, ...] = (
     *subqueries.CASES,
     *papers.CASES,
     *times.CASES,
+    *time_windows.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

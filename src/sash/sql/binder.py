@@ -16,8 +16,8 @@ from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Distinct, Except, Intersect, Node, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
-from sash.sql.correlation import Scopes
 from sash.sql.constants import bind_values
+from sash.sql.correlation import Scopes
 from sash.sql.dialect import parse_statement, quiet
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
@@ -26,6 +26,7 @@ from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.undeclared import with_declared_windows
 
 
 def parse(text: str, catalog: Catalog) -> Node:
@@ -47,7 +48,7 @@ def _parse(source: SqlText, catalog: Catalog) -> Query:
         _refuse_enormous(source, query.plan)
     except RecursionError:
         raise too_deep(source) from None
-    return replace(query, plan=_with_distinct_names(query.plan))
+    return replace(query, plan=_with_distinct_names(with_declared_windows(query.plan)))
 
 
 def _with_distinct_names(plan: Node) -> Node:

@@ -12,6 +12,7 @@ from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.expressions import Case, Expression, Literal
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
+from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import Scopes
@@ -98,12 +99,10 @@ class ExpressionBinder:
             raise self._unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.Interval):
             raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
-        if isinstance(node, exp.Any | exp.All):
+        if isinstance(node, exp.All):
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Tuple | exp.Lambda | exp.Var):
             raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
-        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-            raise self._unsupported(f"{node.key.upper()} for this function", node)
         return self.spark_functions.bind(node, self._column)
 
     def _unsupported(self, what: str, node: exp.Expr) -> Exception:
@@ -310,7 +309,7 @@ class ExpressionBinder:
         written = node.name.lower()
         arguments = node.expressions
         if written in AGGREGATES:
-            return self._aggregate(node, None)
+            return self._aggregate(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
         if written in ("locate", "charindex") and len(arguments) == 2:
@@ -327,46 +326,39 @@ class ExpressionBinder:
             raise self._unsupported(f"a subquery as an argument of {node.name.lower()}; join it instead", node)
         return self.spark_functions.bind(node, self._column)
 
-    def _filtered(self, node: exp.Expr) -> Expression:
-        if isinstance(node.this, exp.WithinGroup):
-            self.source.refuse_all_but(node.this, "this", "expression")
-            return self._within_group(node.this, node.expression.this)
-        return self._aggregate(node.this, node.expression.this)
+    def _any(self, node: exp.Expr) -> Expression:
+        """ANY(x), the aggregate; not a comparison with ANY (...)."""
+        if isinstance(node.parent, exp.Predicate) or isinstance(node.this, _SUBQUERIES):
+            raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
+        return self._aggregate(node)
 
-    def _within_group(self, node: exp.Expr, condition: exp.Expr | None = None) -> Expression:
-        """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
-        function, order = node.this, node.expression
-        if not isinstance(function, exp.Anonymous) or function.name.lower() != "percentile_cont":
-            raise self._unsupported("WITHIN GROUP for this function", node)
-        keys = order.expressions
-        if len(keys) != 1 or keys[0].args.get("desc") or len(function.expressions) != 1:
-            raise self._unsupported("PERCENTILE_CONT other than with one fraction and one ascending ORDER BY", node)
-        percentile = exp.Anonymous(this="percentile", expressions=[keys[0].this.copy(), function.expressions[0].copy()])
-        percentile.meta.update(function.meta)
-        return self._aggregate(percentile, condition)
-
-    def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> Expression:
-        written = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    def _aggregate(self, node: exp.Expr) -> Expression:
+        """An aggregate with the clauses around it."""
+        call = read_aggregate(self.source, node)
+        written = call.name
         if written not in AGGREGATES:
-            raise self._unsupported("FILTER for a function that is not an aggregate", node)
+            clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
+            raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
-        if written == "percentile_cont" and len(node.expressions) == 1:
-            raise self._unsupported("PERCENTILE_CONT without WITHIN GROUP (ORDER BY ...)", node)
         inner = replace(self, aggregates=None, clause="the argument of an aggregate", first={}, aliases={})
-        arguments, distinct = node.expressions, False
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-            self.source.refuse_all_but(arguments[0], "expressions")
-            arguments, distinct = arguments[0].expressions, True
-        if written == "count" and not distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        arguments, descending = placed_arguments(self.source, call)
+        if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             self.source.refuse_all_but(arguments[0])
             bound: list[Expression] = [Literal(1, INT)]
         else:
             bound = [inner.bind(argument) for argument in arguments]
-        filter_ = None if condition is None else replace(inner, clause="FILTER").predicate(condition)
+        filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
-            aggregate = bind_aggregate(AGGREGATES[written], bound, distinct, filter_)
+            aggregate = bind_aggregate(
+                AGGREGATES[written],
+                bound,
+                call.distinct,
+                filter_,
+                descending=descending,
+                ignore_nulls=call.ignore_nulls,
+            )
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))
@@ -424,7 +416,10 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.StrPosition: (ExpressionBinder._position, ("this", "substr")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
-    exp.Filter: (ExpressionBinder._filtered, ("this", "expression")),
-    exp.WithinGroup: (ExpressionBinder._within_group, ("this", "expression")),
+    exp.Any: (ExpressionBinder._any, ("this",)),
+    exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
+    exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),
+    exp.RespectNulls: (ExpressionBinder._aggregate, ("this",)),
+    exp.WithinGroup: (ExpressionBinder._aggregate, ("this", "expression")),
 }
 """Node -> its binding method and the arguments that the method handles."""

@@ -19,6 +19,7 @@ from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.compound import rewrite
 from sash.plan.expressions import Column, Expression, substitute
 from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, SortKey, Stream, TopK, walk
+from sash.plan.snapshot_aggregates import refuse_standing_aggregates
 from sash.plan.types import Schema
 from sash.sql import Query, parse_query
 from sash.window_store.spans import Span, span_of
@@ -93,6 +94,7 @@ def parse_queries(
 
 def shape_of(plan: Node, signed: bool = False, order: tuple[SortKey, ...] = ()) -> QueryShape:
     """The shape of a bound plan. Raises an error unless the plan is a chain over one stream."""
+    refuse_standing_aggregates(plan)
     chain: list[Node] = []
     node = plan
     while not isinstance(node, Stream):

@@ -109,6 +109,8 @@ FUNCTIONS: dict[str, Function] = {
     "timestamp_millis": _one(partial(dates.timestamp_from, MILLISECOND), fails=True),
     "timestamp_micros": _one(partial(dates.timestamp_from, 1), fails=True),
     "timestamp_add_micros": _two(dates.add_micros, fails=True),
+    "window_start": Function(partial(dates.window_bound, False), 3, 3),
+    "window_end": Function(partial(dates.window_bound, True), 3, 3),
     "md5": _one(strings.md5),
     "sha2": _two(strings.sha2),
     "crc32": _one(strings.crc32),
