@@ -8,6 +8,7 @@ from tests.oracle.fixed import (
     chains,
     collections,
     counts,
+    grouping,
     joins,
     multi_joins,
     papers,
@@ -23,6 +24,7 @@ from tests.oracle.fixed import (
 CASES: tuple[Case, ...] = (
     *windows.CASES,
     *counts.CASES,
+    *grouping.CASES,
     *aggregates.CASES,
     *statistics.CASES,
     *collections.CASES,

@@ -46,10 +46,10 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
         *("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset"),
     )
     from_ = node.args.get("from_")
-    if from_ is None:
-        raise source.error(UnsupportedSqlError, "Sash does not run SELECT without FROM", node)
-    source.refuse_all_but(from_, "this")
-    tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
+    tree, scope = from_binder.nothing
+    if from_ is not None:
+        source.refuse_all_but(from_, "this")
+        tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
     spark_functions = SparkFunctions(source, catalog.spark_type, None if isinstance(tree, Branch) else tree)
     subqueries = from_binder.subqueries(scope)
     plain = ExpressionBinder(source, scope, spark_functions, "WHERE", around=from_binder.around, subqueries=subqueries)
