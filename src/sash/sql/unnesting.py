@@ -27,7 +27,7 @@ from sash.plan.expressions import (
     conjuncts,
     substitute,
 )
-from sash.plan.nodes import Aggregate, Distinct, Except, Filter, Intersect, Join, Node, Project, Union
+from sash.plan.nodes import Aggregate, AssignWindows, Distinct, Except, Filter, Intersect, Join, Node, Project, Union
 from sash.plan.types import BOOLEAN
 from sash.sql.correlation import (
     numbers_at,
@@ -37,7 +37,7 @@ from sash.sql.correlation import (
     replace_references,
 )
 from sash.sql.functions import call
-from sash.sql.joins import Branch, build
+from sash.sql.joins import Branch, Tree, build, width
 from sash.sql.ordering import project
 from sash.sql.scope import shift
 from sash.sql.source import SqlText
@@ -94,7 +94,7 @@ class Unnesting:
 
     source: SqlText
     depth: int
-    outer: Node
+    outer: Tree
     references: Sequence[Expression]
     where: exp.Expr | None = None
 
@@ -117,11 +117,16 @@ class Unnesting:
             case Aggregate():
                 return self._aggregate(node)
             case Distinct():
-                lifted = self._lift(self._settled(self.pull(node.child)))
+                lifted = self._lift(self.settled(self.pull(node.child)))
                 width = len(node.schema)
                 return Pulled(Distinct(lifted.node), columns(node), lifted.predicates(width))
             case Union() | Except() | Intersect():
                 return self._set_operation(node)
+            case AssignWindows():
+                child = self.settled(self.pull(node.child))
+                below = named(child.node, (*columns(child.node), child.outputs[node.time]))
+                made = AssignWindows(below, len(below.schema) - 1, node.windows)
+                return Pulled(made, (*child.outputs, *columns(made)[-2:]), child.predicates)
             case _:
                 raise self.source.error(
                     UnsupportedSqlError,
@@ -131,8 +136,19 @@ class Unnesting:
                 )
 
     def domain(self, numbers: Sequence[int]) -> Node:
-        """The distinct values of these references."""
-        return Distinct(named(self.outer, [self.references[number] for number in numbers]))
+        """The distinct values of these references; perhaps more, if a part of FROM has all their columns."""
+        values = [self.references[number] for number in numbers]
+        tree = self.outer
+        while isinstance(tree, Branch):
+            border = width(tree.left)
+            read = [column for value in values for column in columns_of(value)]
+            if tree.kind not in ("right", "full") and all(column < border for column in read):
+                tree = tree.left
+            elif tree.kind in ("inner", "right") and all(column >= border for column in read):
+                tree, values = tree.right, [shift(value, -border) for value in values]
+            else:
+                break
+        return Distinct(named(build(tree), values))
 
     def bound(self, pulled: Pulled, numbers: Sequence[int] = ()) -> Pulled:
         """The subquery evaluated for every row of the domain of its references and of those with these `numbers`."""
@@ -184,7 +200,7 @@ class Unnesting:
     def _numbers(self, references: frozenset[tuple[int, int]]) -> tuple[int, ...]:
         return numbers_at(self.depth, references)
 
-    def _settled(self, pulled: Pulled) -> Pulled:
+    def settled(self, pulled: Pulled) -> Pulled:
         """The subquery with outputs that have no references."""
         return self.bound(pulled) if pulled.otherwise is not None or self.is_correlated(*pulled.outputs) else pulled
 
@@ -211,7 +227,7 @@ class Unnesting:
         return Pulled(below, child.outputs, (*child.predicates, *pulled))
 
     def _aggregate(self, node: Aggregate) -> Pulled:
-        lifted = self._lift(self._settled(self.pull(node.child)))
+        lifted = self._lift(self.settled(self.pull(node.child)))
         width, own = len(node.child.schema), len(node.keys)
         keys = (*node.keys, *range(width, width + len(lifted.keys)))
         made = Aggregate(lifted.node, keys, node.names, node.aggregates)
@@ -226,7 +242,7 @@ class Unnesting:
         return Pulled(made, outputs, lifted.predicates(own), otherwise)
 
     def _set_operation(self, node: Union | Except | Intersect) -> Pulled:
-        sides = [self._settled(self.pull(child)) for child in node.children]
+        sides = [self.settled(self.pull(child)) for child in node.children]
         lifted = [self._lift(side) for side in sides]
         if any(one.tests != lifted[0].tests or one.rest != lifted[0].rest for one in lifted):
             numbers = self._numbers(outer_references(node))
@@ -241,9 +257,9 @@ class Unnesting:
         if node.kind == "inner":
             return self._combined(node, self.plain(self.pull(node.left)), self.plain(self.pull(node.right)))
         if node.kind in ("left", "semi", "anti") and not correlated[1] and not in_condition:
-            return self._combined(node, self._settled(self.pull(node.left)), self.pull(node.right))
+            return self._combined(node, self.settled(self.pull(node.left)), self.pull(node.right))
         if node.kind == "right" and not correlated[0] and not in_condition:
-            return self._combined(node, self.pull(node.left), self._settled(self.pull(node.right)))
+            return self._combined(node, self.pull(node.left), self.settled(self.pull(node.right)))
         return self._bound_join(node)
 
     def _combined(self, node: Join, left: Pulled, right: Pulled) -> Pulled:

@@ -252,4 +252,115 @@ CASES = (
         "SELECT ts, (SELECT COUNT(*) FROM (SELECT DISTINCT b.v + a.v AS w FROM {r} AS b WHERE b.k = a.k) AS d) AS n FROM {s} AS a",
         _SIDES,
     ),
+    case(
+        "lateral",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a, LATERAL (SELECT v AS w FROM {r} AS b WHERE b.k = a.k) AS b",
+        _SIDES,
+    ),
+    case(
+        "lateral_unequal",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a JOIN LATERAL (SELECT b.v + a.v AS w FROM {r} AS b WHERE b.v < a.v) AS b ON TRUE",
+        _SIDES,
+    ),
+    case(
+        "lateral_on",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a JOIN LATERAL (SELECT v AS w FROM {r} AS b WHERE b.k = a.k) AS b ON b.w > a.v",
+        _SIDES,
+        duck="SELECT a.ts AS ts, b.v AS w FROM {s} AS a JOIN {r} AS b ON b.k = a.k AND b.v > a.v",
+    ),
+    case(
+        "lateral_left",
+        "SELECT a.ts AS ts, b.w AS w, c AS c FROM {s} AS a LEFT JOIN LATERAL "
+        "(SELECT b.v + a.v AS w, 1 AS c FROM {r} AS b WHERE b.k = a.k) AS b ON TRUE",
+        _SIDES,
+        duck="SELECT a.ts AS ts, b.v + a.v AS w, CASE WHEN b.k IS NOT NULL THEN 1 END AS c "
+        "FROM {s} AS a LEFT JOIN {r} AS b ON b.k = a.k",
+    ),
+    case(
+        "lateral_left_on",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a LEFT JOIN LATERAL "
+        "(SELECT v AS w FROM {r} AS b WHERE b.k = a.k) AS b ON b.w >= a.v",
+        _SIDES,
+        duck="SELECT a.ts AS ts, b.v AS w FROM {s} AS a LEFT JOIN {r} AS b ON b.k = a.k AND b.v >= a.v",
+    ),
+    case(
+        "lateral_aggregate",
+        "SELECT a.ts AS ts, b.n AS n, b.m AS m FROM {s} AS a, LATERAL "
+        "(SELECT COUNT(*) AS n, MAX(v) AS m FROM {r} AS b WHERE b.k = a.k) AS b WHERE b.n < 2",
+        _SIDES,
+    ),
+    case(
+        "lateral_aggregate_on",
+        "SELECT a.ts AS ts, b.n AS n FROM {s} AS a LEFT JOIN LATERAL "
+        "(SELECT COUNT(*) AS n FROM {r} AS b WHERE b.k = a.k) AS b ON b.n < 2",
+        _SIDES,
+        duck="SELECT ts, CASE WHEN n < 2 THEN n END AS n FROM "
+        "(SELECT a.ts AS ts, (SELECT COUNT(*) FROM {r} AS b WHERE b.k = a.k) AS n FROM {s} AS a) AS t",
+    ),
+    case(
+        "lateral_grouped",
+        "SELECT a.ts AS ts, b.g AS g, b.n AS n FROM {s} AS a CROSS JOIN LATERAL "
+        "(SELECT g, COUNT(*) AS n FROM {r} AS b WHERE b.v <= a.v GROUP BY g) AS b",
+        _SIDES,
+    ),
+    case(
+        "lateral_two",
+        "SELECT a.ts AS ts, b.w AS w, c.u AS u FROM {s} AS a, LATERAL (SELECT v AS w FROM {r} AS b WHERE b.k = a.k) AS b, "
+        "LATERAL (SELECT MAX(v) + b.w AS u FROM {q} AS c WHERE c.g = a.g) AS c",
+        _ALL,
+    ),
+    case(
+        "lateral_of_join",
+        "SELECT a.ts AS ts, b.ts AS us, c.n AS n FROM {s} AS a JOIN {r} AS b ON a.k = b.k, "
+        "LATERAL (SELECT COUNT(*) AS n FROM {q} AS c WHERE c.v > a.v AND c.g <> b.g) AS c",
+        _ALL,
+    ),
+    case(
+        "lateral_union",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a, LATERAL (SELECT v AS w FROM {r} AS b WHERE b.k = a.k "
+        "UNION ALL SELECT c.v FROM {q} AS c WHERE c.v > a.v) AS b",
+        _ALL,
+    ),
+    case(
+        "on_exists",
+        "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a JOIN {r} AS b "
+        "ON a.k = b.k AND EXISTS (SELECT 1 FROM {q} AS c WHERE c.v = b.v OR c.v = a.v)",
+        _ALL,
+    ),
+    case(
+        "left_on_in_right",
+        "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a LEFT JOIN {r} AS b ON a.k = b.k AND b.v IN (SELECT v FROM {q} AS c)",
+        _ALL,
+        duck="SELECT a.ts AS ts, b.ts AS us FROM {s} AS a LEFT JOIN (SELECT * FROM {r} WHERE v IN (SELECT v FROM {q})) AS b "
+        "ON a.k = b.k",
+    ),
+    case(
+        "left_on_in_left",
+        "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a LEFT JOIN {r} AS b "
+        "ON a.k = b.k AND a.v NOT IN (SELECT v FROM {q} AS c WHERE c.g = a.g)",
+        _ALL,
+        duck="SELECT a.ts AS ts, b.ts AS us FROM (SELECT *, v NOT IN (SELECT v FROM {q} AS c WHERE c.g = a.g) AS i FROM {s} AS a) "
+        "AS a LEFT JOIN {r} AS b ON a.k = b.k AND a.i",
+    ),
+    case(
+        "full_on_exists",
+        "SELECT a.ts AS ts, b.ts AS us FROM {s} AS a FULL JOIN {r} AS b "
+        "ON a.k = b.k AND EXISTS (SELECT 1 FROM {q} AS c WHERE c.k = a.k) AND EXISTS (SELECT 1 FROM {q} AS c WHERE c.v = b.v)",
+        _ALL,
+        duck="SELECT a.ts AS ts, b.ts AS us FROM (SELECT *, EXISTS (SELECT 1 FROM {q} AS c WHERE c.k = a.k) AS i FROM {s} AS a) "
+        "AS a FULL JOIN (SELECT *, EXISTS (SELECT 1 FROM {q} AS c WHERE c.v = b.v) AS i FROM {r} AS b) AS b "
+        "ON a.k = b.k AND a.i AND b.i",
+    ),
+    case(
+        "in_of_scalar",
+        "SELECT ts, v FROM {s} AS a WHERE (SELECT MAX(v) FROM {r} AS b WHERE b.k = a.k) IN (SELECT v FROM {q} AS c)",
+        _ALL,
+    ),
+    case(
+        "order_by_scalar",
+        "SELECT ts, v FROM {s} AS a ORDER BY (SELECT COUNT(*) FROM {r} AS b WHERE b.k = a.k) DESC, ts, v LIMIT 2",
+        _SIDES,
+        duck="SELECT ts, v FROM {s} AS a "
+        "ORDER BY (SELECT COUNT(*) FROM {r} AS b WHERE b.k = a.k) DESC, ts, v NULLS FIRST LIMIT 2",
+    ),
 )
