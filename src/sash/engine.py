@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from sash.query import Query
 from sash.window_methods import WindowMethods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
@@ -221,6 +222,24 @@ class Engine(WindowMethods):
         self._catalog.drop(name)
         for registered in (self._streams, self._relations, self._updates, self._tables):
             registered.pop(name.lower(), None)
+
+    @contextmanager
+    def replacing_sources(self) -> Iterator[None]:
+        """All streams and relations are removed, so that others can be registered; they are restored if the block fails."""
+        parts: tuple[dict[str, Any], ...] = (
+            self._streams, self._relations, self._updates, self._tables,
+            self._catalog.streams, self._catalog.relations, self._catalog.not_carried,
+        )  # fmt: skip
+        kept = [dict(part) for part in parts]
+        for part in parts:
+            part.clear()
+        try:
+            yield
+        except BaseException:
+            for part, before in zip(parts, kept, strict=True):
+                part.clear()
+                part.update(before)
+            raise
 
     @property
     def catalog(self) -> Catalog:

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, relations, sets, times, windows
+from tests.oracle.fixed import (
+    aggregates,
+    chains,
+    counts,
+    joins,
+    multi_joins,
+    nested,
+    papers,
+    relations,
+    sets,
+    statistics,
+    subqueries,
+    time_windows,
+    times,
+    windows,
+)
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
     *counts.CASES,
     *aggregates.CASES,
+    *statistics.CASES,
     *joins.CASES,
     *multi_joins.CASES,
     *sets.CASES,
     *chains.CASES,
+    *subqueries.CASES,
+    *nested.CASES,
     *papers.CASES,
     *times.CASES,
+    *time_windows.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

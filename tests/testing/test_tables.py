@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sash.errors import BadRowError, SashError, UnsupportedSqlError
+from sash.errors import BadRowError, SashError
 from sash.testing import Result, replay
 
 NOON = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
@@ -177,7 +177,10 @@ def test_nested_columns_are_carried(given: Any) -> None:
         assert {name: row[name] for name in wanted} == wanted
     assert result.at(2)[1]["tags"] is result.at(2)[1]["info"] is None
     assert answer(replay("SELECT info.city AS c FROM s [RANGE 1 HOUR]", streams), "c") == ["Graz", None]
-    assert answer(replay("SELECT a FROM (SELECT ts, k, tags, info FROM s [NOW]) AS t(a, b, c, d)", streams), "a") == [1, 2]
+    assert answer(replay("SELECT a FROM (SELECT ts, k, tags, info FROM s [NOW]) AS t(a, b, c, d)", streams), "a") == [
+        1,
+        2,
+    ]
     assert answer(replay("SELECT k FROM s [NOW] NATURAL JOIN r [NOW]", streams), "k") == [1]
 
 

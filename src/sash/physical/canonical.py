@@ -23,6 +23,8 @@ from sash.plan.nodes import Project, Relation, Stream
 _ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows"})
 _ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered"})
 _LAYOUT = "buffers"
+_DETAIL = "detail"
+"""Fields that are written only where they have a value, since state is named by texts of times without them."""
 
 
 def digest(text: str) -> str:
@@ -90,6 +92,7 @@ def value_text(value: Any, *, layout: bool = False) -> str:
             and part.name not in skipped
             and not (isinstance(value, Project) and part.name == "names")
             and (layout or part.name != _LAYOUT)
+            and not (part.name == _DETAIL and getattr(value, part.name) is None)
         ]
         return f"{type(value).__name__}({','.join(parts)})"
     return repr(value)

@@ -6,9 +6,12 @@ from sash.physical.nodes import OutputExpiry
 from sash.plan.compound import walk as walk_expression
 from sash.plan.expressions import Column, Expression, SparkFunction
 from sash.plan.nodes import (
+    Aligned,
+    AssignWindows,
     Distinct,
     Filter,
     Join,
+    Lifetime,
     Node,
     Project,
     Range,
@@ -88,8 +91,10 @@ def has_times(node: Node) -> bool:
     match node:
         case Stream():
             return True
-        case Filter() | Project():
+        case Filter() | Project() | AssignWindows():
             return has_times(node.child)
+        case Lifetime():
+            return node.start is None and has_times(node.child)
         case Union():
             return has_times(node.left) and has_times(node.right)
         case Join():
@@ -122,5 +127,5 @@ def horizon_of(node: Node) -> int:
     """The longest life of a row of a leg, in microseconds; 0 where it has no end."""
     source = leg_source(node)
     if isinstance(source, Stream) and isinstance(source.window, Range):
-        return source.window.length + (source.window.slide or 0)
+        return source.window.length + (source.window.slide or 0) + isinstance(source.window, Aligned)
     return 0

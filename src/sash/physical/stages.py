@@ -95,6 +95,10 @@ class StageSplitter:
                 (part,) = parts
                 loose = part.loose and facts_of(node).stateless
                 return _Subtree(_over(node, parts), _through(node, part.attributes), loose, part.single)
+            case nodes.AssignWindows() | nodes.Lifetime():
+                (part,) = parts
+                loose = part.loose and facts_of(node).stateless
+                return _Subtree(_over(node, parts), part.attributes, loose, part.single)
             case nodes.Union():
                 return self._union(node, parts)
             case nodes.Aggregate():

@@ -22,11 +22,13 @@ from sash.plan.expressions import AggregateCall, Call, Column, Expression, Liter
 from sash.plan.nodes import (
     Aggregate,
     Alike,
+    AssignWindows,
     Distinct,
     Except,
     Filter,
     Intersect,
     Join,
+    Lifetime,
     Node,
     Project,
     Relation,
@@ -58,8 +60,11 @@ def canonical(node: Node) -> Node:
         case Aggregate():
             calls = tuple(map(_canonical_call, node.aggregates))
             return Aggregate(canonical(node.child), node.keys, _positions(calls), calls)
-        case Distinct() | TopK():
+        case Distinct() | TopK() | AssignWindows():
             return replace(node, child=canonical(node.child))
+        case Lifetime():
+            start, end = (None if one is None else canonical_expression(one) for one in (node.start, node.end))
+            return Lifetime(canonical(node.child), start, end)
         case Union() | Except() | Intersect():
             return replace(node, left=canonical(node.left), right=canonical(node.right))
         case Alike():

@@ -17,6 +17,7 @@ _SAFE = frozenset(
     | {"datediff", "date_trunc", "unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "last_day"}
     | {"bit_and", "bit_or", "bit_xor", "array", "struct", "map_keys", "map_values", "map_entries", "map_contains_key"}
     | {"size", "get_field", "get", "array_contains"}
+    | {"window_start", "window_end"}
 )
 """Functions that never fail. Any other function is assumed to fail on some arguments."""
 

@@ -26,8 +26,10 @@ def keys(node: nodes.Node) -> Keys:
             return frozenset()
         case nodes.Relation():
             return frozenset() if node.key is None else frozenset({Key(node.key)})
-        case nodes.Filter():
+        case nodes.Filter() | nodes.Lifetime():
             return keys(node.child)
+        case nodes.AssignWindows():
+            return frozenset(key | {len(node.schema) - 1} for key in keys(node.child))
         case nodes.TopK():
             return frozenset({Key()}) if node.limit <= 1 else keys(node.child)
         case nodes.Project():

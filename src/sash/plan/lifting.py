@@ -27,11 +27,13 @@ from sash.plan.expressions import (
 from sash.plan.nodes import (
     Aggregate,
     Alike,
+    AssignWindows,
     Distinct,
     Except,
     Filter,
     Intersect,
     Join,
+    Lifetime,
     Node,
     Project,
     Relation,
@@ -75,6 +77,8 @@ def lift(node: Node) -> Lifted:
             return _filter(node)
         case Project():
             return _project(node)
+        case AssignWindows() | Lifetime():
+            return _in_time(node)
         case Join():
             return _join(node)
         case Aggregate():
@@ -164,6 +168,25 @@ def _project(node: Project) -> Lifted:
         otherwise = tuple(substitute(expression, otherwise) for expression in expressions)
     conditions = tuple(remap(condition, places) for condition in below.conditions)
     return Lifted(Project(below.node, names, expressions), conditions, otherwise)
+
+
+def _in_time(node: AssignWindows | Lifetime) -> Lifted:
+    """Rows are assigned to windows, and begin and end, one by one; the columns that predicates need come last."""
+    found = parameters_of([e for e in (node.start, node.end) if e is not None]) if isinstance(node, Lifetime) else None
+    if found:
+        raise LiftingError(found)
+    below = lift(node.child)
+    if below.otherwise is not None:
+        raise LiftingError(parameters_of(below.conditions))
+    made = replace(node, child=below.node)
+    own, wide = len(node.child.schema), len(below.node.schema)
+    if wide == own or isinstance(made, Lifetime):
+        return Lifted(made, below.conditions)
+    order = [*range(own), *range(wide, len(made.schema)), *range(own, wide)]
+    available = columns(made)
+    moved = Project(made, tuple(available[n].name for n in order), tuple(available[n] for n in order))
+    places = {n: place for place, n in enumerate(order)}
+    return Lifted(moved, tuple(remap(condition, places) for condition in below.conditions))
 
 
 def _join(node: Join) -> Lifted:

@@ -25,6 +25,19 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Aligned(Range):
+    """The windows that a row is assigned to, where its stream has no window of its own: valid in [ts, end of the last).
+
+    Windows start at multiples of `step` after `origin`, and `length` is the longest life of a row. With `closing` a row is
+    valid for the instant of the last window's end, too, at which that window is emitted.
+    """
+
+    step: int = 1
+    origin: int = 0
+    closing: bool = False
+
+
+@dataclass(frozen=True)
 class Rows:
     """A count window: the last `count` rows, of each value of the `partition` columns (positions) if there are any."""
 
@@ -36,6 +49,32 @@ class Rows:
 class Unbounded:
     """Every row, for ever: `[RANGE UNBOUNDED]`, or a stream used without a window."""
 
+
+@dataclass(frozen=True)
+class Undeclared(Unbounded):
+    """No window was written, while a query is bound: an assignment to windows may give the stream one."""
+
+
+@dataclass(frozen=True)
+class TimeWindows:
+    """The windows that a time is in: those of `size` microseconds that start at multiples of `step` after `origin`.
+
+    `cumulative` windows start at multiples of `size`, and there is one for each multiple of `step` up to `size`.
+    """
+
+    size: int
+    step: int
+    origin: int = 0
+    cumulative: bool = False
+
+    @property
+    def most(self) -> int:
+        """The largest number of windows that a time is in."""
+        return -(-self.size // self.step)
+
+
+WINDOW_START, WINDOW_END = "window_start", "window_end"
+"""The columns that an assignment to windows adds."""
 
 Window = Range | Rows | Unbounded
 
@@ -130,6 +169,33 @@ class Project(_Unary):
     @cached_property
     def schema(self) -> Schema:
         return tuple(Field(name, e.dtype) for name, e in zip(self.names, self.expressions, strict=True))
+
+
+@dataclass(frozen=True)
+class AssignWindows(_Unary):
+    """Every row once per window that its time, the column `time`, is in, with the window's start and end after its columns.
+
+    Rows without a time are dropped.
+    """
+
+    time: int
+    windows: TimeWindows
+
+    @cached_property
+    def schema(self) -> Schema:
+        dtype = self.child.schema[self.time].dtype
+        return (*self.child.schema, Field(WINDOW_START, dtype), Field(WINDOW_END, dtype))
+
+
+@dataclass(frozen=True)
+class Lifetime(_Unary):
+    """Rows that are valid from `start` and until `end`, if that is later and earlier than they are below.
+
+    Both are expressions of a time; a row for which one of them is NULL is never valid.
+    """
+
+    start: Expression | None = None
+    end: Expression | None = None
 
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
@@ -227,7 +293,22 @@ class Alike(_Binary):
         return self.left.schema + self.right.schema
 
 
-Node = Stream | Relation | Filter | Project | Join | Aggregate | Distinct | Union | Except | Intersect | TopK | Alike
+Node = (
+    Stream
+    | Relation
+    | Filter
+    | Project
+    | AssignWindows
+    | Lifetime
+    | Join
+    | Aggregate
+    | Distinct
+    | Union
+    | Except
+    | Intersect
+    | TopK
+    | Alike
+)
 
 
 def with_children(node: Node, children: tuple[Node, ...]) -> Node:
@@ -235,7 +316,7 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
     match node:
         case Stream() | Relation():
             return node
-        case Filter() | Project() | Aggregate() | Distinct() | TopK():
+        case Filter() | Project() | AssignWindows() | Lifetime() | Aggregate() | Distinct() | TopK():
             (child,) = children
             return replace(node, child=child)
         case Join() | Union() | Except() | Intersect() | Alike():

@@ -12,6 +12,7 @@ import functools
 
 from sash.errors import UnboundedStateError
 from sash.plan import nodes
+from sash.plan.expressions import STEPWISE
 
 
 @functools.total_ordering
@@ -50,8 +51,11 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_window(node.window)
         case nodes.Relation():
             return Pattern.STR
-        case nodes.Filter() | nodes.Project():
+        case nodes.Filter() | nodes.Project() | nodes.AssignWindows():
             return pattern(node.child)
+        case nodes.Lifetime():
+            endless = node.end is None and pattern(node.child) == Pattern.MONO
+            return Pattern.MONO if endless else max(pattern(node.child), Pattern.WK)
         case nodes.Join():
             return _of_join(node)
         case nodes.Aggregate():
@@ -136,9 +140,7 @@ def looked_up_side(node: nodes.Join) -> nodes.Node | None:
     return None
 
 
-_BOUNDED_AGGREGATES = frozenset(
-    {"sum", "count", "count_star", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
-)
+_BOUNDED_AGGREGATES = STEPWISE | {"min", "max"}
 """Aggregates that need a fixed amount of state per group if rows never expire."""
 
 
@@ -180,6 +182,8 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
             return None
         case nodes.Stream() | nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Distinct() | nodes.Union():
             return None
+        case nodes.AssignWindows() | nodes.Lifetime():
+            return None
 
 
 def _unbounded_streams(node: nodes.Node) -> list[str]:
@@ -188,6 +192,8 @@ def _unbounded_streams(node: nodes.Node) -> list[str]:
         case nodes.Stream():
             return [node.name] if isinstance(node.window, nodes.Unbounded) else []
         case nodes.Aggregate():
+            return []
+        case nodes.Lifetime() if node.end is not None:
             return []
         case _:
             return [name for child in node.children for name in _unbounded_streams(child)]

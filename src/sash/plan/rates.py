@@ -93,6 +93,10 @@ class Estimates:
                 spreads = [_distribution(made, below) for made in node.expressions]
                 counts = tuple(spread.count for spread in spreads)
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
+            case nodes.AssignWindows():
+                return _of_windows(node, self(node.child))
+            case nodes.Lifetime():
+                return self(node.child)
             case nodes.Join():
                 return _of_join(node, self(node.left), self(node.right))
             case nodes.Alike():
@@ -172,6 +176,20 @@ def _made(
     rate: float, rows: float, distinct: Iterable[float], premature: float, frequent: Iterable[Shares] = ()
 ) -> Estimate:
     return Estimate(rate, rows, tuple(max(1.0, count) for count in distinct), min(premature, rate), tuple(frequent))
+
+
+def _of_windows(node: nodes.AssignWindows, below: Estimate) -> Estimate:
+    """Every row is in several windows, of which some are open at a time."""
+    assigned = node.windows
+    share = (1 + assigned.most) / 2 if assigned.cumulative else assigned.size / assigned.step
+    windows = 1 + below.rows / max(below.rate, 1e-9) / (assigned.step / SECOND)
+    return Estimate(
+        below.rate * share,
+        below.rows * share,
+        (*below.distinct, max(1.0, windows), max(1.0, windows)),
+        below.premature * share,
+        (*below.frequent, NONE, NONE) if below.frequent else (),
+    )
 
 
 def _of_stream(node: nodes.Stream) -> Estimate:

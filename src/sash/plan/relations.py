@@ -92,6 +92,8 @@ def _culprit(node: nodes.Node, relation: nodes.Relation) -> str:
             return "DISTINCT over GROUP BY"
         case nodes.Filter() | nodes.Project() | nodes.Aggregate() | nodes.Union():
             return "its input"
+        case nodes.AssignWindows() | nodes.Lifetime():
+            return "its input"
 
 
 def _refuse_unjoined(node: nodes.Node, above: nodes.Join | None) -> None:

@@ -45,6 +45,10 @@ def label(node: nodes.Node) -> str:
         case nodes.Project():
             columns = zip(node.names, node.expressions, strict=True)
             return f"Project {', '.join(_named(name, made, node.child.schema) for name, made in columns)}"
+        case nodes.AssignWindows():
+            return f"AssignWindows {node.schema[node.time].name}#{node.time} {assignment_text(node.windows)}"
+        case nodes.Lifetime():
+            return f"Lifetime {lifetime_text(*(None if e is None else _text(e, node.schema) for e in (node.start, node.end)))}"
         case nodes.Join():
             return _join_label(node)
         case nodes.Aggregate():
@@ -112,6 +116,23 @@ def _placed(column: Column, schema: Schema) -> Column:
     return replace(column, name=f"{schema[column.index].name}#{column.index}")
 
 
+def assignment_text(windows: nodes.TimeWindows) -> str:
+    """The windows of an assignment.
+
+    >>> assignment_text(nodes.TimeWindows(600_000_000, 300_000_000))
+    'SIZE 10 MINUTES EVERY 5 MINUTES'
+    """
+    after = f" AFTER {duration_text(windows.origin)}" if windows.origin else ""
+    size, step = duration_text(windows.size), duration_text(windows.step)
+    return f"UP TO {size} BY {step}{after}" if windows.cumulative else f"SIZE {size} EVERY {step}{after}"
+
+
+def lifetime_text(start: str | None, end: str | None) -> str:
+    """When rows are valid."""
+    parts = (f"FROM {start}" if start else "", f"UNTIL {end}" if end else "")
+    return " ".join(part for part in parts if part)
+
+
 def sort_direction(key: nodes.SortKey) -> str:
     """The direction of a sort key and the position of its NULLs, where they are not the default."""
     default = key.nulls_first != key.descending
@@ -122,6 +143,10 @@ def sort_direction(key: nodes.SortKey) -> str:
 def window_text(window: nodes.Window, stream: nodes.Stream) -> str:
     """The window as it is written in a query."""
     match window:
+        case nodes.Aligned():
+            if window.length == window.step:
+                return f"[until the end of its {duration_text(window.length)}]"
+            return f"[until {duration_text(window.length)} after a multiple of {duration_text(window.step)}]"
         case nodes.Range():
             slide = "" if window.slide is None else f" SLIDE {duration_text(window.slide)}"
             return f"[RANGE {duration_text(window.length)}{slide}]"

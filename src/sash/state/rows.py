@@ -208,8 +208,11 @@ class _NestedColumn:
         self._bytes.put(slots, pa.Array.from_buffers(pa.binary(), len(column), buffers, 0), size)
 
     def take(self, slots: Ints) -> pa.Array:
+        """The values; NULL at slots that are free, which hold no bytes."""
         offsets, data = byte_buffers(self._bytes.take(slots))
-        return decode_values(self._dtype, offsets[:-1], data)[0]
+        held = np.diff(offsets) > 0
+        values = decode_values(self._dtype, offsets[:-1][held], data)[0]
+        return values if held.all() else values.take(pa.array(np.cumsum(held) - 1, mask=~held))
 
     def free(self, slots: Ints) -> None:
         self._bytes.free(slots)

@@ -127,6 +127,8 @@ def _position(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
     match node:
         case nodes.Stream() | nodes.Relation() | nodes.TopK() | nodes.Alike():
             return None
+        case nodes.AssignWindows() | nodes.Lifetime():
+            return None
         case nodes.Filter():
             below = _position(node.child, lookup)
             return None if below is None else nodes.Filter(below, node.predicate)

@@ -53,6 +53,16 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             return nodes.Filter(child, remap(node.predicate, at)), at
         case nodes.Project():
             return _prune_project(node, needed)
+        case nodes.AssignWindows():
+            own = len(node.child.schema)
+            child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time})
+            added = {own + n: len(child.schema) + n for n in range(2)}
+            return replace(node, child=child, time=at[node.time]), at | added
+        case nodes.Lifetime():
+            times = [e for e in (node.start, node.end) if e is not None]
+            child, at = _prune(node.child, needed.union(*map(columns_of, times)))
+            start, end = (None if e is None else remap(e, at) for e in (node.start, node.end))
+            return nodes.Lifetime(child, start, end), at
         case nodes.Join():
             return _prune_join(node, needed)
         case nodes.Aggregate():

@@ -49,6 +49,15 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
             return filtered(_push(node.child, [*expressions.conjuncts(node.predicate), *moving]), staying)
         case nodes.Project():
             return _push_below_project(node, parts)
+        case nodes.AssignWindows():
+            own = len(node.child.schema)
+            moving, staying = _divided(
+                parts, lambda part: _is_movable(part) and all(c < own for c in expressions.columns_of(part))
+            )
+            return filtered(replace(node, child=_push(node.child, moving)), staying)
+        case nodes.Lifetime():
+            moving, staying = _divided(parts, _is_movable)
+            return filtered(replace(node, child=_push(node.child, moving)), staying)
         case nodes.Join():
             return _push_below_join(node, parts)
         case nodes.Aggregate():
