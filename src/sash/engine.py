@@ -12,6 +12,7 @@ from sash.display import TextTable, counted, section
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
 from sash.plan.catalog import Catalog
+from sash.plan.nodes import ONE_ROW
 from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
@@ -386,6 +387,8 @@ class Engine(WindowMethods):
     def _spark_type(self, name: str, sql: str) -> pa.DataType | str | None:
         from sash.spark.types import expression_type
 
+        if name == ONE_ROW.name:
+            return expression_type(self.spark.range(1), sql)
         source = self._streams.get(name.lower())
         frame = self._relations.get(name.lower()) if source is None else source.frame
         return None if frame is None else expression_type(frame, sql)

@@ -6,7 +6,9 @@ from tests.oracle.case import Case
 from tests.oracle.fixed import (
     aggregates,
     chains,
+    collections,
     counts,
+    grouping,
     joins,
     multi_joins,
     nested,
@@ -23,8 +25,10 @@ from tests.oracle.fixed import (
 CASES: tuple[Case, ...] = (
     *windows.CASES,
     *counts.CASES,
+    *grouping.CASES,
     *aggregates.CASES,
     *statistics.CASES,
+    *collections.CASES,
     *joins.CASES,
     *multi_joins.CASES,
     *sets.CASES,

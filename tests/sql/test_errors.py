@@ -63,7 +63,6 @@ def test_unknown_names(query: str, message: str, line: int, column: int) -> None
         ("SELECT mode(item, qty) FROM sales", "second argument of mode must be TRUE or FALSE", 8),
         ("SELECT percentile_disc(2) WITHIN GROUP (ORDER BY item) FROM sales", "a number from 0 to 1", 8),
         ("SELECT mode(item) WITHIN GROUP (ORDER BY item) FROM sales", "takes no arguments, not 1", 8),
-        ("SELECT count(DISTINCT qty, name) FROM sales", "count takes 1 argument, not 2", 8),
         ("SELECT coalesce(ts, 1) FROM sales", "arguments of coalesce have no common type: TIMESTAMP, INT", 8),
         ("SELECT item IN (1, TRUE) FROM sales", "IN compares INT with BOOLEAN", 8),
         ("SELECT ts - ts FROM sales", "interval, which no column can hold", 8),
@@ -92,7 +91,6 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT 1", "SELECT without FROM"),
         ("SELECT item FROM sales LIMIT item", "LIMIT takes a constant whole number"),
         ("SELECT item FROM sales LIMIT -1", "LIMIT takes a constant whole number"),
         ("SELECT item FROM sales LIMIT 1 - 2", "LIMIT takes a constant whole number"),
@@ -114,8 +112,6 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT * FROM UNNEST(array(1))", "UNNEST"),
         ("SELECT * FROM explode(array(1))", "table functions"),
         ("SELECT * FROM range(10)", "table functions"),
-        ("SELECT * FROM VALUES (1), (2) AS t(a)", "VALUES"),
-        ("VALUES (1)", "VALUES"),
         ("WITH RECURSIVE a AS (SELECT item FROM sales) SELECT item FROM a", "recursive"),
         ("SELECT item FROM sales GROUP BY ROLLUP (item)", "ROLLUP"),
         ("SELECT item FROM sales GROUP BY CUBE (item)", "CUBE"),
@@ -128,7 +124,6 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT /*+ BROADCAST(items) */ item FROM items", "hint"),
         ("SELECT * EXCEPT (item) FROM sales", "EXCEPT"),
         ("SELECT count_min_sketch(qty, 0.1, 0.9, 1) FROM sales", "the aggregate count_min_sketch"),
-        ("SELECT collect_list(item) FROM sales", "the aggregate collect_list"),
         ("SELECT upper(name) IGNORE NULLS FROM sales", "NULLS for a function that is not an aggregate"),
         ("SELECT sum(sum(qty)) FROM sales", "the aggregate sum in the argument of an aggregate"),
         ("SELECT item FROM sales WHERE count(*) > 1", "the aggregate count in WHERE; filter groups with HAVING"),

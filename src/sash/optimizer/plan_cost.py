@@ -92,7 +92,14 @@ class PlanCosts:
     def state(self, node: nodes.Node) -> float:
         """The number of rows that the operator itself keeps."""
         match node:
-            case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Union() | nodes.AssignWindows():
+            case (
+                nodes.Relation()
+                | nodes.Filter()
+                | nodes.Project()
+                | nodes.Expand()
+                | nodes.Union()
+                | nodes.AssignWindows()
+            ):
                 return 0.0
             case nodes.Lifetime():
                 return 0.0 if node.start is None else self.estimates(node).rows
@@ -122,6 +129,8 @@ class PlanCosts:
                 return 2 * self.estimates(node).rate if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Filter() | nodes.Project() | nodes.Union():
                 return sum(flows)
+            case nodes.Expand():
+                return flows[0] * len(node.lists)
             case nodes.AssignWindows():
                 return self.estimates(node).rate
             case nodes.Lifetime():

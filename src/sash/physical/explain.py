@@ -20,7 +20,16 @@ from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node, SortKey
 from sash.plan.patterns import pattern
-from sash.plan.tree import assignment_text, duration_text, label, lifetime_text, sort_direction, tree
+from sash.plan.tree import (
+    MOST_LISTS,
+    assignment_text,
+    duration_text,
+    label,
+    lifetime_text,
+    more_lists,
+    sort_direction,
+    tree,
+)
 from sash.plan.types import Schema
 
 INDENT = "  "
@@ -235,6 +244,9 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (describe(node.predicate),)
         case nodes.Project():
             return (", ".join(map(describe, node.expressions)),)
+        case nodes.Expand():
+            shown = ["; ".join(", ".join(map(describe, made)) for made in node.lists[:MOST_LISTS])]
+            return (f"{shown[0]}{more_lists(node.lists)}",)
         case nodes.AssignWindows():
             return f"BY {schema[node.time].name}", assignment_text(node.windows)
         case nodes.Lifetime():

@@ -35,7 +35,7 @@ class Facts:
 def facts_of(node: Operation) -> Facts:
     """The facts of the operator's kind."""
     match node:
-        case nodes.Filter() | nodes.Project():
+        case nodes.Filter() | nodes.Project() | nodes.Expand():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
         case nodes.AssignWindows():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)

@@ -58,6 +58,7 @@ from sash.plan.nodes import (
     AssignWindows,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -236,6 +237,9 @@ class Lowering:
             case Project():
                 child = self.lower(node.child)
                 return physical.Project(expressions=node.expressions, inputs=(child,), output=_passed(node, child))
+            case Expand():
+                child = self.lower(node.child)
+                return physical.Expand(lists=node.lists, inputs=(child,), output=_passed(node, child))
             case AssignWindows():
                 child = self.lower(node.child)
                 output = _passed(node, child)

@@ -131,6 +131,13 @@ class Project(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Expand(_Operator):
+    """Several rows per input row: one for each of `lists`, whose expressions are its columns."""
+
+    lists: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AssignWindows(_Operator):
     """Outputs each row once per window that its time is in, with the window's start and end."""
 
@@ -305,6 +312,7 @@ Operation = (
     | CountWindow
     | Distinct
     | ExceptAll
+    | Expand
     | Expire
     | Filter
     | Join

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Call, Column, remap
-from sash.plan.nodes import AssignWindows, Filter, Join, Lifetime, Node, Project, Stream, Union
+from sash.plan.nodes import AssignWindows, Expand, Filter, Join, Lifetime, Node, Project, Stream, Union
 from sash.plan.patterns import is_nonretroactive, is_table
 
 _TIME = "time"
@@ -35,6 +35,10 @@ def with_time(node: Node) -> Node:
                 names=(*node.names, _TIME),
                 expressions=(*node.expressions, _columns(child)[-1]),
             )
+        case Expand():
+            child = with_time(node.child)
+            lists = tuple((*made, _columns(child)[-1]) for made in node.lists)
+            return Expand(child, (*node.names, _TIME), lists)
         case AssignWindows():
             child, own = with_time(node.child), len(node.child.schema)
             made = replace(node, child=child)

@@ -9,6 +9,7 @@ from sash.plan.nodes import (
     Aligned,
     AssignWindows,
     Distinct,
+    Expand,
     Filter,
     Join,
     Lifetime,
@@ -35,7 +36,7 @@ def is_leg(node: Node) -> bool:
             return not isinstance(node.window, Rows)
         case Relation():
             return not node.changes
-        case Filter() | Project():
+        case Filter() | Project() | Expand():
             return is_leg(node.child)
         case Join():
             return (
@@ -73,6 +74,8 @@ def _computed(node: Node) -> tuple[Expression, ...]:
             return (node.predicate,)
         case Project():
             return node.expressions
+        case Expand():
+            return tuple(expression for made in node.lists for expression in made)
         case Join(condition=condition) if condition is not None:
             return (condition,)
         case _:
@@ -91,7 +94,7 @@ def has_times(node: Node) -> bool:
     match node:
         case Stream():
             return True
-        case Filter() | Project() | AssignWindows():
+        case Filter() | Project() | Expand() | AssignWindows():
             return has_times(node.child)
         case Lifetime():
             return node.start is None and has_times(node.child)

@@ -25,6 +25,7 @@ from sash.plan.nodes import (
     AssignWindows,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -53,6 +54,9 @@ def canonical(node: Node) -> Node:
         case Project():
             expressions = tuple(map(canonical_expression, node.expressions))
             return Project(canonical(node.child), _positions(expressions), expressions)
+        case Expand():
+            lists = tuple(tuple(map(canonical_expression, made)) for made in node.lists)
+            return Expand(canonical(node.child), _positions(node.names), lists)
         case Join():
             condition = None if node.condition is None else _sorted_conjunction(node.condition)
             keys = tuple(sorted(node.keys))

@@ -30,6 +30,7 @@ from sash.plan.nodes import (
     AssignWindows,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -77,6 +78,8 @@ def lift(node: Node) -> Lifted:
             return _filter(node)
         case Project():
             return _project(node)
+        case Expand():
+            return _expand(node)
         case AssignWindows() | Lifetime():
             return _in_time(node)
         case Join():
@@ -91,6 +94,13 @@ def lift(node: Node) -> Lifted:
             return Lifted(replace(node, left=_fixed(node.left), right=_fixed(node.right)))
         case Alike():
             raise AssertionError("queries are not alike twice")
+
+
+def _expand(node: Expand) -> Lifted:
+    found = parameters_of(expression for made in node.lists for expression in made)
+    if found:
+        raise LiftingError(found)
+    return Lifted(replace(node, child=_fixed(node.child)))
 
 
 def _fixed(node: Node) -> Node:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
-from sash.plan.types import Field, Schema
+from sash.plan.types import BOOLEAN, Field, Schema
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,23 @@ class Project(_Unary):
 
 
 @dataclass(frozen=True)
+class Expand(_Unary):
+    """Several rows per input row: one for each of `lists`, whose expressions are its columns."""
+
+    names: tuple[str, ...]
+    lists: tuple[tuple[Expression, ...], ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return tuple(Field(name, e.dtype) for name, e in zip(self.names, self.lists[0], strict=True))
+
+    def passed(self) -> dict[int, Expression]:
+        """The columns, by position, that are the same expression in all copies of a row."""
+        columns = enumerate(zip(*self.lists, strict=True))
+        return {position: made[0] for position, made in columns if all(one == made[0] for one in made)}
+
+
+@dataclass(frozen=True)
 class AssignWindows(_Unary):
     """Every row once per window that its time, the column `time`, is in, with the window's start and end after its columns.
 
@@ -298,6 +315,7 @@ Node = (
     | Relation
     | Filter
     | Project
+    | Expand
     | AssignWindows
     | Lifetime
     | Join
@@ -310,13 +328,16 @@ Node = (
     | Alike
 )
 
+ONE_ROW = Relation("one row", (Field("row", BOOLEAN),), key=(), statistics=Statistics(rows=1, distinct={"row": 1}))
+"""The relation that constant queries read, such as VALUES and SELECT without FROM. No registered relation has its name."""
+
 
 def with_children(node: Node, children: tuple[Node, ...]) -> Node:
     """The same node over other children."""
     match node:
         case Stream() | Relation():
             return node
-        case Filter() | Project() | AssignWindows() | Lifetime() | Aggregate() | Distinct() | TopK():
+        case Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK() | AssignWindows() | Lifetime():
             (child,) = children
             return replace(node, child=child)
         case Join() | Union() | Except() | Intersect() | Alike():

@@ -51,7 +51,7 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_window(node.window)
         case nodes.Relation():
             return Pattern.STR
-        case nodes.Filter() | nodes.Project() | nodes.AssignWindows():
+        case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.AssignWindows():
             return pattern(node.child)
         case nodes.Lifetime():
             endless = node.end is None and pattern(node.child) == Pattern.MONO
@@ -118,8 +118,8 @@ def is_static(node: nodes.Node) -> bool:
 
 
 def is_table(node: nodes.Node) -> bool:
-    """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered or projected."""
-    while isinstance(node, nodes.Filter | nodes.Project):
+    """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered, projected or expanded."""
+    while isinstance(node, nodes.Filter | nodes.Project | nodes.Expand):
         node = node.child
     return isinstance(node, nodes.Relation) and not node.changes
 
@@ -180,7 +180,15 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
                 if call.function not in _BOUNDED_AGGREGATES:
                     return call.function.upper()
             return None
-        case nodes.Stream() | nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Distinct() | nodes.Union():
+        case (
+            nodes.Stream()
+            | nodes.Relation()
+            | nodes.Filter()
+            | nodes.Project()
+            | nodes.Expand()
+            | nodes.Distinct()
+            | nodes.Union()
+        ):
             return None
         case nodes.AssignWindows() | nodes.Lifetime():
             return None

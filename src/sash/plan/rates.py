@@ -93,6 +93,8 @@ class Estimates:
                 spreads = [_distribution(made, below) for made in node.expressions]
                 counts = tuple(spread.count for spread in spreads)
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
+            case nodes.Expand():
+                return _expanded(node, self(node.child))
             case nodes.AssignWindows():
                 return _of_windows(node, self(node.child))
             case nodes.Lifetime():
@@ -222,6 +224,12 @@ def _declared(node: nodes.Stream | nodes.Relation, position: int) -> float:
     if known is not None:
         return known
     return 2.0 if column.dtype == BOOLEAN else DEFAULT_DISTINCT
+
+
+def _expanded(node: nodes.Expand, below: Estimate) -> Estimate:
+    """Every row as often as there are lists; a column has the values of all its expressions."""
+    counts = [sum(_distribution(made, below).count for made in set(column)) for column in zip(*node.lists, strict=True)]
+    return replace(below.thinned(len(node.lists)), distinct=tuple(counts), frequent=())
 
 
 def _distribution(made: Expression, below: Estimate) -> Distribution:

@@ -17,6 +17,15 @@ _UNITS = (
 )
 
 
+MOST_LISTS = 16
+"""The number of lists of an Expand that are shown."""
+
+
+def more_lists(lists: tuple[object, ...]) -> str:
+    """The number of lists of an Expand that are not shown."""
+    return f"; and {len(lists) - MOST_LISTS:,} more" if len(lists) > MOST_LISTS else ""
+
+
 def tree(node: nodes.Node) -> str:
     """The plan as text, top down.
 
@@ -45,6 +54,8 @@ def label(node: nodes.Node) -> str:
         case nodes.Project():
             columns = zip(node.names, node.expressions, strict=True)
             return f"Project {', '.join(_named(name, made, node.child.schema) for name, made in columns)}"
+        case nodes.Expand():
+            return f"Expand {'; '.join([_expanded(made, node) for made in node.lists[:MOST_LISTS]])}{more_lists(node.lists)}"
         case nodes.AssignWindows():
             return f"AssignWindows {node.schema[node.time].name}#{node.time} {assignment_text(node.windows)}"
         case nodes.Lifetime():
@@ -70,6 +81,11 @@ def label(node: nodes.Node) -> str:
             order = ", ".join(f"{node.schema[key.column].name}#{key.column}{sort_direction(key)}" for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
             return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
+
+
+def _expanded(made: tuple[Expression, ...], node: nodes.Expand) -> str:
+    columns = zip(node.names, made, strict=True)
+    return ", ".join(_named(name, expression, node.child.schema) for name, expression in columns)
 
 
 def _updates_text(node: nodes.Relation) -> str:

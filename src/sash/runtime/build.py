@@ -14,6 +14,7 @@ from sash.operators.combine import Combine
 from sash.operators.count_window import CountWindow
 from sash.operators.distinct import Distinct
 from sash.operators.except_all import ExceptAll
+from sash.operators.expand import Expand
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
 from sash.operators.join import Join
@@ -60,6 +61,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Distinct(memory, _one(node), node.retracting)
         case nodes.ExceptAll():
             return ExceptAll(memory, _two(node), node.ends)
+        case nodes.Expand():
+            return Expand(memory, _one(node), node.lists)
         case nodes.Expire():
             return Expire(memory, _one(node), node.with_expiration)
         case nodes.Filter():

@@ -135,6 +135,13 @@ class SashParser(SparkParser):
     def _source(self) -> SqlText:
         return SqlText(self.sql)
 
+    def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+        """A row of VALUES; one without parentheses is a single value, and AS after it names the table."""
+        if self._curr.token_type == TokenType.L_PAREN:
+            return super()._parse_value(values)
+        value = self._parse_disjunction()
+        return None if value is None else self.expression(exp.Tuple(expressions=[value]))
+
     def _parse_stream(self) -> None:
         """Allow `stream` as the name of a stream."""
 

@@ -19,7 +19,7 @@ from sash.sql.from_clause import FromBinder
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
-from sash.sql.scope import Scope
+from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
@@ -46,10 +46,10 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
         *("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset"),
     )
     from_ = node.args.get("from_")
-    if from_ is None:
-        raise source.error(UnsupportedSqlError, "Sash does not run SELECT without FROM", node)
-    source.refuse_all_but(from_, "this")
-    tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
+    tree, scope = from_binder.nothing
+    if from_ is not None:
+        source.refuse_all_but(from_, "this")
+        tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
     spark_functions = SparkFunctions(source, catalog.spark_type, None if isinstance(tree, Branch) else tree)
     subqueries = from_binder.subqueries(scope)
     plain = ExpressionBinder(source, scope, spark_functions, "WHERE", around=from_binder.around, subqueries=subqueries)
@@ -119,7 +119,7 @@ class _Select:
                 star = node if isinstance(node, exp.Star) else node.this
                 self.source.refuse_all_but(star)
                 qualifier = node.table if isinstance(node, exp.Column) else None
-                entries = self.scope.star(self.source, qualifier, node)
+                entries = self._star(qualifier, node)
                 items.extend(Item(entry.name, entry.expression, node) for entry in entries)
                 for entry in entries:
                     aliases.setdefault(entry.name.lower(), entry.expression)
@@ -135,6 +135,14 @@ class _Select:
                 UnsupportedSqlError, f"a query may have {MOST_COLUMNS:,} output columns, not {len(items):,}", self.node
             )
         return items
+
+    def _star(self, qualifier: str | None, node: exp.Expr) -> list[Entry]:
+        """The columns that * stands for; those of a query around this one if this has no FROM, or no such table."""
+        for outer in reversed(self.plain.around) if not self.scope.has(qualifier) else ():
+            if outer.scope.has(qualifier):
+                entries = outer.scope.star(self.source, qualifier, node)
+                return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
+        return self.scope.star(self.source, qualifier, node)
 
     def _keys(self, items: list[Item], aliases: dict[str, Expression]) -> list[Expression]:
         group = self.node.args.get("group")

@@ -27,7 +27,7 @@ from sash.plan.expressions import (
     conjuncts,
     substitute,
 )
-from sash.plan.nodes import Aggregate, Distinct, Except, Filter, Intersect, Join, Node, Project, Union
+from sash.plan.nodes import Aggregate, AssignWindows, Distinct, Except, Filter, Intersect, Join, Node, Project, Union
 from sash.plan.types import BOOLEAN
 from sash.sql.correlation import (
     numbers_at,
@@ -122,6 +122,11 @@ class Unnesting:
                 return Pulled(Distinct(lifted.node), columns(node), lifted.predicates(width))
             case Union() | Except() | Intersect():
                 return self._set_operation(node)
+            case AssignWindows():
+                child = self.settled(self.pull(node.child))
+                below = named(child.node, (*columns(child.node), child.outputs[node.time]))
+                made = AssignWindows(below, len(below.schema) - 1, node.windows)
+                return Pulled(made, (*child.outputs, *columns(made)[-2:]), child.predicates)
             case _:
                 raise self.source.error(
                     UnsupportedSqlError,
