@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from tests.oracle.case import Case
-from tests.oracle.fixed import aggregates, chains, counts, joins, multi_joins, papers, relations, sets, times, windows
+from tests.oracle.fixed import (
+    aggregates,
+    chains,
+    counts,
+    joins,
+    multi_joins,
+    over,
+    papers,
+    relations,
+    sets,
+    times,
+    windows,
+)
 
 CASES: tuple[Case, ...] = (
     *windows.CASES,
@@ -13,6 +25,7 @@ CASES: tuple[Case, ...] = (
     *multi_joins.CASES,
     *sets.CASES,
     *chains.CASES,
+    *over.CASES,
     *papers.CASES,
     *times.CASES,
 )

@@ -20,7 +20,7 @@ from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import Node
 from sash.plan.patterns import pattern
-from sash.plan.tree import duration_text, label, sort_direction, tree
+from sash.plan.tree import describe_over, duration_text, label, sort_direction, tree
 from sash.plan.types import Schema
 
 INDENT = "  "
@@ -248,6 +248,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (node.mode,)
         case nodes.Alike():
             return (alike_text(node),)
+        case nodes.Over():
+            return (describe_over(node.partition, node.ties, node.calls, schema),)
         case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""

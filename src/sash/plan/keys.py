@@ -26,7 +26,7 @@ def keys(node: nodes.Node) -> Keys:
             return frozenset()
         case nodes.Relation():
             return frozenset() if node.key is None else frozenset({Key(node.key)})
-        case nodes.Filter():
+        case nodes.Filter() | nodes.Over():
             return keys(node.child)
         case nodes.TopK():
             return frozenset({Key()}) if node.limit <= 1 else keys(node.child)

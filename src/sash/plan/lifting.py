@@ -33,6 +33,7 @@ from sash.plan.nodes import (
     Intersect,
     Join,
     Node,
+    Over,
     Project,
     Relation,
     Stream,
@@ -81,7 +82,7 @@ def lift(node: Node) -> Lifted:
             return _aggregate(node)
         case Distinct():
             return _distinct(node)
-        case TopK():
+        case TopK() | Over():
             return Lifted(replace(node, child=_fixed(node.child)))
         case Union() | Except() | Intersect():
             return Lifted(replace(node, left=_fixed(node.left), right=_fixed(node.right)))

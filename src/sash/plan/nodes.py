@@ -11,6 +11,7 @@ from typing import TypeVar
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import Field, Schema
+from sash.plan.window_calls import WindowCall
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,23 @@ class TopK(_Unary):
 
 
 @dataclass(frozen=True)
+class Over(_Unary):
+    """Window functions over partitions of the rows: the columns of the input, then one per call.
+
+    Rows that are equal in the order of a call are ordered by the columns `ties`, ascending, NULLs first.
+    """
+
+    partition: tuple[int, ...]
+    ties: tuple[int, ...]
+    names: tuple[str, ...]
+    calls: tuple[WindowCall, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.child.schema + tuple(Field(n, call.dtype) for n, call in zip(self.names, self.calls, strict=True))
+
+
+@dataclass(frozen=True)
 class Alike(_Binary):
     """The answers of alike queries: each row of the left input with the constants of every query that has it in its answer.
 
@@ -227,7 +245,21 @@ class Alike(_Binary):
         return self.left.schema + self.right.schema
 
 
-Node = Stream | Relation | Filter | Project | Join | Aggregate | Distinct | Union | Except | Intersect | TopK | Alike
+Node = (
+    Stream
+    | Relation
+    | Filter
+    | Project
+    | Join
+    | Aggregate
+    | Distinct
+    | Union
+    | Except
+    | Intersect
+    | TopK
+    | Over
+    | Alike
+)
 
 
 def with_children(node: Node, children: tuple[Node, ...]) -> Node:
@@ -235,7 +267,7 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
     match node:
         case Stream() | Relation():
             return node
-        case Filter() | Project() | Aggregate() | Distinct() | TopK():
+        case Filter() | Project() | Aggregate() | Distinct() | TopK() | Over():
             (child,) = children
             return replace(node, child=child)
         case Join() | Union() | Except() | Intersect() | Alike():

@@ -21,6 +21,7 @@ from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.type_names import type_of
+from sash.sql.windows import WindowCollector, bind_window
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
@@ -39,6 +40,7 @@ class ExpressionBinder:
     aggregates: AggregateCollector | None = None
     first: Mapping[str, Expression] = field(default_factory=dict)
     aliases: Mapping[str, Expression] = field(default_factory=dict)
+    windows: WindowCollector | None = None
     bound: Mapping[int, Expression] = field(default_factory=dict)
     """Expressions that are bound already, by the identity of their nodes."""
 
@@ -87,8 +89,6 @@ class ExpressionBinder:
                 "; write EXISTS as LEFT SEMI JOIN, NOT EXISTS as LEFT ANTI JOIN" if isinstance(node, exp.Exists) else ""
             )
             raise self._unsupported(f"a subquery as an expression{hint or '; join it instead'}", node)
-        if isinstance(node, exp.Window):
-            raise self._unsupported("window functions (OVER); a stream's window is written after its name", node)
         if isinstance(node, exp.Star):
             raise self._unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.Interval):
@@ -319,6 +319,12 @@ class ExpressionBinder:
         percentile.meta.update(function.meta)
         return self._aggregate(percentile, condition)
 
+    def _window(self, node: exp.Expr) -> Expression:
+        """A window function."""
+        if self.windows is None:
+            raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
+        return bind_window(self, self.windows, node)
+
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> Expression:
         written = node.name.lower() if isinstance(node, exp.Anonymous) else ""
         if written not in AGGREGATES:
@@ -328,7 +334,10 @@ class ExpressionBinder:
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
         if written == "percentile_cont" and len(node.expressions) == 1:
             raise self._unsupported("PERCENTILE_CONT without WITHIN GROUP (ORDER BY ...)", node)
-        inner = replace(self, aggregates=None, clause="the argument of an aggregate", first={}, aliases={})
+        outer = self.aggregates.outer
+        inner = replace(
+            self, aggregates=outer, clause="the argument of an aggregate", first={}, aliases={}, windows=None
+        )
         arguments, distinct = node.expressions, False
         if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
             self.source.refuse_all_but(arguments[0], "expressions")
@@ -399,6 +408,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
     exp.Filter: (ExpressionBinder._filtered, ("this", "expression")),
+    exp.Window: (ExpressionBinder._window, ("this", "partition_by", "order", "spec", "alias", "over")),
     exp.WithinGroup: (ExpressionBinder._within_group, ("this", "expression")),
 }
 """Node -> its binding method and the arguments that the method handles."""
