@@ -102,6 +102,19 @@ def queries(
 
 
 @app.command()
+def handover(
+    megabytes: Annotated[str, typer.Option(help="Amounts of state, comma-separated.")] = "100,2000",
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """The time from the last batch of a job to the first batch of the job it is changed to, by its state."""
+    from bench.handover import measure, table
+    from bench.report import publish
+
+    publish("handover", measure(megabytes), table, as_json=as_json, save=save)
+
+
+@app.command()
 def pairs(
     base: Annotated[str, typer.Option(help="The commit to compare with.")],
     turns: Annotated[int, typer.Option(min=1, help="Pairs of runs; the median of their ratios counts.")] = 7,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sash.plan.expressions import Column
-from sash.plan.nodes import Node, Project, SortKey, TopK
+from sash.plan.nodes import SortKey
 from sash.plan.types import Schema
 
 if TYPE_CHECKING:
@@ -54,25 +53,20 @@ class CurrentAnswer:
 
     def answer(self) -> list[Row]:
         """The rows with their duplicates, in the order of the query, and otherwise by column with NULLs last."""
-        listed = sorted(self.rows.elements(), key=lambda row: [_comparable(value, nulls_first=False) for value in row])
-        for key in reversed(self.order):
-            first = key.nulls_first != key.descending
-            listed.sort(key=lambda row: _comparable(row[key.column], nulls_first=first), reverse=key.descending)
-        return listed
+        listed = sorted(self.rows.elements(), key=lambda row: [comparable(value, nulls_first=False) for value in row])
+        return in_order(listed, self.order)
 
 
-def _comparable(value: Any, *, nulls_first: bool) -> tuple[bool, Any]:
-    return (value is None) != nulls_first, "" if value is None else value
+def in_order(rows: Sequence[Row], order: Sequence[SortKey]) -> list[Row]:
+    """The rows by the keys of the query; rows with equal keys stay in their order."""
+    listed = list(rows)
+    for key in reversed(order):
+        first = key.nulls_first != key.descending
+        listed.sort(key=lambda row: comparable(row[key.column], nulls_first=first), reverse=key.descending)
+    return listed
 
 
-def order_of(node: Node) -> tuple[SortKey, ...]:
-    """The ORDER BY at the top of a query, if all its keys are columns of the answer; else nothing."""
-    if isinstance(node, TopK):
-        return node.order
-    if not isinstance(node, Project):
-        return ()
-    positions = {e.index: at for at, e in reversed(list(enumerate(node.expressions))) if isinstance(e, Column)}
-    below = order_of(node.child)
-    if any(key.column not in positions for key in below):
-        return ()
-    return tuple(replace(key, column=positions[key.column]) for key in below)
+def comparable(value: Any, *, nulls_first: bool) -> tuple[bool, bool, Any]:
+    """A sort key for a value: NULLs are before or after all others, and NaN is the largest number."""
+    nan = isinstance(value, float) and math.isnan(value)
+    return (value is None) != nulls_first, nan, "" if value is None or nan else value

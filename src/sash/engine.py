@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from sash.display import TextTable, counted, section
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
 from sash.plan.catalog import Catalog
+from sash.plan.nodes import ONE_ROW
 from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
@@ -18,7 +20,7 @@ from sash.query import Query
 from sash.window_methods import WindowMethods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
@@ -222,6 +224,24 @@ class Engine(WindowMethods):
         for registered in (self._streams, self._relations, self._updates, self._tables):
             registered.pop(name.lower(), None)
 
+    @contextmanager
+    def replacing_sources(self) -> Iterator[None]:
+        """All streams and relations are removed, so that others can be registered; they are restored if the block fails."""
+        parts: tuple[dict[str, Any], ...] = (
+            self._streams, self._relations, self._updates, self._tables,
+            self._catalog.streams, self._catalog.relations, self._catalog.not_carried,
+        )  # fmt: skip
+        kept = [dict(part) for part in parts]
+        for part in parts:
+            part.clear()
+        try:
+            yield
+        except BaseException:
+            for part, before in zip(parts, kept, strict=True):
+                part.clear()
+                part.update(before)
+            raise
+
     @property
     def catalog(self) -> Catalog:
         """The registered streams and relations, with their schemas."""
@@ -367,6 +387,8 @@ class Engine(WindowMethods):
     def _spark_type(self, name: str, sql: str) -> pa.DataType | str | None:
         from sash.spark.types import expression_type
 
+        if name == ONE_ROW.name:
+            return expression_type(self.spark.range(1), sql)
         source = self._streams.get(name.lower())
         frame = self._relations.get(name.lower()) if source is None else source.frame
         return None if frame is None else expression_type(frame, sql)

@@ -20,7 +20,7 @@ from sash.plan.alike import Template
 from sash.plan.annotated import PlanNode, annotated
 from sash.plan.catalog import Catalog
 from sash.plan.keys import keys
-from sash.plan.nodes import Node, Relation, Stream, walk
+from sash.plan.nodes import Node, Relation, SortKey, Stream, walk
 from sash.plan.options import DEFAULT, Mode, Options
 from sash.plan.patterns import Pattern, pattern, refuse_unbounded
 from sash.plan.relations import refuse_misused_relations
@@ -28,7 +28,7 @@ from sash.plan.snapshot_aggregates import refuse_snapshot_aggregates
 from sash.plan.tree import tree
 from sash.plan.types import Schema
 from sash.runtime.analyze import Actual, remarks
-from sash.sql import parse
+from sash.sql import parse_query
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Planned:
     optimization: Optimized
     physical: PhysicalPlan
     options: Options = DEFAULT
+    order: tuple[SortKey, ...] = ()
+    """The order in which the rows of the answer are shown; the answer itself is a bag."""
 
     @property
     def optimized(self) -> Node:
@@ -120,7 +122,7 @@ class Planned:
         the estimates.
         """
         added = {} if actual is None else remarks(self.physical, actual)
-        return explain(self.sql, self.optimization, self.physical, alternatives=all, remarks=added)
+        return explain(self.sql, self.optimization, self.physical, self.order, alternatives=all, remarks=added)
 
 
 def plan_query(
@@ -134,7 +136,8 @@ def plan_query(
 
     `disable` names rules of the optimizer to leave out.
     """
-    written = parse(sql, catalog)
+    query = parse_query(sql, catalog)
+    written = query.plan
     try:
         refuse_snapshot_aggregates(written)
         refuse_unbounded(written)
@@ -143,7 +146,7 @@ def plan_query(
         physical = plan_physical(optimization.plan, shards, options)
     except RecursionError:
         raise UnsupportedSqlError("the query is nested too deeply: use fewer subqueries inside each other") from None
-    return Planned(sql, written, optimization, physical, options)
+    return Planned(sql, written, optimization, physical, options, query.order)
 
 
 @dataclass(frozen=True)

@@ -186,10 +186,10 @@ class Query:
         In a notebook the returned answer shows itself, and is updated while the query runs; in a terminal,
         `query.live().show()` does so. It starts from an empty answer, with a temporary checkpoint.
         """
-        from sash.answer import CurrentAnswer, order_of
+        from sash.answer import CurrentAnswer
         from sash.live import LiveAnswer
 
-        current = CurrentAnswer(self.schema, order_of(self.planned.written))
+        current = CurrentAnswer(self.schema, self.planned.order)
         running = replace(self, checkpoint=None).start(current, mode="net", trigger=trigger, name=name)
         return LiveAnswer(current, running)
 

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from sash.answer import order_of
 from sash.cli.answer import AnswerBoard, TimeLimit, answer_table
 from sash.cli.catalog import declared_catalog
 from sash.plan.types import DOUBLE, STRING, Field
@@ -48,7 +47,7 @@ def test_the_answer_is_in_order_with_nulls_last() -> None:
 def test_the_answer_of_a_query_with_an_order_is_in_it(clause: str, names: list[str | None]) -> None:
     sql = f"SELECT k, n FROM s [NOW] ORDER BY {clause} LIMIT 9"
     planned = plan_query(sql, declared_catalog(["s(ts BIGINT, k STRING, n INT)"], []))
-    board = AnswerBoard(planned.schema, order_of(planned.written))
+    board = AnswerBoard(planned.schema, planned.order)
     board.apply([("+", 1, row) for row in [("c", 1), (None, None), ("b", 2), ("a", 1)]])
     assert [row[0] for row in board.answer()] == names
 

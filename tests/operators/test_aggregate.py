@@ -397,5 +397,5 @@ def test_what_cannot_be_is_refused() -> None:
         Aggregate(HeapMemory(), (Edge(DTYPES, "explicit"),), (), (call("first", I),))
     with pytest.raises(UnsupportedSqlError, match="numbers"):
         Aggregate(HeapMemory(), (Edge(DTYPES, "fifo"),), (), (call("sum", S),))
-    with pytest.raises(UnsupportedSqlError, match="MODE"):
-        Aggregate(HeapMemory(), (Edge(DTYPES, "fifo"),), (), (call("mode", I),))
+    with pytest.raises(UnsupportedSqlError, match="SKETCH"):
+        Aggregate(HeapMemory(), (Edge(DTYPES, "fifo"),), (), (call("sketch", I),))

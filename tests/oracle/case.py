@@ -54,6 +54,8 @@ def clause(view: View, unit: str) -> str:
     if view.rows is not None:
         partition = f"PARTITION BY {', '.join(view.partition)} " if view.partition else ""
         return f"[{partition}ROWS {view.rows}]"
+    if view.aligned is not None:
+        return ""
     if view.length is None:
         return "[RANGE UNBOUNDED]"
     if view.length == 0:

@@ -7,12 +7,16 @@ from tests.oracle.fixed import (
     aggregates,
     chains,
     counts,
+    grouping,
     joins,
     multi_joins,
     over,
     papers,
     relations,
     sets,
+    statistics,
+    subqueries,
+    time_windows,
     times,
     windows,
 )
@@ -20,14 +24,18 @@ from tests.oracle.fixed import (
 CASES: tuple[Case, ...] = (
     *windows.CASES,
     *counts.CASES,
+    *grouping.CASES,
     *aggregates.CASES,
+    *statistics.CASES,
     *joins.CASES,
     *multi_joins.CASES,
     *sets.CASES,
     *chains.CASES,
     *over.CASES,
+    *subqueries.CASES,
     *papers.CASES,
     *times.CASES,
+    *time_windows.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

@@ -40,11 +40,14 @@ class View:
     slide: int | None = None
     rows: int | None = None
     partition: tuple[str, ...] = ()
+    aligned: tuple[int, ...] | None = None
+    """No window, but rows are assigned to windows: (length, step), valid until `length` after the last multiple of `step`.
+    Windows end at multiples of `step`, or of the third number."""
 
     @property
     def drains(self) -> bool:
         """Whether every row leaves the window when time goes on."""
-        return self.length is not None
+        return self.length is not None or self.aligned is not None
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,12 @@ class Oracle:
         starts = [self._start(row) for row in rows]
         if view.rows is not None:
             return self._validity_by_count(rows, view)
+        if view.aligned is not None:
+            length, step, *others = (self._scale * part for part in view.aligned)
+            grain = others[0] if others else step
+            ends = [start // step * step + length for start in starts]
+            self._edges |= {edge for start, end in zip(starts, ends, strict=True) for edge in range(end, start, -grain)}
+            return list(zip(starts, ends, strict=True))
         if view.length is None:
             return [(start, _END_OF_TIME) for start in starts]
         length = view.length * self._scale if view.length else 1

@@ -13,6 +13,7 @@ from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg, walk
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.nodes import Range, Rows
 from sash.plan.options import Options
+from sash.plan.types import TIMESTAMP, Field
 from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.runtime.legs import LegRunner
@@ -71,6 +72,21 @@ QUERIES = {
     "nrr_over_join": (
         "SELECT s.g, n.x FROM s [RANGE 50 MICROSECONDS] JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k JOIN n ON s.k = n.k"
     ),
+    "tumble": "SELECT window.start, k, SUM(x) AS t FROM z GROUP BY window(ts, '30 microseconds'), k",
+    "hop": (
+        "SELECT window_end, k, COUNT(*) AS n FROM TABLE(HOP(TABLE z, DESCRIPTOR(ts), INTERVAL 7 MICROSECONDS, "
+        "INTERVAL 30 MICROSECONDS)) GROUP BY window_end, k"
+    ),
+    "cumulate": (
+        "SELECT window_start, window_end, COUNT(DISTINCT k) AS n FROM CUMULATE(TABLE z, DESCRIPTOR(ts), "
+        "INTERVAL 10 MICROSECONDS, INTERVAL 40 MICROSECONDS) GROUP BY window_start, window_end"
+    ),
+    "hop_declared": "SELECT window.end, MEDIAN(x) AS m FROM z [RANGE 25 MICROSECONDS] "
+    "GROUP BY window(ts, '30 microseconds', '15 microseconds')",
+    "tumble_join": (
+        "SELECT a.k, a.x, b.g FROM TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS a "
+        "JOIN TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS b ON a.k = b.k AND a.window_end = b.window_end"
+    ),
 }
 
 
@@ -84,6 +100,11 @@ def rows(rng: np.random.Generator, start: int, stop: int) -> ChangeBatch:
         pa.array(rng.choice(["a", "bb", "a string that is longer than sixteen bytes"], count)),
     )
     return ChangeBatch(ts, np.full(count, FOREVER), np.ones(count, np.int8), columns)
+
+
+def timed(batch: ChangeBatch) -> ChangeBatch:
+    """The rows with their times as timestamps."""
+    return batch.with_columns((batch.columns[0].view(TIMESTAMP), *batch.columns[1:]))
 
 
 def updates(rng: np.random.Generator, start: int, stop: int) -> ChangeBatch:
@@ -161,7 +182,10 @@ def listed(batch: ChangeBatch) -> list[tuple[object, ...]]:
 
 
 CATALOG = Catalog(
-    {stream: StreamEntry(stream, SCHEMA, "ts") for stream in ("s", "r")},
+    {
+        **{stream: StreamEntry(stream, SCHEMA, "ts") for stream in ("s", "r")},
+        "z": StreamEntry("z", (Field("ts", TIMESTAMP), *SCHEMA[1:]), "ts"),
+    },
     {
         "t": RelationEntry("t", SCHEMA[1:], changes=True, key=(0,)),
         "n": RelationEntry("n", SCHEMA[1:], retroactive=False, changes=True, key=(0,)),
@@ -173,9 +197,11 @@ def check(plan: PhysicalPlan, seed: int) -> None:
     """Of two runs one is built again before every batch: their changes are the same."""
     rng = np.random.default_rng(seed)
     steady, shaken = Chain(plan), Chain(plan)
+    reads_z = any(isinstance(leg, StreamLeg) and leg.stream == "z" for leg in plan.legs)
     for step in range(14):
         start = step * 20
         streams = {"s": rows(rng, start, start + 20), "r": rows(rng, start, start + 20)}
+        streams["z"] = timed(rows(rng, start, start + 20)) if reads_z else streams["s"]
         streams |= {"t": updates(rng, start, start + 20), "n": updates(rng, start, start + 20)}
         clock = start + int(rng.integers(0, 20)) if step < 13 else int(FOREVER)
         streams = {n: b.take(np.flatnonzero(b.ts >= max(0, (start - 20)))) for n, b in streams.items()}

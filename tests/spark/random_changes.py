@@ -1,12 +1,22 @@
-"""Random jobs over two streams and random changes of them, and a run of such a job that checks every answer it gives."""
+"""Random jobs over two streams and random changes of them, and a run of such a job that checks every answer it gives.
+
+python -m tests.spark.random_changes FOLDER: the change that a parent process has put into FOLDER/killed.pickle, in a process
+that kills itself at a step.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import pickle
 import random
+import signal
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 from unittest.mock import patch
@@ -22,140 +32,54 @@ from sash.spark import generations
 from sash.spark.generations import Step
 from sash.spark.job_change import JobChange
 from tests.spark.files import batches_of, made_up_rows, write_batch
+from tests.spark.random_queries import RandomQuery, changed_job
 from tests.spark.small_jobs import Answers, expected
 
 BATCHES = 16
 STREAMS = {"s": batches_of(made_up_rows(BATCHES)), "u": batches_of(made_up_rows(BATCHES, 1))}
-KINDS = ("group", "group", "total", "select", "distinct", "levels", "join", "except", "counted", "top")
-AGGREGATES = ("COUNT(*)", "SUM(v)", "MAX(v)", "MIN(v)", "COUNT(DISTINCT v)")
 NEVER = 1 << 60
 """An answer that is never known to be complete."""
 
 
-@dataclass(frozen=True)
-class RandomQuery:
-    """A query whose parts can be changed: windows in ms, a filter by `least`, and how many columns it has."""
-
-    kind: str
-    stream: str
-    window: int
-    least: int
-    aggregates: tuple[str, ...]
-    columns: int = 2
-    strategy: str = "auto"
-    mode: str = "changes"
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        return ("s", "u") if self.kind in ("join", "except") else (self.stream,)
-
-    @property
-    def keyed(self) -> bool:
-        """Whether its first column is a key."""
-        return self.kind in ("group", "levels")
-
-    @property
-    def sql(self) -> str:
-        rows = f"{self.stream} [RANGE {self.window} MILLISECONDS]"
-        where = f"WHERE v >= {self.least}"
-        named = [f"{text} AS a{number}" for number, text in enumerate(self.aggregates[: self.columns])]
-        group = f"SELECT k, {', '.join(named)} FROM {rows} {where} GROUP BY k"
-        chosen = ", ".join(("k", "v", "ts")[: self.columns])
-        match self.kind:
-            case "total":
-                return f"SELECT {', '.join(named)} FROM {rows} {where}"
-            case "levels":
-                return f"SELECT a0, COUNT(*) AS n FROM ({group}) AS g GROUP BY a0"
-            case "select":
-                return f"SELECT {chosen} FROM {rows} {where}"
-            case "distinct":
-                return f"SELECT DISTINCT {chosen} FROM {rows} {where}"
-            case "join":
-                other = f"u [RANGE {max(2, self.window // 4)} MILLISECONDS] AS b"
-                picked = ", ".join(("a.k AS k", "a.v AS x", "b.v AS y")[: self.columns + 1])
-                return (
-                    f"SELECT {picked} FROM s [RANGE {max(2, self.window // 6)} MILLISECONDS] AS a JOIN {other} "
-                    f"ON a.k = b.k WHERE a.v >= {self.least}"
-                )
-            case "except":
-                other = f"u [RANGE {max(2, self.window // 2)} MILLISECONDS]"
-                return f"SELECT k, v FROM s [RANGE {self.window} MILLISECONDS] {where} EXCEPT SELECT k, v FROM {other}"
-            case "counted":
-                return (
-                    f"SELECT k, {named[0]} FROM {self.stream} [PARTITION BY k ROWS {1 + self.window // 8}] GROUP BY k"
-                )
-            case "top":
-                return f"SELECT {chosen} FROM {rows} {where} ORDER BY v DESC, k, ts LIMIT {1 + self.columns}"
-        return group
-
-    @staticmethod
-    def made(rnd: random.Random) -> RandomQuery:
-        """A new query."""
-        query = RandomQuery(
-            rnd.choice(KINDS), rnd.choice("ssu"), rnd.choice((8, 17, 30, 40)), rnd.choice((0, 0, 2)),
-            tuple(rnd.sample(AGGREGATES, 2)), rnd.choice((1, 2, 2)), rnd.choice(("auto", "auto", "negative-tuple", "direct")),
-        )  # fmt: skip
-        return replace(query, mode=rnd.choice(("changes", "changes", "net", *(["upsert"] if query.keyed else []))))
-
-    def changed(self, rnd: random.Random) -> RandomQuery:
-        """The query with a shorter window, a narrower filter, other aggregates, fewer columns or another level."""
-        match rnd.choice(("shorter", "narrower", "aggregate", "columns", "level", "longer")):
-            case "shorter":
-                return replace(self, window=max(2, self.window * rnd.randint(3, 8) // 10))
-            case "narrower":
-                return replace(self, least=self.least + rnd.randint(1, 3))
-            case "aggregate":
-                return replace(self, aggregates=tuple(rnd.sample(AGGREGATES, 2)))
-            case "columns":
-                return replace(self, columns=1)
-            case "level" if self.keyed:
-                return replace(self, kind="levels" if self.kind == "group" else "group")
-            case "longer":
-                return replace(self, window=self.window + 10)
-        return replace(self, window=max(2, self.window // 2))
-
-
-def changed_job(
-    rnd: random.Random, queries: Mapping[str, RandomQuery], shards: int, number: int
-) -> tuple[dict[str, RandomQuery], int]:
-    """The queries and shards of the next job: one to three things are different."""
-    made = dict(queries)
-    for _ in range(rnd.randint(1, 3)):
-        match rnd.choice(("add", "drop", "change", "change", "rescale")):
-            case "add":
-                made[f"q{number}_{len(made)}"] = RandomQuery.made(rnd)
-            case "drop" if len(made) > 2:
-                del made[rnd.choice(sorted(made))]
-            case "rescale":
-                shards = rnd.choice([n for n in range(1, 6) if n != shards])
-            case _:
-                name = rnd.choice(sorted(made))
-                made[name] = made[name].changed(rnd)
-    return made, shards
-
-
 @dataclass
 class Recorder:
-    """A sink that keeps its batches by number, and fails when it is told to."""
+    """A sink that keeps its batches by number in a folder, which outlives a process, and fails when it is told to."""
 
+    folder: Path
     mode: str
-    got: dict[int, list[tuple[str, int, tuple[Any, ...]]]] = field(default_factory=dict)
     fails: bool = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         if self.fails:
             raise ValueError("the sink failed")
         table: pa.Table = batch.toArrow()
-        self.got[number] = [(row.pop("_op"), row.pop("_ts"), tuple(row.values())) for row in table.to_pylist()]
+        changes = [(row.pop("_op"), row.pop("_ts"), list(row.values())) for row in table.to_pylist()]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        draft = self.folder / f"{number}.draft"
+        draft.write_text(json.dumps(changes))
+        draft.rename(self.folder / f"{number}.json")
+
+    @property
+    def numbers(self) -> list[int]:
+        """The batches that it has."""
+        return sorted(int(path.stem) for path in self.folder.glob("*.json"))
+
+    def forget(self, last: int) -> None:
+        """Remove the batches up to a number."""
+        for number in self.numbers:
+            if number <= last:
+                (self.folder / f"{number}.json").unlink()
 
     def at(self, instant: int) -> Answers:
         """The answer that the sink has at an instant."""
         answer: Answers = Counter()
         keyed: dict[Any, tuple[Any, ...]] = {}
-        for number in sorted(self.got):
-            for op, ts, row in sorted(self.got[number], key=lambda change: (change[1], change[0] == "+")):
+        for number in self.numbers:
+            got = json.loads((self.folder / f"{number}.json").read_text())
+            for op, ts, values in sorted(got, key=lambda change: (change[1], change[0] == "+")):
                 if ts > instant:
                     continue
+                row = tuple(values)
                 answer[row] += 1 if op == "+" else -1
                 keyed.pop(row[0], None)
                 if op == "+":
@@ -204,7 +128,7 @@ class RandomRun:
         with engine:
             job = engine.job(checkpoint=self.folder / "job", trigger="available_now", shards=shards)
             for name, query in queries.items():
-                sink = self.sinks.setdefault(name, Recorder(query.mode))
+                sink = self.sinks.setdefault(name, Recorder(self.folder / "sinks" / name, query.mode))
                 sink.fails = name == failing
                 job.add(name, engine.sql(query.sql, strategy=query.strategy), sink, mode=query.mode)
             running = job.start(on_change="apply")
@@ -213,19 +137,26 @@ class RandomRun:
             finally:
                 running.stop()
 
-    def change(self, queries: Mapping[str, RandomQuery], shards: int, stop: Step | None, old: bool) -> None:
-        """Change the job; first stop at a step, if one is given, and then run the old job once more if `old`."""
+    def change(
+        self, queries: Mapping[str, RandomQuery], shards: int, stop: Step | None, old: bool, kill: bool = False
+    ) -> None:
+        """Change the job; first stop at a step, if one is given, and then run the old job once more if `old`.
+
+        It is stopped by an exception, or in a process of its own that is killed.
+        """
         with found_differences() as found:
             before = self._delivered()
-            if stop is not None:
+            if stop is not None and kill:
+                found.extend(self._killed(queries, shards, stop))
+            elif stop is not None:
                 with stopped_at(stop) as reached:
                     try:
                         self.run(queries, shards)
                     except Exception:
                         if not reached:
                             raise
-                if old and stop != "committed":
-                    self.run(self.queries, self.shards)
+            if stop is not None and old and stop != "committed":
+                self.run(self.queries, self.shards)
             if stop != "committed":
                 before = self._delivered()
                 self.run(queries, shards)
@@ -235,9 +166,20 @@ class RandomRun:
         if stop == "committed":
             self.run(queries, shards)
 
+    def _killed(self, queries: Mapping[str, RandomQuery], shards: int, stop: Step) -> list[JobDiff]:
+        """Run the change in another process, which kills itself at a step; the difference that it found, if there is one."""
+        (self.folder / "killed.pickle").write_bytes(pickle.dumps((self.written, dict(queries), shards, stop)))
+        (self.folder / "difference.pickle").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "tests.spark.random_changes", str(self.folder)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if not done.returncode:
+            return []
+        assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+        return [pickle.loads((self.folder / "difference.pickle").read_bytes())]
+
     def _delivered(self) -> dict[str, int]:
         """The last batch that each sink has."""
-        return {name: max(sink.got, default=-1) for name, sink in self.sinks.items()}
+        return {name: max(sink.numbers, default=-1) for name, sink in self.sinks.items()}
 
     def _note(self, diff: JobDiff, queries: Mapping[str, RandomQuery], before: Mapping[str, int]) -> None:
         """Remember from when the answers must be right; a sink that gets a new answer begins anew."""
@@ -247,7 +189,7 @@ class RandomRun:
             if one.verdict == "kept":
                 continue
             if one.fresh and name in self.queries:
-                self.sinks[name].got = {n: rows for n, rows in self.sinks[name].got.items() if n > before[name]}
+                self.sinks[name].forget(before[name])
             self.since[name] = max(now, complete_from(one))
             self.story.append(f"{name} {one.verdict} from {self.since[name]} ({one.reason}): {query.sql}")
 
@@ -296,22 +238,43 @@ def found_differences() -> Iterator[list[JobDiff]]:
 
 
 @contextmanager
-def stopped_at(where: Step) -> Iterator[list[Step]]:
-    """Raises at a step of a change; the list has it then."""
+def stopped_at(where: Step, stop: Callable[[], None] | None = None) -> Iterator[list[Step]]:
+    """Raises, or calls `stop`, at a step of a change; the list has it then."""
     done, reached = JobChange._step, []
 
     def step(self: JobChange, name: Step) -> None:
         done(self, name)
         if name == where:
             reached.append(name)
+            if stop is not None:
+                stop()
             raise Stopped
 
     with patch.object(JobChange, "_step", step):
         yield reached
 
 
-def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int) -> int:
-    """A random job and random changes of it, each checked; returns how many answers were compared."""
+def run_killed(folder: Path) -> None:
+    """The change that the parent process has asked for, until it kills itself."""
+    from sash.spark.session import embedded_session
+
+    written, queries, shards, stop = pickle.loads((folder / "killed.pickle").read_bytes())
+    job = RandomRun(embedded_session(cores=2), folder, written)
+    with found_differences() as found:
+
+        def end() -> None:
+            (folder / "difference.pickle").write_bytes(pickle.dumps(found[-1]))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with stopped_at(stop, end):
+            job.run(queries, shards)
+
+
+def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int, kill: bool = False) -> int:
+    """A random job and random changes of it, each checked; returns how many answers were compared.
+
+    Changes that are stopped are stopped by an exception, or, if `kill`, by killing their process.
+    """
     rnd = random.Random(seed)
     job = RandomRun(spark, folder, shards=rnd.randint(1, 3))
     queries = {f"q{number}": RandomQuery.made(rnd) for number in range(rnd.randint(2, 4))}
@@ -322,7 +285,7 @@ def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int) -> int
     compared, last = job.check(0), 0
     for number in range(changes):
         made, shards = changed_job(rnd, job.queries, job.shards, number)
-        stop = rnd.choice((None, *get_args(Step)))
+        stop = rnd.choice(get_args(Step) if kill else (None, *get_args(Step)))
         failing = rnd.choice((None, rnd.choice(sorted(job.queries))))
         last = job.clock(*STREAMS)
         job.story.append(f"change {number}: {shards} shards, stopped at {stop}, failing {failing}")
@@ -330,9 +293,13 @@ def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int) -> int
             job.put(1)
             with pytest.raises(QueryFailedError, match="the sink failed"):
                 job.run(job.queries, job.shards, failing)
-        job.change(made, shards, stop, old=rnd.random() < 0.3)
+        job.change(made, shards, stop, old=rnd.random() < 0.3, kill=kill)
         compared += job.check(last)
         job.put(1)
         job.run(job.queries, job.shards)
         compared += job.check(last)
     return compared
+
+
+if __name__ == "__main__":
+    run_killed(Path(sys.argv[1]))

@@ -86,6 +86,23 @@ def test_streams_and_relations_are_checked_when_registered(spark: SparkSession) 
         sash.Engine(spark, shards=0)
 
 
+def test_sources_are_replaced_together_or_not_at_all(spark: SparkSession) -> None:
+    engine = sash.Engine(spark)
+    rate = spark.readStream.format("rate").load()
+    engine.stream("s", rate, time="timestamp", rate=5)
+    engine.relation("t", spark.range(3))
+    with pytest.raises(CatalogError, match="no column 'ts'"), engine.replacing_sources():
+        engine.stream("u", rate, time="ts")
+    assert (set(engine.catalog.streams), set(engine.catalog.relations)) == ({"s"}, {"t"})
+    engine.sql("SELECT COUNT(*) AS n FROM s [RANGE 1 SECOND] JOIN t ON value = id")
+    with engine.replacing_sources():
+        engine.stream(
+            "s", spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load(), time="timestamp"
+        )
+    assert (set(engine.catalog.streams), set(engine.catalog.relations)) == ({"s"}, set())
+    assert engine.catalog.streams["s"].statistics.rate is None
+
+
 def test_declared_statistics_reach_the_plan(spark: SparkSession) -> None:
     engine = sash.Engine(spark)
     with pytest.raises(StatisticsError, match="no column 'colour'"):

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sash.answer import CurrentAnswer, Row, order_of
+from sash.answer import CurrentAnswer, Row
 from sash.plan.nodes import SortKey
 from sash.plan.types import Schema, is_numeric
 
@@ -81,7 +81,7 @@ def watch(
 
     The form is `live`, `plain` or `json`.
     """
-    board = AnswerBoard(query.schema, order_of(query.planned.written))
+    board = AnswerBoard(query.schema, query.planned.order)
     limit = limit or TimeLimit()
     running = query.start(board, mode="net", trigger=trigger)
     try:

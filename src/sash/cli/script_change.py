@@ -53,15 +53,21 @@ class RunningScript:
     def apply(self, text: str) -> dict[str, Any]:
         """Change the running job to the script; nothing changes if the script has errors, or cannot be applied."""
         found = self.diff(text)
-        catalog = self._engine.catalog
-        for name in [*catalog.streams, *catalog.relations]:
-            self._engine.drop(name)
-        changed = self._read(text, Session.on(self._engine))
-        changed_backend = _backend(changed)
-        changed_backend.adopt(_backend(self.session))
+        with self._engine.replacing_sources():
+            changed = self._read(text, Session.on(self._engine))
+            _backend(changed).adopt(_backend(self.session))
         self.session = changed
         changed.launch()
-        return found
+        return {**found, "text": "\n".join([found["text"], *self._not_applied(text)])}
+
+    def _not_applied(self, text: str) -> list[str]:
+        """What the script sets and a running session cannot change."""
+        conf = self._engine.spark.conf
+        return [
+            f"SET {one.name} has no effect on a running job: it applies when the job is started again"
+            for one in read_script(text)
+            if isinstance(one, SetOption) and _is_spark_setting(one) and conf.get(one.name, None) != str(one.value)
+        ]
 
     def _check(self, text: str) -> None:
         problems = check(text, DryRunBackend(self._conf))

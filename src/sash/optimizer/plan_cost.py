@@ -24,7 +24,7 @@ import math
 from collections.abc import Sequence
 
 from sash.plan import nodes
-from sash.plan.expressions import AggregateCall
+from sash.plan.expressions import STEPWISE, AggregateCall
 from sash.plan.patterns import Pattern, looked_up_side, pattern
 from sash.plan.rates import Estimate, Estimates, equal_share
 
@@ -33,9 +33,6 @@ _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
 
 _RAREST = 1e-12
 """The smallest share of pairs of rows that is assumed to match."""
-
-_CONSTANT = frozenset({"sum", "count", "count_star", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"})
-"""Aggregates that add or remove a row in one step; the others keep their rows sorted."""
 
 
 def join_cost(rates: tuple[float, float], rows: tuple[float, float], buckets: tuple[float, float] = (1, 1)) -> float:
@@ -95,8 +92,17 @@ class PlanCosts:
     def state(self, node: nodes.Node) -> float:
         """The number of rows that the operator itself keeps."""
         match node:
-            case nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Union():
+            case (
+                nodes.Relation()
+                | nodes.Filter()
+                | nodes.Project()
+                | nodes.Expand()
+                | nodes.Union()
+                | nodes.AssignWindows()
+            ):
                 return 0.0
+            case nodes.Lifetime():
+                return 0.0 if node.start is None else self.estimates(node).rows
             case nodes.Stream():
                 return self.estimates(node).rows if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Join():
@@ -123,6 +129,12 @@ class PlanCosts:
                 return 2 * self.estimates(node).rate if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Filter() | nodes.Project() | nodes.Union():
                 return sum(flows)
+            case nodes.Expand():
+                return flows[0] * len(node.lists)
+            case nodes.AssignWindows():
+                return self.estimates(node).rate
+            case nodes.Lifetime():
+                return sum(flows) + (0.0 if node.start is None else _RING * rates[0])
             case nodes.Join():
                 return self._of_join(node, flows)
             case nodes.Distinct():
@@ -213,6 +225,6 @@ def _pair(values: Sequence[float]) -> tuple[float, float]:
 
 def _aggregate_cost(call: AggregateCall, rows: float) -> float:
     """One step, or the steps of a binary search among the group's rows."""
-    if call.function in _CONSTANT and not call.distinct:
+    if call.function in STEPWISE and not call.distinct:
         return 1.0
     return max(1.0, math.log2(1 + rows))

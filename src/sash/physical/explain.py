@@ -18,9 +18,19 @@ from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage, StageInput
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
-from sash.plan.nodes import Node
+from sash.plan.nodes import Node, SortKey
 from sash.plan.patterns import pattern
-from sash.plan.tree import describe_over, duration_text, label, sort_direction, tree
+from sash.plan.tree import (
+    MOST_LISTS,
+    assignment_text,
+    describe_over,
+    duration_text,
+    label,
+    lifetime_text,
+    more_lists,
+    sort_direction,
+    tree,
+)
 from sash.plan.types import Schema
 
 INDENT = "  "
@@ -42,17 +52,24 @@ def explain(
     sql: str,
     optimized: Optimized,
     physical: PhysicalPlan,
+    order: Sequence[SortKey] = (),
     *,
     alternatives: bool = False,
     remarks: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> str:
     """The plan of a query as text; with `alternatives`, also the plans that it was chosen from.
 
+    `order` is that in which its rows are shown.
     `remarks` are lines to add to the plan, its stages and its operators, by identity.
     """
     count = len(physical.stages)
     sections = [
         ["Query", *indented(sql.strip().splitlines())],
+        *(
+            [["Order of rows, where the answer is shown (its changes have none)", *_order(order, physical.schema)]]
+            if order
+            else []
+        ),
         [
             "Logical plan (-> update pattern; estimates: rows per second out, rows kept, cost per second)",
             *edge_columns(_logical(optimized.plan, PlanCosts(), 1)),
@@ -68,6 +85,10 @@ def explain(
         ["Legs, straight above the sources", *leg_lines(physical)],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+
+def _order(order: Sequence[SortKey], schema: Schema) -> list[str]:
+    return [INDENT + ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in order)]
 
 
 def _steps(optimized: Optimized) -> list[str]:
@@ -224,6 +245,14 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (describe(node.predicate),)
         case nodes.Project():
             return (", ".join(map(describe, node.expressions)),)
+        case nodes.Expand():
+            shown = ["; ".join(", ".join(map(describe, made)) for made in node.lists[:MOST_LISTS])]
+            return (f"{shown[0]}{more_lists(node.lists)}",)
+        case nodes.AssignWindows():
+            return f"BY {schema[node.time].name}", assignment_text(node.windows)
+        case nodes.Lifetime():
+            start, end = (None if e is None else describe(e) for e in (node.start, node.end))
+            return (lifetime_text(start, end),)
         case nodes.Aggregate():
             return ", ".join(map(describe_aggregate, node.aggregates)), _by(schema, node.keys)
         case nodes.Combine():

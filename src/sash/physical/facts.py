@@ -35,8 +35,13 @@ class Facts:
 def facts_of(node: Operation) -> Facts:
     """The facts of the operator's kind."""
     match node:
-        case nodes.Filter() | nodes.Project():
+        case nodes.Filter() | nodes.Project() | nodes.Expand():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
+        case nodes.AssignWindows():
+            return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
+        case nodes.Lifetime():
+            waits = node.start is not None
+            return Facts(stateless=not waits, must_expire=waits, repeatable=True, light=True, endless="calendar")
         case nodes.Lookup():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True, joins=True)
         case nodes.Union():

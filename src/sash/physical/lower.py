@@ -53,11 +53,14 @@ from sash.plan.expressions import ORDERED, Call, Cast, Column, Expression, Liter
 from sash.plan.nodes import (
     Aggregate,
     Alike,
+    AssignWindows,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
+    Lifetime,
     Node,
     Over,
     Project,
@@ -234,6 +237,15 @@ class Lowering:
             case Project():
                 child = self.lower(node.child)
                 return physical.Project(expressions=node.expressions, inputs=(child,), output=_passed(node, child))
+            case Expand():
+                child = self.lower(node.child)
+                return physical.Expand(lists=node.lists, inputs=(child,), output=_passed(node, child))
+            case AssignWindows():
+                child = self.lower(node.child)
+                output = _passed(node, child)
+                return physical.AssignWindows(time=node.time, windows=node.windows, inputs=(child,), output=output)
+            case Lifetime():
+                return self._lifetime(node)
             case Join():
                 return self._join(node)
             case Aggregate():
@@ -265,6 +277,19 @@ class Lowering:
                 return self._count_window(node)
             case Relation():
                 return self._updates(node)
+
+    def _lifetime(self, node: Lifetime) -> Physical:
+        """Rows that begin or end at other times than below; how they end below is known from their expiration times."""
+        child = self._stamped(node.child)
+        if child.expiry not in STAMPED:
+            raise UnsupportedSqlError(
+                "rows made by GROUP BY, DISTINCT, EXCEPT, INTERSECT, LIMIT, an outer join or a [ROWS n] window may end at any "
+                "time, so no other end can be set for them: compare with NOW() in a subquery over the stream"
+            )
+        expiry: OutputExpiry = "mono" if child.expiry == "mono" and node.end is None else "calendar"
+        output = replace(_passed(node, child), expiry=expiry)
+        made = physical.Lifetime(start=node.start, end=node.end, inputs=(child,), output=output)
+        return with_retractions(made) if self._expire == "bottom" else made
 
     def _count_window(self, node: Stream) -> Operation:
         """The window counts the stream's rows before anything is done with them, so its leg only scans."""

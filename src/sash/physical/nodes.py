@@ -14,7 +14,7 @@ from sash.operators.base import Edge
 from sash.operators.expiration_choice import ExpirationPlan
 from sash.physical.join_plan import JoinPlan
 from sash.plan.expressions import AggregateCall, Expression
-from sash.plan.nodes import JoinKind, Node, Rows, SortKey, Window
+from sash.plan.nodes import JoinKind, Node, Rows, SortKey, TimeWindows, Window
 from sash.plan.nodes import Relation as LogicalRelation
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
@@ -129,6 +129,29 @@ class Project(_Operator):
     """Computes the output columns from each row."""
 
     expressions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Expand(_Operator):
+    """Several rows per input row: one for each of `lists`, whose expressions are its columns."""
+
+    lists: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AssignWindows(_Operator):
+    """Outputs each row once per window that its time is in, with the window's start and end."""
+
+    time: int
+    windows: TimeWindows
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Lifetime(_Operator):
+    """Narrows the time in which rows are valid; those that begin later wait."""
+
+    start: Expression | None
+    end: Expression | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -294,13 +317,16 @@ class Alike(_Operator):
 Operation = (
     Aggregate
     | Alike
+    | AssignWindows
     | Combine
     | CountWindow
     | Distinct
     | ExceptAll
+    | Expand
     | Expire
     | Filter
     | Join
+    | Lifetime
     | Lookup
     | MultiJoin
     | NrrJoin

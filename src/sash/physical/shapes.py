@@ -6,7 +6,9 @@ from sash.physical.nodes import OutputExpiry
 from sash.plan.compound import walk as walk_expression
 from sash.plan.expressions import Column, Expression, SparkFunction
 from sash.plan.nodes import (
+    Aligned,
     Distinct,
+    Expand,
     Filter,
     Join,
     Node,
@@ -31,7 +33,7 @@ def is_leg(node: Node) -> bool:
             return not isinstance(node.window, Rows)
         case Relation():
             return not node.changes
-        case Filter() | Project():
+        case Filter() | Project() | Expand():
             return is_leg(node.child)
         case Join():
             return (
@@ -69,6 +71,8 @@ def _computed(node: Node) -> tuple[Expression, ...]:
             return (node.predicate,)
         case Project():
             return node.expressions
+        case Expand():
+            return tuple(expression for made in node.lists for expression in made)
         case Join(condition=condition) if condition is not None:
             return (condition,)
         case _:
@@ -103,5 +107,5 @@ def horizon_of(node: Node) -> int:
     """The longest life of a row of a leg, in microseconds; 0 where it has no end."""
     source = leg_source(node)
     if isinstance(source, Stream) and isinstance(source.window, Range):
-        return source.window.length + (source.window.slide or 0)
+        return source.window.length + (source.window.slide or 0) + isinstance(source.window, Aligned)
     return 0

@@ -22,11 +22,14 @@ from sash.plan.expressions import AggregateCall, Call, Column, Expression, Liter
 from sash.plan.nodes import (
     Aggregate,
     Alike,
+    AssignWindows,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
+    Lifetime,
     Node,
     Over,
     Project,
@@ -53,6 +56,9 @@ def canonical(node: Node) -> Node:
         case Project():
             expressions = tuple(map(canonical_expression, node.expressions))
             return Project(canonical(node.child), _positions(expressions), expressions)
+        case Expand():
+            lists = tuple(tuple(map(canonical_expression, made)) for made in node.lists)
+            return Expand(canonical(node.child), _positions(node.names), lists)
         case Join():
             condition = None if node.condition is None else _sorted_conjunction(node.condition)
             keys = tuple(sorted(node.keys))
@@ -60,7 +66,7 @@ def canonical(node: Node) -> Node:
         case Aggregate():
             calls = tuple(map(_canonical_call, node.aggregates))
             return Aggregate(canonical(node.child), node.keys, _positions(calls), calls)
-        case Distinct() | TopK():
+        case Distinct() | TopK() | AssignWindows():
             return replace(node, child=canonical(node.child))
         case Over():
             return Over(
@@ -70,6 +76,9 @@ def canonical(node: Node) -> Node:
                 _positions(node.calls),
                 tuple(map(_canonical_window_call, node.calls)),
             )
+        case Lifetime():
+            start, end = (None if one is None else canonical_expression(one) for one in (node.start, node.end))
+            return Lifetime(canonical(node.child), start, end)
         case Union() | Except() | Intersect():
             return replace(node, left=canonical(node.left), right=canonical(node.right))
         case Alike():

@@ -15,7 +15,7 @@ _SAFE = frozenset(
     | {"replace", "left", "right", "instr", "starts_with", "ends_with", "contains", "ascii", "translate"}
     | {"year", "month", "day", "quarter", "weekofyear", "dayofweek", "dayofyear", "hour", "minute", "second"}
     | {"datediff", "date_trunc", "unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "last_day"}
-    | {"bit_and", "bit_or", "bit_xor"}
+    | {"bit_and", "bit_or", "bit_xor", "window_start", "window_end"}
 )
 """Functions that never fail. Any other function is assumed to fail on some arguments."""
 

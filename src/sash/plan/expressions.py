@@ -153,14 +153,22 @@ Expression = Column | Literal | Call | Cast | Case | SparkFunction
 
 
 @dataclass(frozen=True)
+class AggregateDetail:
+    """What only some aggregates have.
+
+    `descending` is the direction of WITHIN GROUP (ORDER BY x DESC), for mode and percentiles.
+    """
+
+    descending: bool = False
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """One aggregate of a GROUP BY; its arguments are columns of the input.
 
-    `function` is one of sum, count, count_star, avg, min, max, median, percentile, var_pop, var_samp,
-    stddev_pop, stddev_samp, min_by, max_by, first, last; and, over a kept window only, approx_count_distinct,
-    approx_percentile, approx_top_k. The second argument of first and last, if there is one, is a BOOLEAN: rows for which it
-    is not true are left out. `parameter` is PERCENTILE's p or top-k's k, `precision` the precision
-    required of an estimate.
+    `function` is one of SUPPORTED; and, over a kept window only, of APPROXIMATE. The second argument of first and last, if
+    there is one, is a BOOLEAN: rows for which it is not true are left out. `parameter` is PERCENTILE's p or top-k's k,
+    `precision` the precision required of an estimate.
     """
 
     function: str
@@ -169,6 +177,7 @@ class AggregateCall:
     distinct: bool = False
     parameter: float | None = None
     precision: float | None = None
+    detail: AggregateDetail | None = None
 
 
 APPROXIMATE = frozenset({"approx_count_distinct", "approx_percentile", "approx_top_k"})
@@ -179,6 +188,23 @@ TIMED = frozenset({"first", "last"})
 
 ORDERED = frozenset({"min_by", "max_by"}) | TIMED
 """Aggregates that break ties by the rows' times and then by all input columns, in order."""
+
+COMOMENTS = frozenset(
+    {"corr", "covar_pop", "covar_samp", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"}
+)
+"""Aggregates of pairs of numbers."""
+
+SUMS = frozenset({"sum", "avg", "try_sum", "try_avg"})
+SPREADS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
+SHAPES = frozenset({"skewness", "kurtosis"})
+BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
+PERCENTILES = frozenset({"median", "percentile", "percentile_disc"})
+
+STEPWISE = frozenset({"count", "count_star"}) | SUMS | SPREADS | SHAPES | BITS | COMOMENTS
+"""Aggregates that add or remove a row in one step, with a fixed amount of state per group."""
+
+SUPPORTED = STEPWISE | PERCENTILES | ORDERED | {"min", "max", "mode"}
+"""All aggregates of a standing query."""
 
 
 def columns_of(expression: Expression) -> frozenset[int]:

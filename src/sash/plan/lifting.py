@@ -27,11 +27,14 @@ from sash.plan.expressions import (
 from sash.plan.nodes import (
     Aggregate,
     Alike,
+    AssignWindows,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
+    Lifetime,
     Node,
     Over,
     Project,
@@ -76,6 +79,10 @@ def lift(node: Node) -> Lifted:
             return _filter(node)
         case Project():
             return _project(node)
+        case Expand():
+            return _expand(node)
+        case AssignWindows() | Lifetime():
+            return _in_time(node)
         case Join():
             return _join(node)
         case Aggregate():
@@ -88,6 +95,13 @@ def lift(node: Node) -> Lifted:
             return Lifted(replace(node, left=_fixed(node.left), right=_fixed(node.right)))
         case Alike():
             raise AssertionError("queries are not alike twice")
+
+
+def _expand(node: Expand) -> Lifted:
+    found = parameters_of(expression for made in node.lists for expression in made)
+    if found:
+        raise LiftingError(found)
+    return Lifted(replace(node, child=_fixed(node.child)))
 
 
 def _fixed(node: Node) -> Node:
@@ -165,6 +179,25 @@ def _project(node: Project) -> Lifted:
         otherwise = tuple(substitute(expression, otherwise) for expression in expressions)
     conditions = tuple(remap(condition, places) for condition in below.conditions)
     return Lifted(Project(below.node, names, expressions), conditions, otherwise)
+
+
+def _in_time(node: AssignWindows | Lifetime) -> Lifted:
+    """Rows are assigned to windows, and begin and end, one by one; the columns that predicates need come last."""
+    found = parameters_of([e for e in (node.start, node.end) if e is not None]) if isinstance(node, Lifetime) else None
+    if found:
+        raise LiftingError(found)
+    below = lift(node.child)
+    if below.otherwise is not None:
+        raise LiftingError(parameters_of(below.conditions))
+    made = replace(node, child=below.node)
+    own, wide = len(node.child.schema), len(below.node.schema)
+    if wide == own or isinstance(made, Lifetime):
+        return Lifted(made, below.conditions)
+    order = [*range(own), *range(wide, len(made.schema)), *range(own, wide)]
+    available = columns(made)
+    moved = Project(made, tuple(available[n].name for n in order), tuple(available[n] for n in order))
+    places = {n: place for place, n in enumerate(order)}
+    return Lifted(moved, tuple(remap(condition, places) for condition in below.conditions))
 
 
 def _join(node: Join) -> Lifted:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
-from sash.plan.types import Field, Schema
+from sash.plan.types import BOOLEAN, Field, Schema
 from sash.plan.window_calls import WindowCall
 
 
@@ -26,6 +26,19 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Aligned(Range):
+    """The windows that a row is assigned to, where its stream has no window of its own: valid in [ts, end of the last).
+
+    Windows start at multiples of `step` after `origin`, and `length` is the longest life of a row. With `closing` a row is
+    valid for the instant of the last window's end, too, at which that window is emitted.
+    """
+
+    step: int = 1
+    origin: int = 0
+    closing: bool = False
+
+
+@dataclass(frozen=True)
 class Rows:
     """A count window: the last `count` rows, of each value of the `partition` columns (positions) if there are any."""
 
@@ -37,6 +50,32 @@ class Rows:
 class Unbounded:
     """Every row, for ever: `[RANGE UNBOUNDED]`, or a stream used without a window."""
 
+
+@dataclass(frozen=True)
+class Undeclared(Unbounded):
+    """No window was written, while a query is bound: an assignment to windows may give the stream one."""
+
+
+@dataclass(frozen=True)
+class TimeWindows:
+    """The windows that a time is in: those of `size` microseconds that start at multiples of `step` after `origin`.
+
+    `cumulative` windows start at multiples of `size`, and there is one for each multiple of `step` up to `size`.
+    """
+
+    size: int
+    step: int
+    origin: int = 0
+    cumulative: bool = False
+
+    @property
+    def most(self) -> int:
+        """The largest number of windows that a time is in."""
+        return -(-self.size // self.step)
+
+
+WINDOW_START, WINDOW_END = "window_start", "window_end"
+"""The columns that an assignment to windows adds."""
 
 Window = Range | Rows | Unbounded
 
@@ -131,6 +170,50 @@ class Project(_Unary):
     @cached_property
     def schema(self) -> Schema:
         return tuple(Field(name, e.dtype) for name, e in zip(self.names, self.expressions, strict=True))
+
+
+@dataclass(frozen=True)
+class Expand(_Unary):
+    """Several rows per input row: one for each of `lists`, whose expressions are its columns."""
+
+    names: tuple[str, ...]
+    lists: tuple[tuple[Expression, ...], ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return tuple(Field(name, e.dtype) for name, e in zip(self.names, self.lists[0], strict=True))
+
+    def passed(self) -> dict[int, Expression]:
+        """The columns, by position, that are the same expression in all copies of a row."""
+        columns = enumerate(zip(*self.lists, strict=True))
+        return {position: made[0] for position, made in columns if all(one == made[0] for one in made)}
+
+
+@dataclass(frozen=True)
+class AssignWindows(_Unary):
+    """Every row once per window that its time, the column `time`, is in, with the window's start and end after its columns.
+
+    Rows without a time are dropped.
+    """
+
+    time: int
+    windows: TimeWindows
+
+    @cached_property
+    def schema(self) -> Schema:
+        dtype = self.child.schema[self.time].dtype
+        return (*self.child.schema, Field(WINDOW_START, dtype), Field(WINDOW_END, dtype))
+
+
+@dataclass(frozen=True)
+class Lifetime(_Unary):
+    """Rows that are valid from `start` and until `end`, if that is later and earlier than they are below.
+
+    Both are expressions of a time; a row for which one of them is NULL is never valid.
+    """
+
+    start: Expression | None = None
+    end: Expression | None = None
 
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
@@ -250,6 +333,9 @@ Node = (
     | Relation
     | Filter
     | Project
+    | Expand
+    | AssignWindows
+    | Lifetime
     | Join
     | Aggregate
     | Distinct
@@ -261,13 +347,18 @@ Node = (
     | Alike
 )
 
+ONE_ROW = Relation("one row", (Field("row", BOOLEAN),), key=(), statistics=Statistics(rows=1, distinct={"row": 1}))
+"""The relation that constant queries read, such as VALUES and SELECT without FROM. No registered relation has its name."""
+
 
 def with_children(node: Node, children: tuple[Node, ...]) -> Node:
     """The same node over other children."""
     match node:
         case Stream() | Relation():
             return node
-        case Filter() | Project() | Aggregate() | Distinct() | TopK() | Over():
+        case (
+            Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK() | Over() | AssignWindows() | Lifetime()
+        ):
             (child,) = children
             return replace(node, child=child)
         case Join() | Union() | Except() | Intersect() | Alike():

@@ -12,6 +12,7 @@ import functools
 
 from sash.errors import UnboundedStateError
 from sash.plan import nodes
+from sash.plan.expressions import STEPWISE
 
 
 @functools.total_ordering
@@ -50,8 +51,11 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_window(node.window)
         case nodes.Relation():
             return Pattern.STR
-        case nodes.Filter() | nodes.Project():
+        case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.AssignWindows():
             return pattern(node.child)
+        case nodes.Lifetime():
+            endless = node.end is None and pattern(node.child) == Pattern.MONO
+            return Pattern.MONO if endless else max(pattern(node.child), Pattern.WK)
         case nodes.Join():
             return _of_join(node)
         case nodes.Aggregate():
@@ -114,8 +118,8 @@ def is_static(node: nodes.Node) -> bool:
 
 
 def is_table(node: nodes.Node) -> bool:
-    """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered or projected."""
-    while isinstance(node, nodes.Filter | nodes.Project):
+    """Whether rows can be looked up in the node: a relation that never changes, perhaps filtered, projected or expanded."""
+    while isinstance(node, nodes.Filter | nodes.Project | nodes.Expand):
         node = node.child
     return isinstance(node, nodes.Relation) and not node.changes
 
@@ -136,9 +140,7 @@ def looked_up_side(node: nodes.Join) -> nodes.Node | None:
     return None
 
 
-_BOUNDED_AGGREGATES = frozenset(
-    {"sum", "count", "count_star", "avg", "min", "max", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
-)
+_BOUNDED_AGGREGATES = STEPWISE | {"min", "max"}
 """Aggregates that need a fixed amount of state per group if rows never expire."""
 
 
@@ -180,7 +182,17 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
                 if call.function not in _BOUNDED_AGGREGATES:
                     return call.function.upper()
             return None
-        case nodes.Stream() | nodes.Relation() | nodes.Filter() | nodes.Project() | nodes.Distinct() | nodes.Union():
+        case (
+            nodes.Stream()
+            | nodes.Relation()
+            | nodes.Filter()
+            | nodes.Project()
+            | nodes.Expand()
+            | nodes.Distinct()
+            | nodes.Union()
+        ):
+            return None
+        case nodes.AssignWindows() | nodes.Lifetime():
             return None
 
 
@@ -190,6 +202,8 @@ def _unbounded_streams(node: nodes.Node) -> list[str]:
         case nodes.Stream():
             return [node.name] if isinstance(node.window, nodes.Unbounded) else []
         case nodes.Aggregate():
+            return []
+        case nodes.Lifetime() if node.end is not None:
             return []
         case _:
             return [name for child in node.children for name in _unbounded_streams(child)]

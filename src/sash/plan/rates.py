@@ -96,6 +96,12 @@ class Estimates:
                 spreads = [_distribution(made, below) for made in node.expressions]
                 counts = tuple(spread.count for spread in spreads)
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
+            case nodes.Expand():
+                return _expanded(node, self(node.child))
+            case nodes.AssignWindows():
+                return _of_windows(node, self(node.child))
+            case nodes.Lifetime():
+                return self(node.child)
             case nodes.Join():
                 return _of_join(node, self(node.left), self(node.right))
             case nodes.Alike():
@@ -182,6 +188,20 @@ def _made(
     return Estimate(rate, rows, tuple(max(1.0, count) for count in distinct), min(premature, rate), tuple(frequent))
 
 
+def _of_windows(node: nodes.AssignWindows, below: Estimate) -> Estimate:
+    """Every row is in several windows, of which some are open at a time."""
+    assigned = node.windows
+    share = (1 + assigned.most) / 2 if assigned.cumulative else assigned.size / assigned.step
+    windows = 1 + below.rows / max(below.rate, 1e-9) / (assigned.step / SECOND)
+    return Estimate(
+        below.rate * share,
+        below.rows * share,
+        (*below.distinct, max(1.0, windows), max(1.0, windows)),
+        below.premature * share,
+        (*below.frequent, NONE, NONE) if below.frequent else (),
+    )
+
+
 def _of_stream(node: nodes.Stream) -> Estimate:
     rate = DEFAULT_RATE if node.statistics.rate is None else node.statistics.rate
     counts = [_declared(node, position) for position in range(len(node.schema))]
@@ -212,6 +232,12 @@ def _declared(node: nodes.Stream | nodes.Relation, position: int) -> float:
     if known is not None:
         return known
     return 2.0 if column.dtype == BOOLEAN else DEFAULT_DISTINCT
+
+
+def _expanded(node: nodes.Expand, below: Estimate) -> Estimate:
+    """Every row as often as there are lists; a column has the values of all its expressions."""
+    counts = [sum(_distribution(made, below).count for made in set(column)) for column in zip(*node.lists, strict=True)]
+    return replace(below.thinned(len(node.lists)), distinct=tuple(counts), frequent=())
 
 
 def _distribution(made: Expression, below: Estimate) -> Distribution:

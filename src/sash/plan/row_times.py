@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Call, Column, remap
-from sash.plan.nodes import Filter, Join, Node, Project, Stream, Union
+from sash.plan.nodes import AssignWindows, Expand, Filter, Join, Lifetime, Node, Project, Stream, Union
 from sash.plan.patterns import is_nonretroactive, is_table
 
 _TIME = "time"
@@ -22,8 +22,10 @@ def has_times(node: Node) -> bool:
     match node:
         case Stream():
             return True
-        case Filter() | Project():
+        case Filter() | Project() | Expand() | AssignWindows():
             return has_times(node.child)
+        case Lifetime():
+            return node.start is None and has_times(node.child)
         case Union():
             return has_times(node.left) and has_times(node.right)
         case Join():
@@ -53,6 +55,17 @@ def with_time(node: Node) -> Node:
                 names=(*node.names, _TIME),
                 expressions=(*node.expressions, _columns(child)[-1]),
             )
+        case Expand():
+            child = with_time(node.child)
+            lists = tuple((*made, _columns(child)[-1]) for made in node.lists)
+            return Expand(child, (*node.names, _TIME), lists)
+        case AssignWindows():
+            child, own = with_time(node.child), len(node.child.schema)
+            made = replace(node, child=child)
+            columns = _columns(made)
+            return _extended(made, [*columns[:own], *columns[own + 1 :]], columns[own])
+        case Lifetime():
+            return replace(node, child=with_time(node.child))
         case Union():
             return Union(with_time(node.left), with_time(node.right))
         case Join():

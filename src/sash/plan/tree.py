@@ -18,6 +18,15 @@ _UNITS = (
 )
 
 
+MOST_LISTS = 16
+"""The number of lists of an Expand that are shown."""
+
+
+def more_lists(lists: tuple[object, ...]) -> str:
+    """The number of lists of an Expand that are not shown."""
+    return f"; and {len(lists) - MOST_LISTS:,} more" if len(lists) > MOST_LISTS else ""
+
+
 def tree(node: nodes.Node) -> str:
     """The plan as text, top down.
 
@@ -46,6 +55,12 @@ def label(node: nodes.Node) -> str:
         case nodes.Project():
             columns = zip(node.names, node.expressions, strict=True)
             return f"Project {', '.join(_named(name, made, node.child.schema) for name, made in columns)}"
+        case nodes.Expand():
+            return f"Expand {'; '.join([_expanded(made, node) for made in node.lists[:MOST_LISTS]])}{more_lists(node.lists)}"
+        case nodes.AssignWindows():
+            return f"AssignWindows {node.schema[node.time].name}#{node.time} {assignment_text(node.windows)}"
+        case nodes.Lifetime():
+            return f"Lifetime {lifetime_text(*(None if e is None else _text(e, node.schema) for e in (node.start, node.end)))}"
         case nodes.Join():
             return _join_label(node)
         case nodes.Aggregate():
@@ -110,6 +125,11 @@ def _bound(bound: Bound, side: str, schema: Schema) -> str:
     return f"{abs(bound.offset)} {'PRECEDING' if bound.offset < 0 else 'FOLLOWING'}"
 
 
+def _expanded(made: tuple[Expression, ...], node: nodes.Expand) -> str:
+    columns = zip(node.names, made, strict=True)
+    return ", ".join(_named(name, expression, node.child.schema) for name, expression in columns)
+
+
 def _updates_text(node: nodes.Relation) -> str:
     if not node.changes:
         return ""
@@ -154,6 +174,23 @@ def _placed(column: Column, schema: Schema) -> Column:
     return replace(column, name=f"{schema[column.index].name}#{column.index}")
 
 
+def assignment_text(windows: nodes.TimeWindows) -> str:
+    """The windows of an assignment.
+
+    >>> assignment_text(nodes.TimeWindows(600_000_000, 300_000_000))
+    'SIZE 10 MINUTES EVERY 5 MINUTES'
+    """
+    after = f" AFTER {duration_text(windows.origin)}" if windows.origin else ""
+    size, step = duration_text(windows.size), duration_text(windows.step)
+    return f"UP TO {size} BY {step}{after}" if windows.cumulative else f"SIZE {size} EVERY {step}{after}"
+
+
+def lifetime_text(start: str | None, end: str | None) -> str:
+    """When rows are valid."""
+    parts = (f"FROM {start}" if start else "", f"UNTIL {end}" if end else "")
+    return " ".join(part for part in parts if part)
+
+
 def sort_direction(key: nodes.SortKey) -> str:
     """The direction of a sort key and the position of its NULLs, where they are not the default."""
     default = key.nulls_first != key.descending
@@ -164,6 +201,10 @@ def sort_direction(key: nodes.SortKey) -> str:
 def window_text(window: nodes.Window, stream: nodes.Stream) -> str:
     """The window as it is written in a query."""
     match window:
+        case nodes.Aligned():
+            if window.length == window.step:
+                return f"[until the end of its {duration_text(window.length)}]"
+            return f"[until {duration_text(window.length)} after a multiple of {duration_text(window.step)}]"
         case nodes.Range():
             slide = "" if window.slide is None else f" SLIDE {duration_text(window.slide)}"
             return f"[RANGE {duration_text(window.length)}{slide}]"

@@ -8,14 +8,17 @@ import pyarrow as pa
 
 from sash.operators.aggregate import Aggregate
 from sash.operators.alike import Alike
+from sash.operators.assign_windows import AssignWindows
 from sash.operators.base import Edge, Operator
 from sash.operators.combine import Combine
 from sash.operators.count_window import CountWindow
 from sash.operators.distinct import Distinct
 from sash.operators.except_all import ExceptAll
+from sash.operators.expand import Expand
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
 from sash.operators.join import Join
+from sash.operators.lifetime import Lifetime
 from sash.operators.lookup import Lookup
 from sash.operators.multi_join import MultiJoin
 from sash.operators.nrr_join import NrrJoin
@@ -49,6 +52,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Alike(
                 memory, _two(node), node.keys, node.comparison, node.condition, node.otherwise, net_batches=node.net
             )
+        case nodes.AssignWindows():
+            return AssignWindows(memory, _one(node), node.time, node.windows)
         case nodes.Combine():
             return Combine(memory, _one(node), node.aggregates)
         case nodes.CountWindow():
@@ -57,6 +62,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Distinct(memory, _one(node), node.retracting)
         case nodes.ExceptAll():
             return ExceptAll(memory, _two(node), node.ends)
+        case nodes.Expand():
+            return Expand(memory, _one(node), node.lists)
         case nodes.Expire():
             return Expire(memory, _one(node), node.with_expiration)
         case nodes.Filter():
@@ -64,6 +71,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
         case nodes.Join():
             columns = node.left_columns, node.right_columns
             return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge)
+        case nodes.Lifetime():
+            return Lifetime(memory, _one(node), node.start, node.end)
         case nodes.Lookup():
             return Lookup(memory, _one(node), relations[node.relation], node.kind, node.keys, node.condition)
         case nodes.MultiJoin():

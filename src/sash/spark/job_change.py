@@ -6,11 +6,9 @@ The checkpoint has the plan of the job that wrote it, besides the texts of its q
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -22,7 +20,8 @@ from sash.change.diff import JobDiff, diff_jobs
 from sash.change.stored import AlikePlace, Answer, JobPlan, StoredState
 from sash.errors import CheckpointError
 from sash.physical.nodes import PhysicalPlan, UpdateLeg
-from sash.plan.nodes import Node, Relation
+from sash.physical.stored_plan import decode_plan, encode_plan
+from sash.plan.nodes import ONE_ROW, Node, Relation
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.types import Schema
 from sash.runtime.legs import stage_tables
@@ -50,7 +49,7 @@ from sash.state.changes import ChangeBatch
 OnChange = Literal["refuse", "apply"]
 """What happens if a checkpoint belongs to another job."""
 
-PLAN = "sash-plan.pickle"
+PLAN = "sash-plan.json"
 _LIMIT = 64 << 20
 
 
@@ -83,7 +82,11 @@ def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> dict[Node, pa.Table]:
     """The tables that the stages look up."""
     for node in stage_tables(plan):
         for below in walk_logical(node):
-            if isinstance(below, Relation) and below.name.lower() not in inputs.relations:
+            if (
+                isinstance(below, Relation)
+                and below.name != ONE_ROW.name
+                and below.name.lower() not in inputs.relations
+            ):
                 raise CheckpointError(
                     f"the change needs relation {below.name}, which the old job looked up: declare it until the job has changed"
                 )
@@ -101,14 +104,13 @@ def described_plan(shape: JobShape) -> dict[str, Any]:
 
 def save_plan(folder: Folder, plan: PhysicalPlan) -> None:
     """Keep the plan of the job that a generation belongs to."""
-    folder.write_bytes(PLAN, pickle.dumps({"version": version("sash"), "plan": plan}))
+    folder.write(PLAN, encode_plan(plan))
 
 
 def kept_plan(folder: Folder) -> PhysicalPlan | None:
-    """The plan of the job that wrote a generation; None if another version of Sash did."""
-    found = folder.read_bytes(PLAN)
-    kept = None if found is None else pickle.loads(found)  # noqa: S301  (written by `save_plan`)
-    return None if kept is None or kept["version"] != version("sash") else kept["plan"]
+    """The plan of the job that wrote a generation; None if it is not there."""
+    found = folder.read(PLAN)
+    return None if found is None else decode_plan(found)
 
 
 def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInputs) -> JobShape:
@@ -116,8 +118,8 @@ def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInput
     plan = kept_plan(folder)
     if plan is None:
         raise CheckpointError(
-            f"{folder.location} was written by version {manifest.get('version')} of Sash, and this is {version('sash')}: "
-            "change the job with the version that wrote it, then go on with this one"
+            f"{folder.location} does not have the plan of its job ({PLAN}), so its state cannot change: restore the file from "
+            "a copy, or go on without a change"
         )
     layout = layout_of(plan, int(manifest["shards"]), share=True)
     known = manifest["plan"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
@@ -184,7 +184,8 @@ class JobStart:
         planned = self._job.planned(shards, known.get("templates"))
         # A plan also depends on statistics, and on the number of shards it was made for: queries that stay keep theirs.
         if given == shards and known["definitions"] == self._definitions(planned):
-            planned = replace(planned, physical=kept_plan(folder) or planned.physical)
+            with suppress(CheckpointError):  # of a plan that this version cannot read: it is planned anew, and compared
+                planned = replace(planned, physical=kept_plan(folder) or planned.physical)
         return planned, shards
 
     def _definitions(self, planned: PlannedJob) -> dict[str, str]:

@@ -7,20 +7,47 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from sash.errors import TypeMismatchError
-from sash.plan.expressions import APPROXIMATE, TIMED, Call, Case, Column, Expression, Literal
+from sash.plan.expressions import (
+    APPROXIMATE,
+    BITS,
+    COMOMENTS,
+    PERCENTILES,
+    SHAPES,
+    SPREADS,
+    SUMS,
+    TIMED,
+    AggregateDetail,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+)
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
 
 AGGREGATES: dict[str, str] = {
+    "any": "bool_or",
     "any_value": "first",
     "approx_count_distinct": "approx_count_distinct",
     "approx_percentile": "approx_percentile",
     "approx_top_k": "approx_top_k",
     "avg": "avg",
+    "bit_and": "bit_and",
+    "bit_or": "bit_or",
+    "bit_xor": "bit_xor",
+    "bool_and": "bool_and",
+    "bool_or": "bool_or",
+    "corr": "corr",
     "count": "count",
     "count_if": "count_if",
+    "covar_pop": "covar_pop",
+    "covar_samp": "covar_samp",
+    "every": "bool_and",
     "first": "first",
     "first_value": "first",
+    "kurtosis": "kurtosis",
     "last": "last",
     "last_value": "last",
     "max": "max",
@@ -29,23 +56,42 @@ AGGREGATES: dict[str, str] = {
     "median": "median",
     "min": "min",
     "min_by": "min_by",
+    "mode": "mode",
     "percentile": "percentile",
     "percentile_approx": "approx_percentile",
     "percentile_cont": "percentile",
+    "percentile_disc": "percentile_disc",
+    "regr_avgx": "regr_avgx",
+    "regr_avgy": "regr_avgy",
+    "regr_count": "regr_count",
+    "regr_intercept": "regr_intercept",
+    "regr_r2": "regr_r2",
+    "regr_slope": "regr_slope",
+    "regr_sxx": "regr_sxx",
+    "regr_sxy": "regr_sxy",
+    "regr_syy": "regr_syy",
+    "skewness": "skewness",
+    "some": "bool_or",
     "std": "stddev_samp",
     "stddev": "stddev_samp",
     "stddev_pop": "stddev_pop",
     "stddev_samp": "stddev_samp",
     "sum": "sum",
+    "try_avg": "try_avg",
+    "try_sum": "try_sum",
     "var_pop": "var_pop",
     "var_samp": "var_samp",
     "variance": "var_samp",
 }
 """Aggregate functions as users write them -> canonical name."""
 
-_DISTINCT = ("count", "sum", "avg")
-_INDIFFERENT = ("min", "max")
-_STATISTICS = ("median", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+_INDIFFERENT = frozenset({"min", "max", "min_by", "max_by", "first", "last"})
+"""Aggregates whose results do not depend on repetitions."""
+
+_REGRESSIONS = ("regr_avgx", "regr_avgy", "regr_count")
+_BOOLEANS = {"bool_and": "min", "bool_or": "max"}
+_STATISTICS = SPREADS | SHAPES | COMOMENTS | PERCENTILES
+_NUMERIC = SUMS | _STATISTICS | {"approx_percentile"}
 
 
 @dataclass(frozen=True)
@@ -58,6 +104,7 @@ class BoundAggregate:
     distinct: bool = False
     parameter: float | None = None
     precision: float | None = None
+    detail: AggregateDetail | None = None
 
 
 @dataclass
@@ -83,37 +130,87 @@ class AggregateCollector:
 
 
 def bind_aggregate(
-    function: str, arguments: list[Expression], distinct: bool, condition: Expression | None
+    function: str,
+    arguments: list[Expression],
+    distinct: bool,
+    condition: Expression | None,
+    *,
+    descending: bool = False,
+    ignore_nulls: bool = False,
 ) -> BoundAggregate:
     """The typed aggregate. FILTER (WHERE condition) becomes a CASE in its argument, and so skips rows as NULLs are skipped;
-    FIRST and LAST, which do not skip NULLs, take the condition as a second argument."""
+    FIRST and LAST, which do not skip NULLs, take the condition as a second argument. `descending` is WITHIN GROUP's order."""
     parameter = precision = None
     if function in APPROXIMATE:
         parameter, precision = _estimated(function, arguments)
-    if function == "percentile":
+    if function in ("percentile", "percentile_disc"):
         _arity(function, arguments, 2)
         parameter = _fraction(arguments.pop())
+    if function in TIMED:
+        condition = _known(function, arguments, ignore_nulls, condition)
+    elif ignore_nulls:
+        raise TypeMismatchError(f"IGNORE NULLS is for FIRST, LAST and ANY_VALUE, not for {function}")
+    if function in _REGRESSIONS:
+        function, arguments = _of_pairs(function, arguments)
+    if function == "mode":
+        _take_flag(function, arguments)
     if function == "count_if":
         _arity(function, arguments, 1)
         only = _only(arguments[0], condition)
-        return BoundAggregate("count", (Case(((only, Literal(1, INT)),), None, INT),), BIGINT)
+        return BoundAggregate("count", (Case(((only, Literal(1, INT)),), None, INT),), BIGINT, distinct)
     if function == "count" and not arguments:
         raise TypeMismatchError("count takes at least 1 argument; write count(*) to count rows")
     if function == "count" and not distinct:
         arguments, condition = _count_rows(arguments, condition)
         if not arguments:
             return BoundAggregate("count_star", (), BIGINT)
-    _arity(function, arguments, 2 if function in ("min_by", "max_by") else 1)
-    if distinct and function not in _DISTINCT + _INDIFFERENT:
-        raise TypeMismatchError(f"DISTINCT is supported for {', '.join(_DISTINCT + _INDIFFERENT)}, not for {function}")
-    distinct = distinct and function in _DISTINCT
+    _arity(function, arguments, 2 if function in ("min_by", "max_by") or function in COMOMENTS else 1)
+    if distinct and function in APPROXIMATE:
+        raise TypeMismatchError(f"{function} takes no DISTINCT")
     operands = [_operand(function, argument) for argument in arguments]
+    function = _BOOLEANS.get(function, function)
+    distinct = distinct and function not in _INDIFFERENT
+    if function.startswith("regr_"):
+        operands.reverse()
     dtype = _result_type(function, operands[0])
     if condition is not None and function in TIMED:
         operands.append(condition)
     elif condition is not None:
         operands = [Case(((condition, operand),), None, operand.dtype) for operand in operands]
-    return BoundAggregate(function, tuple(operands), dtype, distinct, parameter, precision)
+    detail = AggregateDetail(descending=True) if descending else None
+    return BoundAggregate(function, tuple(operands), dtype, distinct, parameter, precision, detail)
+
+
+def _known(
+    function: str, arguments: list[Expression], ignore_nulls: bool, condition: Expression | None
+) -> Expression | None:
+    """The condition of FIRST and LAST, with that of IGNORE NULLS, or of a second argument TRUE."""
+    ignore_nulls |= _take_flag(function, arguments)
+    if not ignore_nulls or not arguments:
+        return condition
+    known = Call("is_not_null", (arguments[0],), BOOLEAN)
+    return known if condition is None else Call("and", (condition, known), BOOLEAN)
+
+
+def _take_flag(function: str, arguments: list[Expression]) -> bool:
+    """Take a second argument, which must be TRUE or FALSE, off the arguments."""
+    if len(arguments) != 2:
+        return False
+    flag = arguments.pop()
+    if not (isinstance(flag, Literal) and isinstance(flag.value, bool)):
+        raise TypeMismatchError(f"the second argument of {function} must be TRUE or FALSE")
+    return flag.value
+
+
+def _of_pairs(function: str, arguments: list[Expression]) -> tuple[str, list[Expression]]:
+    """REGR_COUNT, REGR_AVGX and REGR_AVGY(y, x) as counts and averages over the pairs without NULL."""
+    _arity(function, arguments, 2)
+    arguments[:] = [coerce(argument, DOUBLE) if argument.dtype == NULL else argument for argument in arguments]
+    y, x = arguments
+    if function == "regr_count":
+        return "count", [y, x]
+    chosen, other = (x, y) if function == "regr_avgx" else (y, x)
+    return "avg", [Case(((Call("is_not_null", (other,), BOOLEAN), chosen),), None, chosen.dtype)]
 
 
 def _only(predicate: Expression, condition: Expression | None) -> Expression:
@@ -178,11 +275,19 @@ def _fraction(expression: Expression) -> float:
 def _operand(function: str, argument: Expression) -> Expression:
     """The argument, cast to the type that the aggregate needs."""
     dtype = argument.dtype
-    if dtype == NULL:
-        return coerce(argument, DOUBLE if function in ("sum", "avg", *_STATISTICS, "percentile") else INT)
-    if function in ("sum", "avg", "percentile", "approx_percentile", *_STATISTICS) and not is_numeric(dtype):
+    if function in _BOOLEANS:
+        if dtype not in (BOOLEAN, NULL, STRING):
+            raise TypeMismatchError(f"{function} takes BOOLEAN, not {type_name(dtype)}")
+        return Cast(argument, BOOLEAN) if dtype == STRING else coerce(argument, BOOLEAN)
+    if function in BITS and dtype != NULL and not is_integer(dtype):
+        raise TypeMismatchError(f"{function} takes an integer, not {type_name(dtype)}; cast it")
+    if dtype == NULL and function != "mode":
+        return coerce(argument, DOUBLE if function in _NUMERIC else BIGINT if function in BITS else INT)
+    if function in _NUMERIC and dtype == STRING:
+        return Cast(argument, DOUBLE)
+    if function in _NUMERIC and not is_numeric(dtype):
         raise TypeMismatchError(f"{function} takes a number, not {type_name(dtype)}; cast it")
-    if function in ("percentile", "approx_percentile", *_STATISTICS):
+    if function in _NUMERIC and function not in SUMS:
         return coerce(argument, DOUBLE)
     return argument
 
@@ -194,17 +299,17 @@ def _result_type(function: str, operand: Expression) -> pa.DataType:
             return BIGINT
         case "approx_top_k":
             return STRING
-        case "sum":
+        case "sum" | "try_sum":
             if is_decimal(dtype):
                 precision, scale = digits_of(dtype)
                 return bounded_decimal(precision + 10, scale)
             return BIGINT if is_integer(dtype) else DOUBLE
-        case "avg":
+        case "avg" | "try_avg":
             if is_decimal(dtype):
                 precision, scale = digits_of(dtype)
                 return bounded_decimal(precision + 4, scale + 4)
             return DOUBLE
-        case "min" | "max" | "min_by" | "max_by" | "first" | "last":
+        case "min" | "max" | "min_by" | "max_by" | "first" | "last" | "mode" | "bit_and" | "bit_or" | "bit_xor":
             return dtype
         case _:
             return DOUBLE

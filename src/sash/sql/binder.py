@@ -13,44 +13,64 @@ from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, Uns
 from sash.plan.catalog import Catalog
 from sash.plan.compound import balanced
 from sash.plan.expressions import Column, Expression
-from sash.plan.nodes import Distinct, Except, Intersect, Node, SortKey, Union, Window
+from sash.plan.nodes import Distinct, Except, Intersect, Node, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
+from sash.sql.constants import bind_values
+from sash.sql.correlation import Scopes
 from sash.sql.dialect import parse_statement, quiet
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
-from sash.sql.ordering import limited, project, sort_items
+from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.undeclared import with_declared_windows
 
 
 def parse(text: str, catalog: Catalog) -> Node:
     """The bound logical plan of a query."""
+    return parse_query(text, catalog).plan
+
+
+def parse_query(text: str, catalog: Catalog) -> Query:
+    """The bound logical plan of a query, and the order in which its rows are shown."""
     with quiet():
         return _parse(SqlText(check_text("a query", text, SqlSyntaxError)), catalog)
 
 
-def _parse(source: SqlText, catalog: Catalog) -> Node:
+def _parse(source: SqlText, catalog: Catalog) -> Query:
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
-        plan = Binder(source, catalog, window).query(statement.query)
-        _refuse_enormous(source, plan)
+        query = Binder(source, catalog, window).outermost(statement.query)
+        _refuse_enormous(source, query.plan)
     except RecursionError:
         raise too_deep(source) from None
-    seen: set[str] = set()
-    for position, column in enumerate(plan.schema):
-        if column.name.lower() in seen:
-            items = statement.query.args.get("expressions") or []
-            raise source.error(
-                UnsupportedSqlError,
-                f"two output columns are called {column.name}: give one of them another name with AS",
-                items[position] if len(items) == len(plan.schema) else statement.query,
-            )
-        seen.add(column.name.lower())
-    return plan
+    return replace(query, plan=_with_distinct_names(with_declared_windows(query.plan)))
+
+
+def _with_distinct_names(plan: Node) -> Node:
+    """The plan with different names for all its columns: the first `k` keeps its name, others become `k_2`, `k_3` ..."""
+    written = [column.name for column in plan.schema]
+    taken = {name.lower() for name in written}
+    if len(taken) == len(written):
+        return plan
+    names: list[str] = []
+    last: dict[str, int] = {}
+    for name in written:
+        if name.lower() not in last:
+            last[name.lower()] = 1
+            names.append(name)
+            continue
+        number = last[name.lower()] + 1
+        while f"{name}_{number}".lower() in taken:
+            number += 1
+        last[name.lower()] = number
+        names.append(f"{name}_{number}")
+        taken.add(names[-1].lower())
+    return project(plan, names, [Column(i, field.name, field.dtype) for i, field in enumerate(plan.schema)])
 
 
 MOST_OPERATORS = 20_000
@@ -122,21 +142,34 @@ class Binder:
     catalog: Catalog
     window: Window | None
     ctes: Mapping[str, Node] = field(default_factory=dict)
+    around: Scopes = ()
+    """The queries around the one that is bound, if that is a subquery in an expression or after LATERAL."""
+
+    def nested(self, node: exp.Expr, around: Scopes) -> Node:
+        """The plan of a subquery that may refer to columns of the queries around it."""
+        return replace(self, around=around).query(node)
 
     def query(self, node: exp.Expr) -> Node:
-        """The plan of any query."""
+        """The plan of any query but the outermost one: its rows have no order."""
+        return self.outermost(node).plan
+
+    def outermost(self, node: exp.Expr) -> Query:
+        """The plan of any query, and the order of its rows."""
         binder = self._with(node)
         match node:
             case exp.Select():
-                tables = FromBinder(self.source, self.catalog, self.window, binder.ctes, binder.query)
+                tables = FromBinder(
+                    self.source, self.catalog, self.window, binder.ctes, binder.query, binder.nested, self.around
+                )
                 return bind_select(self.source, self.catalog, node, tables)
             case exp.SetOperation():
                 return binder._set_operation(node)
             case exp.Subquery():
                 self.source.refuse_all_but(node, "this", "with_", "order", "limit", "offset")
-                return binder._ordered(node, binder.query(node.this))
+                return binder._ordered(node, binder.outermost(node.this))
             case exp.Values():
-                raise self.source.error(UnsupportedSqlError, "Sash does not run VALUES; register a relation", node)
+                self.source.refuse_all_but(node, "expressions", *_MODIFIERS)
+                return binder._ordered(node, Query(bind_values(self.source, self.catalog, node)))
             case _:
                 raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()} as a query", node)
 
@@ -163,7 +196,7 @@ class Binder:
             binder = replace(binder, ctes={**binder.ctes, name: plan})
         return binder
 
-    def _set_operation(self, node: exp.SetOperation) -> Node:
+    def _set_operation(self, node: exp.SetOperation) -> Query:
         """A chain of set operators, which the parser nests to the left, from its first query on.
 
         INTERSECT binds more tightly than UNION and EXCEPT: it combines the term before it, not everything before it.
@@ -185,7 +218,7 @@ class Binder:
         union = terms[0][1]
         for between, term in terms[1:]:
             union = self._operation(between, union, term.plan())
-        return self._ordered(node, union.plan())
+        return self._ordered(node, Query(union.plan()))
 
     def _operation(self, node: exp.SetOperation, left: _Terms, right: Node) -> _Terms:
         """The left side combined with one more query; further terms of a UNION join those before them."""
@@ -226,23 +259,23 @@ class Binder:
             dtypes.append(dtype)
         return dtypes
 
-    def _ordered(self, node: exp.Expr, plan: Node) -> Node:
-        """ORDER BY and LIMIT over the output columns of a set operator or of parentheses."""
-        order = node.args.get("order")
-        keys: list[SortKey] = []
+    def _ordered(self, node: exp.Expr, query: Query) -> Query:
+        """ORDER BY and LIMIT over the output columns of a set operator, of VALUES or of parentheses.
+
+        Parentheses without an ORDER BY of their own have that of the query in them.
+        """
+        order, plan = node.args.get("order"), query.plan
         names = [f.name for f in plan.schema]
         expressions: list[Expression] = [Column(i, f.name, f.dtype) for i, f in enumerate(plan.schema)]
-        wide = list(expressions)
+        items = [SortItem(expressions[key.column], key.descending, key.nulls_first, node) for key in query.order]
         if order is not None:
             spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
             binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
-            for item in sort_items(self.source, order, lambda part: self._sort_expression(part, binder, expressions)):
-                if item.expression not in wide:
-                    wide.append(item.expression)
-                keys.append(SortKey(wide.index(item.expression), item.descending, item.nulls_first))
-        hidden = [f"_order{i}" for i in range(1, len(wide) - len(names) + 1)]
-        plan = limited(self.source, node, project(plan, names + hidden, wide), tuple(keys))
-        return project(plan, names, expressions) if hidden else plan
+            outputs = list(zip(names, expressions, strict=True))
+            items = sort_items(
+                self.source, order, lambda part: self._sort_expression(part, binder, expressions), outputs
+            )
+        return sorted_and_limited(self.source, node, plan, items, names, expressions)
 
     def _sort_expression(self, node: exp.Expr, binder: ExpressionBinder, outputs: list[Expression]) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:

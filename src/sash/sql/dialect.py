@@ -42,6 +42,13 @@ LONGEST = 2**62
 """The longest window in microseconds, so that ts + length fits in an int64."""
 
 
+ASSIGNMENTS = frozenset({"TUMBLE", "HOP", "CUMULATE"})
+"""Table functions that assign rows to windows."""
+
+ASSIGNMENT = "assignment"
+"""Marks the table that such a function makes."""
+
+
 def decimal_of(text: str) -> Decimal | None:
     """The finite number that the text denotes; None if it denotes none."""
     try:
@@ -127,6 +134,13 @@ class SashParser(SparkParser):
     def _source(self) -> SqlText:
         return SqlText(self.sql)
 
+    def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+        """A row of VALUES; one without parentheses is a single value, and AS after it names the table."""
+        if self._curr.token_type == TokenType.L_PAREN:
+            return super()._parse_value(values)
+        value = self._parse_disjunction()
+        return None if value is None else self.expression(exp.Tuple(expressions=[value]))
+
     def _parse_stream(self) -> None:
         """Allow `stream` as the name of a stream."""
 
@@ -137,6 +151,48 @@ class SashParser(SparkParser):
         if table is not None and self._at_window():
             table.meta["window"] = self._read_bracketed_window()
         return table
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """A table, or one of TUMBLE, HOP and CUMULATE over a table, perhaps within TABLE(...)."""
+        wrapped = self._curr.token_type == TokenType.TABLE and self._next.token_type == TokenType.L_PAREN
+        name = self._tokens[self._index + 2] if wrapped and self._index + 2 < len(self._tokens) else self._curr
+        if name.text.upper() not in ASSIGNMENTS or self._tokens[self._index + (3 if wrapped else 1) :][:1] == []:
+            return super()._parse_table(*args, **kwargs)
+        if self._tokens[self._index + (3 if wrapped else 1)].token_type != TokenType.L_PAREN:
+            return super()._parse_table(*args, **kwargs)
+        self._advance(3 if wrapped else 1)
+        table = self.expression(exp.Table(this=self._read_assignment(name)))
+        if wrapped and not self._match(TokenType.R_PAREN):
+            raise self._expected(") at the end of TABLE(...)")
+        table.meta[ASSIGNMENT] = True
+        if alias := self._parse_table_alias():
+            table.set("alias", alias)
+        for join in self._parse_joins() if kwargs.get("joins") else ():
+            table.append("joins", join)
+        return table
+
+    def _read_assignment(self, name: Token) -> exp.Anonymous:
+        """The arguments: a table, DESCRIPTOR(time), and intervals, each perhaps after its name and `=>`."""
+        self._match(TokenType.L_PAREN)
+        arguments: list[exp.Expr | None] = []
+        while True:
+            if self._next.token_type == TokenType.FARROW:
+                self._advance(2)
+            if not arguments:
+                self._match(TokenType.TABLE)
+                arguments.append(self._parse_table())
+            elif self._match_text_seq("DESCRIPTOR", "("):
+                arguments.append(self._parse_column())
+                if not self._match(TokenType.R_PAREN):
+                    raise self._expected("one column in DESCRIPTOR(...)")
+            else:
+                arguments.append(self._parse_bitwise())
+            if not self._match(TokenType.COMMA):
+                break
+        if not self._match(TokenType.R_PAREN):
+            raise self._expected(f") at the end of {name.text.upper()}(...)")
+        made = exp.Anonymous(this=name.text.upper(), expressions=arguments)
+        return made.update_positions(name)
 
     def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
         before = self._curr

@@ -12,14 +12,17 @@ from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.expressions import Case, Expression, Literal
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
+from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
+from sash.sql.correlation import Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
 from sash.sql.windows import WindowCollector, bind_window
 
@@ -43,6 +46,10 @@ class ExpressionBinder:
     windows: WindowCollector | None = None
     bound: Mapping[int, Expression] = field(default_factory=dict)
     """Expressions that are bound already, by the identity of their nodes."""
+    around: Scopes = ()
+    """The queries around this one, the outermost first."""
+    subqueries: Subqueries | None = None
+    """The subqueries of the clause; None where there may be none."""
 
     def bind(self, node: exp.Expr) -> Expression:
         """The bound expression; type errors include their position.
@@ -84,25 +91,28 @@ class ExpressionBinder:
         return method(self, node)
 
     def _other(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Exists):
+            return self._nested(node).exists(node, node.this)
         if isinstance(node, _SUBQUERIES):
-            hint = (
-                "; write EXISTS as LEFT SEMI JOIN, NOT EXISTS as LEFT ANTI JOIN" if isinstance(node, exp.Exists) else ""
-            )
-            raise self._unsupported(f"a subquery as an expression{hint or '; join it instead'}", node)
+            return self._nested(node).scalar(node)
         if isinstance(node, exp.Star):
             raise self._unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.Interval):
             raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
-        if isinstance(node, exp.Any | exp.All):
-            raise self._unsupported("ANY and ALL; write the conditions with OR and AND", node)
+        if isinstance(node, exp.All):
+            raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Tuple | exp.Lambda | exp.Var):
             raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
-        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-            raise self._unsupported(f"{node.key.upper()} for this function", node)
         return self.spark_functions.bind(node, self._column)
 
     def _unsupported(self, what: str, node: exp.Expr) -> Exception:
         return self.source.error(UnsupportedSqlError, f"Sash does not run {what}", node)
+
+    def _nested(self, node: exp.Expr) -> Subqueries:
+        """The subqueries of the clause; an error if there may be none."""
+        if self.subqueries is None:
+            raise self._unsupported(f"a subquery in {self.clause}; join it instead", node)
+        return self.subqueries
 
     def _column(self, node: exp.Expr) -> Expression:
         assert isinstance(node, exp.Column)
@@ -116,6 +126,10 @@ class ExpressionBinder:
             return found
         if not node.table and name in self.aliases:
             return self.aliases[name]
+        for scope in reversed(self.around):
+            found = scope.lookup(self.source, node)
+            if found is not None:
+                return found
         return self.scope.resolve(self.source, node)
 
     def _connector(self, node: exp.Connector) -> Expression:
@@ -139,6 +153,9 @@ class ExpressionBinder:
             if moved is not None:
                 return moved
         name = INFIX[type(node)]
+        if isinstance(node.expression, exp.Any | exp.All) and name in COMPARISONS:
+            every = isinstance(node.expression, exp.All)
+            return self._nested(node).compare(name, self.bind(node.this), node.expression.this, every)
         left, right = self.bind(node.this), self.bind(node.expression)
         if name in ("add", "subtract") and pa.types.is_temporal(left.dtype):
             if is_numeric(right.dtype) and left.dtype == DATE:
@@ -212,11 +229,17 @@ class ExpressionBinder:
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query"):
-            raise self._unsupported("IN (subquery); write it as LEFT SEMI JOIN, NOT IN as LEFT ANTI JOIN", node)
+            return self._nested(node).contains(self._row(node.this), node, node.args["query"])
         choices = node.expressions
         if not choices:
             raise self._unsupported("IN over anything but a list of values", node)
         return call("in", [self.bind(node.this), *(self.bind(choice) for choice in choices)])
+
+    def _row(self, node: exp.Expr) -> list[Expression]:
+        """The columns on the left side of IN (subquery)."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        return [self.bind(part) for part in node.expressions] if isinstance(node, exp.Tuple) else [self.bind(node)]
 
     def _escape(self, node: exp.Expr) -> Expression:
         like = node.this
@@ -286,7 +309,9 @@ class ExpressionBinder:
         written = node.name.lower()
         arguments = node.expressions
         if written in AGGREGATES:
-            return self._aggregate(node, None)
+            return self._aggregate(node)
+        if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
+            return self._nested(node).exists(node, arguments[0])
         if written in ("locate", "charindex") and len(arguments) == 2:
             return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
         if written in ("ltrim", "rtrim") and len(arguments) == 2:
@@ -298,26 +323,14 @@ class ExpressionBinder:
 
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
-            raise self._unsupported("a subquery as an expression; join it instead", node)
+            raise self._unsupported(f"a subquery as an argument of {node.name.lower()}; join it instead", node)
         return self.spark_functions.bind(node, self._column)
 
-    def _filtered(self, node: exp.Expr) -> Expression:
-        if isinstance(node.this, exp.WithinGroup):
-            self.source.refuse_all_but(node.this, "this", "expression")
-            return self._within_group(node.this, node.expression.this)
-        return self._aggregate(node.this, node.expression.this)
-
-    def _within_group(self, node: exp.Expr, condition: exp.Expr | None = None) -> Expression:
-        """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
-        function, order = node.this, node.expression
-        if not isinstance(function, exp.Anonymous) or function.name.lower() != "percentile_cont":
-            raise self._unsupported("WITHIN GROUP for this function", node)
-        keys = order.expressions
-        if len(keys) != 1 or keys[0].args.get("desc") or len(function.expressions) != 1:
-            raise self._unsupported("PERCENTILE_CONT other than with one fraction and one ascending ORDER BY", node)
-        percentile = exp.Anonymous(this="percentile", expressions=[keys[0].this.copy(), function.expressions[0].copy()])
-        percentile.meta.update(function.meta)
-        return self._aggregate(percentile, condition)
+    def _any(self, node: exp.Expr) -> Expression:
+        """ANY(x), the aggregate; not a comparison with ANY (...)."""
+        if isinstance(node.parent, exp.Predicate) or isinstance(node.this, _SUBQUERIES):
+            raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
+        return self._aggregate(node)
 
     def _window(self, node: exp.Expr) -> Expression:
         """A window function."""
@@ -325,31 +338,36 @@ class ExpressionBinder:
             raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
         return bind_window(self, self.windows, node)
 
-    def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> Expression:
-        written = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    def _aggregate(self, node: exp.Expr) -> Expression:
+        """An aggregate with the clauses around it."""
+        call = read_aggregate(self.source, node)
+        written = call.name
         if written not in AGGREGATES:
-            raise self._unsupported("FILTER for a function that is not an aggregate", node)
+            clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
+            raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
-        if written == "percentile_cont" and len(node.expressions) == 1:
-            raise self._unsupported("PERCENTILE_CONT without WITHIN GROUP (ORDER BY ...)", node)
         outer = self.aggregates.outer
         inner = replace(
             self, aggregates=outer, clause="the argument of an aggregate", first={}, aliases={}, windows=None
         )
-        arguments, distinct = node.expressions, False
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-            self.source.refuse_all_but(arguments[0], "expressions")
-            arguments, distinct = arguments[0].expressions, True
-        if written == "count" and not distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        arguments, descending = placed_arguments(self.source, call)
+        if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             self.source.refuse_all_but(arguments[0])
             bound: list[Expression] = [Literal(1, INT)]
         else:
             bound = [inner.bind(argument) for argument in arguments]
-        filter_ = None if condition is None else replace(inner, clause="FILTER").predicate(condition)
+        filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
-            aggregate = bind_aggregate(AGGREGATES[written], bound, distinct, filter_)
+            aggregate = bind_aggregate(
+                AGGREGATES[written],
+                bound,
+                call.distinct,
+                filter_,
+                descending=descending,
+                ignore_nulls=call.ignore_nulls,
+            )
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))
@@ -407,8 +425,11 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.StrPosition: (ExpressionBinder._position, ("this", "substr")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
-    exp.Filter: (ExpressionBinder._filtered, ("this", "expression")),
+    exp.Any: (ExpressionBinder._any, ("this",)),
+    exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
+    exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),
+    exp.RespectNulls: (ExpressionBinder._aggregate, ("this",)),
     exp.Window: (ExpressionBinder._window, ("this", "partition_by", "order", "spec", "alias", "over")),
-    exp.WithinGroup: (ExpressionBinder._within_group, ("this", "expression")),
+    exp.WithinGroup: (ExpressionBinder._aggregate, ("this", "expression")),
 }
 """Node -> its binding method and the arguments that the method handles."""

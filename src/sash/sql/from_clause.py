@@ -10,15 +10,32 @@ from sqlglot import exp
 from sash.errors import UnknownNameError, UnsupportedSqlError, WindowError
 from sash.plan.catalog import Catalog
 from sash.plan.expressions import Column, Expression, conjuncts
-from sash.plan.nodes import JoinKind, Node, Project, Range, Relation, Rows, Stream, Unbounded, Window
+from sash.plan.nodes import (
+    ONE_ROW,
+    JoinKind,
+    Node,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Stream,
+    Unbounded,
+    Undeclared,
+    Window,
+)
 from sash.plan.types import Schema
-from sash.sql.dialect import WindowClause
+from sash.sql.constants import bind_values
+from sash.sql.correlation import OuterScope, Scopes
+from sash.sql.dialect import ASSIGNMENT, WindowClause
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
-from sash.sql.joins import Branch, Tree, width
+from sash.sql.joins import Branch, Tree, build, width
+from sash.sql.lateral import join_on, lateral_join
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, did_you_mean
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.subqueries import Subqueries, has_subquery
+from sash.sql.time_windows import bind_assignment
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner",
@@ -39,7 +56,6 @@ _KINDS: dict[tuple[str, str], JoinKind] = {
 _CONSTRUCTS: dict[type[exp.Expr], str] = {
     exp.Lateral: "LATERAL",
     exp.Unnest: "UNNEST",
-    exp.Values: "VALUES in FROM; register a relation",
     exp.Anonymous: "table functions",
     exp.TableFromRows: "table functions",
 }
@@ -56,6 +72,17 @@ class FromBinder:
     window: Window | None
     ctes: Mapping[str, Node]
     query: Callable[[exp.Expr], Node]
+    nested: Callable[[exp.Expr, Scopes], Node]
+    around: Scopes = ()
+
+    def subqueries(self, scope: Scope) -> Subqueries:
+        """The collection of subqueries in expressions over these names."""
+        return Subqueries(self.source, self.nested, self.around, OuterScope(len(self.around), scope))
+
+    @property
+    def nothing(self) -> Bound:
+        """What a SELECT without FROM reads: one row without names."""
+        return ONE_ROW, Scope(())
 
     def bind(self, first: exp.Expr, joins: list[exp.Expr]) -> Bound:
         """The join tree and the scope of its names."""
@@ -73,11 +100,19 @@ class FromBinder:
                 inner = node.this if isinstance(node.this, exp.Table) else exp.Subquery(this=node.this)
                 return self.bind(inner, node.args.get("joins") or [])
             return self._subquery(node)
+        if isinstance(node, exp.Values):
+            self.source.refuse_all_but(node, "expressions", "alias")
+            return self._named(bind_values(self.source, self.catalog, node), node.args.get("alias"), None)
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+            self.source.refuse_all_but(node, "this", "alias")
+            return self._named(self.query(node.this), node.args.get("alias"), None)
         construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), node.key.upper())
         raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
 
     def _table(self, node: exp.Table) -> Bound:
         self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins")
+        if node.meta.get(ASSIGNMENT):
+            return self._assigned(node)
         if not isinstance(node.this, exp.Identifier):
             raise self.source.error(
                 UnsupportedSqlError, f"Sash does not run {_CONSTRUCTS[exp.Anonymous]} in FROM", node
@@ -101,6 +136,14 @@ class FromBinder:
             bound = self._join(*bound, join)
         return bound
 
+    def _assigned(self, node: exp.Table) -> Bound:
+        """TUMBLE, HOP or CUMULATE: the rows of a table once per window, with the windows' bounds as columns."""
+        tree, scope = self._factor(node.this.expressions[0])
+        bound = self._named(bind_assignment(self.source, node.this, build(tree), scope), node.args.get("alias"), None)
+        for join in node.args.get("joins") or []:
+            bound = self._join(*bound, join)
+        return bound
+
     def _leaf(self, node: exp.Table, clause: WindowClause | None) -> Node:
         name = node.name.lower()
         if name in self.ctes:
@@ -108,7 +151,7 @@ class FromBinder:
             return self.ctes[name]
         if entry := self.catalog.streams.get(name):
             names = [f.name.lower() for f in entry.schema]
-            window = self._window(clause, entry.schema) if clause else self.window or Unbounded()
+            window = self._window(clause, entry.schema) if clause else self.window or Undeclared()
             return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics)
         if relation := self.catalog.relations.get(name):
             self._no_window(clause, f"{node.name} is a relation")
@@ -159,23 +202,52 @@ class FromBinder:
         if kind is None or method not in ("", "NATURAL"):
             written = " ".join(part for part in (method, side, word, "JOIN") if part)
             raise self.source.error(UnsupportedSqlError, f"Sash does not run {written}", join)
-        right, right_scope = self._factor(join.this)
         border = width(left)
-        both = scope.beside(right_scope, border)
-        branch = Branch(left, right, kind)
+        if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Subquery):
+            branch, right_scope = self._lateral(left, scope, join, kind)
+            both = Scope(scope.entries + right_scope.entries, scope.not_carried)
+        else:
+            right, right_scope = self._factor(join.this)
+            both = scope.beside(right_scope, border)
+            branch = Branch(left, right, kind)
         merged: list[str] = [column.name for column in join.args.get("using") or []]
         if method == "NATURAL":
             self._refuse_not_carried(_shared_not_carried(scope, right_scope), "join with ON or USING", join)
             merged = _shared(scope, right_scope)
         elif join.args.get("on") is not None:
-            spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
-            predicate = ExpressionBinder(self.source, both, spark_functions, "ON").predicate(join.args["on"])
-            branch.conditions.extend(conjuncts(predicate))
+            tree = self._on(branch, both, join.args["on"])
+            return tree, scope if kind in ("semi", "anti") else both
         if merged:
             both = self._merge(branch, scope, right_scope.shifted(border), merged, join)
         if kind in ("semi", "anti"):
             return branch, scope
         return branch, both
+
+    def _on(self, branch: Branch, both: Scope, on: exp.Expr) -> Tree:
+        """The join on a condition over the columns of both sides."""
+        spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
+        subqueries = self.subqueries(both)
+        binder = ExpressionBinder(self.source, both, spark_functions, "ON", around=self.around, subqueries=subqueries)
+        parts = conjuncts(binder.predicate(on))
+        branch.conditions.extend(part for part in parts if not has_subquery(part))
+        nested = [part for part in parts if has_subquery(part)]
+        return join_on(branch, subqueries, nested, on) if nested else branch
+
+    def _lateral(self, left: Tree, scope: Scope, join: exp.Expr, kind: JoinKind) -> tuple[Branch, Scope]:
+        """The join with a LATERAL subquery, and the scope of its columns in the join."""
+        node, on = join.this, join.args.get("on")
+        self.source.refuse_all_but(node, "this", "alias")
+        if join.args.get("using") or join.args.get("method"):
+            raise self.source.error(
+                UnsupportedSqlError, "Sash does not run LATERAL with USING or NATURAL; use ON", join
+            )
+        own = OuterScope(len(self.around), scope)
+        plan = self.nested(node.this, (*self.around, own))
+        _, named = self._named(plan, node.args.get("alias"), None)
+        always = on is None or (isinstance(on, exp.Boolean) and on.this)
+        branch, outputs = lateral_join(self.source, left, plan, own, kind, not always, node)
+        entries = tuple(replace(e, expression=made) for e, made in zip(named.entries, outputs, strict=True))
+        return branch, Scope(entries)
 
     def _refuse_not_carried(self, columns: Mapping[str, str], instead: str, node: exp.Expr) -> None:
         """Raise an error if there are columns that no query can use."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
+
+import pyarrow as pa
 
 from sash.plan.compound import walk
 from sash.plan.expressions import Call, Column, Expression, Literal, SparkFunction, columns_of, conjunction, remap
@@ -12,12 +15,17 @@ from sash.sql.scope import shift
 
 @dataclass
 class Branch:
-    """A join under construction; its conditions are over the left columns followed by the right ones."""
+    """A join under construction; its conditions are over the left columns followed by the right ones.
+
+    With `null_safe`, equalities that hold for two NULLs are keys too, each as two: the value, or a constant for NULL, and
+    whether it is NULL.
+    """
 
     left: Tree
     right: Tree
     kind: JoinKind
     conditions: list[Expression] = field(default_factory=list)
+    null_safe: bool = False
 
 
 Tree = Node | Branch
@@ -32,7 +40,7 @@ def width(tree: Tree) -> int:
 
 def push_equality(tree: Tree, predicate: Expression) -> bool:
     """Make an equality of WHERE a key of the lowest join that has both columns; False if there is none."""
-    if not isinstance(tree, Branch):
+    if not isinstance(tree, Branch) or any(is_nested(part) for part in walk(predicate)):
         return False
     border, columns = width(tree.left), columns_of(predicate)
     if all(column < border for column in columns):
@@ -55,9 +63,11 @@ def build(tree: Tree) -> Node:
     rest: list[Expression] = []
     for part in tree.conditions:
         sides = _sides(part, border)
-        if sides is not None:
-            if sides not in keys:
-                keys.append(sides)
+        pairs = [] if sides is None else [sides]
+        if tree.null_safe and (equal := _sides(part, border, "eq_null_safe")) is not None:
+            pairs = _null_safe_keys(*equal)
+        if pairs:
+            keys.extend(pair for pair in pairs if pair not in keys)
         elif part != Literal(True, part.dtype):
             rest.append(part)
     wide_left, left_keys = _with_columns(left, [key for key, _ in keys])
@@ -75,16 +85,46 @@ def build(tree: Tree) -> Node:
     )
 
 
-def _sides(predicate: Expression, border: int) -> tuple[Expression, Expression] | None:
+def _sides(predicate: Expression, border: int, function: str = "eq") -> tuple[Expression, Expression] | None:
     """The left and right key of an equality between the two inputs (the right one from 0); None otherwise."""
-    if not isinstance(predicate, Call) or predicate.function != "eq":
+    if not isinstance(predicate, Call) or predicate.function != function:
         return None
-    if any(isinstance(part, SparkFunction) for part in walk(predicate)):
+    if any(isinstance(part, SparkFunction) or is_nested(part) for part in walk(predicate)):
         return None
     for one, other in (predicate.arguments, predicate.arguments[::-1]):
         left, right = columns_of(one), columns_of(other)
         if left and right and max(left) < border <= min(right):
             return one, shift(other, -border)
+    return None
+
+
+def is_nested(part: Expression) -> bool:
+    """Whether the expression is a subquery, or a reference of one to the query around it."""
+    return isinstance(part, Call) and part.function in ("outer", "subquery")
+
+
+def _null_safe_keys(left: Expression, right: Expression) -> list[tuple[Expression, Expression]]:
+    """Keys that are equal exactly if both sides are equal or both are NULL; none if the type has no constant for NULL."""
+    zero = _zero(left.dtype)
+    if zero is None:
+        return []
+    values = tuple(Call("coalesce", (side, zero), side.dtype) for side in (left, right))
+    missing = tuple(Call("is_null", (side,), pa.bool_()) for side in (left, right))
+    return [(values[0], values[1]), (missing[0], missing[1])]
+
+
+def _zero(dtype: pa.DataType) -> Literal | None:
+    """Some constant of the type."""
+    if pa.types.is_boolean(dtype):
+        return Literal(False, dtype)
+    if pa.types.is_string(dtype):
+        return Literal("", dtype)
+    if pa.types.is_binary(dtype):
+        return Literal(b"", dtype)
+    if pa.types.is_decimal(dtype):
+        return Literal(Decimal(0), dtype)
+    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_temporal(dtype):
+        return Literal(0, dtype)
     return None
 
 

@@ -71,6 +71,12 @@ def _plain(node: exp.Expr) -> exp.Expr:
             return exp.Var(this=f"between({_sql(node.this)}, {_sql(node.args['low'])}, {_sql(node.args['high'])})")
         case exp.In() if node.expressions:
             return exp.Var(this=f"({_sql(node.this)} IN ({', '.join(map(_sql, node.expressions))}))")
+        case exp.In() if node.args.get("query"):
+            return exp.Var(this=f"({_sql(node.this)} IN (listquery({_references(node)})))")
+        case exp.Exists():
+            return exp.Var(this=f"exists({_references(node)})")
+        case exp.Subquery() if REFERENCES in node.meta:
+            return exp.Var(this=f"scalarsubquery({_references(node)})")
         case exp.Filter():
             return exp.Var(this=f"{_sql(node.this)} FILTER (WHERE {_sql(node.expression.this)})")
         case exp.Binary() if not isinstance(node, exp.Dot | exp.Escape):
@@ -81,7 +87,14 @@ def _plain(node: exp.Expr) -> exp.Expr:
             return node
 
 
+REFERENCES = "references"
+"""The names of the outer columns to which a subquery refers, in the meta data of a node that is bound."""
+
 _NEGATED = "negated"
+
+
+def _references(node: exp.Expr) -> str:
+    return ", ".join(node.meta.get(REFERENCES, ()))
 
 
 def _negated(node: exp.Var) -> exp.Var:

@@ -1,8 +1,13 @@
-"""ORDER BY, LIMIT and OFFSET of any query, and projections that are omitted if they change nothing."""
+"""ORDER BY, LIMIT and OFFSET of any query, and projections that are omitted if they change nothing.
+
+An answer is a bag. With LIMIT or OFFSET, ORDER BY decides which rows are in it; otherwise it only decides the order in
+which the rows of the outermost query are shown, and is ignored in subqueries.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -26,47 +31,130 @@ class SortItem:
     node: exp.Expr
 
 
-def sort_items(source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> list[SortItem]:
-    """The expressions of ORDER BY; NULLs come first by default if the order is ascending."""
+@dataclass(frozen=True)
+class Query:
+    """The plan of a query, and the order in which its rows are shown if it is the outermost one."""
+
+    plan: Node
+    order: tuple[SortKey, ...] = ()
+
+
+def sort_items(
+    source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression], outputs: Sequence[tuple[str, Expression]]
+) -> list[SortItem]:
+    """The expressions of ORDER BY; NULLs come first by default if the order is ascending.
+
+    `outputs` are the output columns, which ORDER BY ALL stands for, unless one of them is called `all`.
+    """
     source.refuse_all_but(order, "expressions")
-    items = []
+    items: list[SortItem] = []
     for node in order.expressions:
         source.refuse_all_but(node, "this", "desc", "nulls_first")
         descending = bool(node.args.get("desc"))
         nulls_first = node.args.get("nulls_first")
         nulls_first = not descending if nulls_first is None else bool(nulls_first)
-        items.append(SortItem(bind(node.this), descending, nulls_first, node))
+        everything = len(order.expressions) == 1 and _is_all(node.this) and "all" not in {n.lower() for n, _ in outputs}
+        keys = [made for _, made in outputs] if everything else [bind(node.this)]
+        items.extend(SortItem(key, descending, nulls_first, node) for key in keys)
     return items
+
+
+def _is_all(node: exp.Expr) -> bool:
+    """Whether the node is the word ALL of ORDER BY ALL."""
+    return isinstance(node, exp.Column) and not node.table and not node.this.quoted and node.name.lower() == "all"
+
+
+def sorted_and_limited(
+    source: SqlText,
+    query: exp.Expr,
+    node: Node,
+    order: Sequence[SortItem],
+    names: list[str],
+    expressions: list[Expression],
+) -> Query:
+    """The node with these output columns, under the ORDER BY, LIMIT and OFFSET of the query.
+
+    What ORDER BY needs besides is computed for LIMIT alone: rows are shown by what they contain, hence by the keys up to the
+    first that is not an output column.
+    """
+    wide, keys = list(expressions), []
+    for key in order:
+        if key.expression not in wide:
+            wide.append(key.expression)
+        keys.append(SortKey(wide.index(key.expression), key.descending, key.nulls_first))
+    shown = tuple(itertools.takewhile(lambda key: key.column < len(names), keys))
+    if not has_limit(query):
+        return Query(limited(source, query, project(node, names, expressions), ()), shown)
+    hidden = [f"_order{number}" for number in range(1, len(wide) - len(names) + 1)]
+    node = limited(source, query, project(node, names + hidden, wide), tuple(keys))
+    if hidden:
+        fields = node.schema[: len(names)]
+        node = project(node, names, [Column(index, field.name, field.dtype) for index, field in enumerate(fields)])
+    return Query(node, shown)
+
+
+def has_limit(query: exp.Expr) -> bool:
+    """Whether LIMIT or OFFSET leaves out rows of the query; LIMIT ALL does not."""
+    limit = query.args.get("limit")
+    return query.args.get("offset") is not None or (limit is not None and not _is_limit_all(limit))
+
+
+def _is_limit_all(limit: exp.Expr) -> bool:
+    word = limit.args.get("expression")
+    return isinstance(limit, exp.Limit) and isinstance(word, exp.Var) and word.name.upper() == "ALL"
 
 
 def limited(source: SqlText, query: exp.Expr, node: Node, order: tuple[SortKey, ...]) -> Node:
     """The node under the LIMIT and OFFSET of the query."""
     limit, offset = query.args.get("limit"), query.args.get("offset")
-    if limit is None:
-        if query.args.get("order") is not None:
-            raise source.error(
-                UnsupportedSqlError,
-                "ORDER BY needs LIMIT, because the answer is a bag without an order: add LIMIT, or remove ORDER BY",
-                query.args["order"],
-            )
-        if offset is not None:
-            raise source.error(UnsupportedSqlError, "Sash does not run OFFSET without LIMIT", offset)
-        return node
-    if not isinstance(limit, exp.Limit):
-        raise source.error(UnsupportedSqlError, f"Sash does not run {limit.key.upper()}; write LIMIT", limit)
-    source.refuse_all_but(limit, "expression")
-    skipped = 0
+    most, skipped = MOST_ROWS, 0
+    if limit is not None:
+        if not isinstance(limit, exp.Limit):
+            raise source.error(UnsupportedSqlError, f"Sash does not run {limit.key.upper()}; write LIMIT", limit)
+        source.refuse_all_but(limit, "expression")
+        if not _is_limit_all(limit):
+            most = _count(source, limit.expression, "LIMIT")
     if offset is not None:
         source.refuse_all_but(offset, "expression")
         skipped = _count(source, offset.expression, "OFFSET")
-    return TopK(node, order, _count(source, limit.expression, "LIMIT"), skipped)
+    return TopK(node, order, most, skipped) if has_limit(query) else node
 
 
 def _count(source: SqlText, node: exp.Expr, clause: str) -> int:
-    number = whole_number(str(node.this), MOST_ROWS) if isinstance(node, exp.Literal) and not node.is_string else None
-    if number is None:
-        raise source.error(UnsupportedSqlError, f"{clause} takes a whole number of at most {MOST_ROWS:,}", node)
+    number = _constant(node)
+    if number is None or not 0 <= number <= MOST_ROWS:
+        raise source.error(UnsupportedSqlError, f"{clause} takes a constant whole number from 0 to {MOST_ROWS:,}", node)
     return number
+
+
+def _constant(node: exp.Expr) -> int | None:
+    """The whole number that the node computes from constants; None if it computes something else."""
+    match node:
+        case exp.Literal() if not node.is_string:
+            return whole_number(str(node.this), MOST_ROWS)
+        case exp.Paren():
+            return _constant(node.this)
+        case exp.Neg():
+            inner = _constant(node.this)
+            return None if inner is None else -inner
+        case exp.Cast() if node.to.this in exp.DataType.INTEGER_TYPES:
+            literal = node.this
+            if isinstance(literal, exp.Literal) and literal.is_string:
+                return whole_number(str(literal.this), MOST_ROWS)
+            return _constant(literal)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            left, right = _constant(node.this), _constant(node.expression)
+            if left is None or right is None:
+                return None
+            return (
+                left + right
+                if isinstance(node, exp.Add)
+                else left - right
+                if isinstance(node, exp.Sub)
+                else left * right
+            )
+        case _:
+            return None
 
 
 def project(node: Node, names: list[str], expressions: list[Expression]) -> Node:

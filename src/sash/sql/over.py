@@ -129,7 +129,9 @@ class _Inputs:
         if window.aggregate is not None:
             one = window.aggregate
             arguments = tuple(self.column(argument) for argument in one.arguments)
-            aggregate = AggregateCall(one.function, arguments, one.dtype, one.distinct, one.parameter, one.precision)
+            aggregate = AggregateCall(
+                one.function, arguments, one.dtype, one.distinct, one.parameter, one.precision, one.detail
+            )
         return WindowCall(
             window.function,
             tuple(self.column(argument) for argument in window.arguments),

@@ -81,6 +81,16 @@ def _add_micros(call: Call, arguments: list[str]) -> str:
     return f"CAST(timestamp_micros(unix_micros(CAST({moment} AS TIMESTAMP)) + {micros}) AS {type_name(call.dtype)})"
 
 
+def _window_bound(call: Call, arguments: list[str]) -> str:
+    """The start or end of the window that a time is in, of those of a size that start at multiples of it after an origin."""
+    moment, size, origin = arguments
+    plain = call.dtype == TIMESTAMP
+    micros = f"unix_micros({moment if plain else f'CAST({moment} AS TIMESTAMP)'})"
+    end = f" + {size}" if call.function == "window_end" else ""
+    bound = f"timestamp_micros({micros} - pmod({micros} - {origin}, {size}){end})"
+    return bound if plain else f"CAST({bound} AS {type_name(call.dtype)})"
+
+
 _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "negate": lambda _, a: f"(- {a[0]})",
     "not": lambda _, a: f"(NOT {a[0]})",
@@ -91,6 +101,8 @@ _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "ltrim": _trim("LEADING"),
     "rtrim": _trim("TRAILING"),
     "timestamp_add_micros": _add_micros,
+    "window_start": _window_bound,
+    "window_end": _window_bound,
 }
 
 

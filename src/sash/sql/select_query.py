@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -11,17 +12,20 @@ from sash.plan.catalog import Catalog
 from sash.plan.compound import rewrite
 from sash.plan.describe import describe
 from sash.plan.expressions import ORDERED, AggregateCall, Column, Expression, columns_of, conjunction, conjuncts
-from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, SortKey
+from sash.plan.nodes import Aggregate, Distinct, Node, Project
 from sash.sql.aggregates import AggregateCollector
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
-from sash.sql.ordering import SortItem, limited, project, sort_items
+from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
 from sash.sql.over import over
-from sash.sql.scope import Scope
+from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.subqueries import Subqueries, as_it_is
+from sash.sql.subquery_joins import Translate
+from sash.sql.window_function import with_window_column
 from sash.sql.windows import WINDOWS, WindowCollector
 
 MOST_COLUMNS = 20_000
@@ -37,8 +41,8 @@ class Item:
     node: exp.Expr
 
 
-def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Node:
-    """The plan of a SELECT; the caller handles WITH."""
+def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder: FromBinder) -> Query:
+    """The plan of a SELECT, and the order of its rows; the caller handles WITH."""
     source.refuse_all_but(
         node,
         *(
@@ -58,21 +62,23 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
         ),
     )
     from_ = node.args.get("from_")
-    if from_ is None:
-        raise source.error(UnsupportedSqlError, "Sash does not run SELECT without FROM", node)
-    source.refuse_all_but(from_, "this")
-    tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
+    tree, scope = from_binder.nothing
+    if from_ is not None:
+        source.refuse_all_but(from_, "this")
+        tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
     spark_functions = SparkFunctions(source, catalog.spark_type, None if isinstance(tree, Branch) else tree)
-    plain = ExpressionBinder(source, scope, spark_functions, "WHERE")
+    subqueries = from_binder.subqueries(scope)
+    plain = ExpressionBinder(source, scope, spark_functions, "WHERE", around=from_binder.around, subqueries=subqueries)
     below: Node
     if (where := node.args.get("where")) is not None:
         rest = [part for part in conjuncts(plain.predicate(where.this)) if not push_equality(tree, part)]
         predicate = conjunction(rest)
         below = build(tree)
-        below = below if predicate is None else Filter(below, predicate)
+        below = below if predicate is None else subqueries.filter(below, predicate, as_it_is)
     else:
         below = build(tree)
-    return _Select(source, node, scope, replace(plain, clause="SELECT"), below).bind()
+    node, scope, below = with_window_column(source, node, plain, below)
+    return _Select(source, node, scope, replace(plain, scope=scope, clause="SELECT"), below).bind()
 
 
 class _Select:
@@ -88,7 +94,13 @@ class _Select:
         self.windows = WindowCollector(source, node.args.get("windows") or [])
         self.grouped = replace(binder, aggregates=self.collector, windows=self.windows)
 
-    def bind(self) -> Node:
+    @property
+    def subqueries(self) -> Subqueries:
+        """The subqueries of all clauses."""
+        assert self.plain.subqueries is not None
+        return self.plain.subqueries
+
+    def bind(self) -> Query:
         items = self._items()
         aliases = {item.name.lower(): item.expression for item in reversed(items)}
         keys = self._keys(items, aliases)
@@ -100,23 +112,31 @@ class _Select:
             predicate = binder.predicate(having.this)
         qualify = self._qualify(aliases)
         order = self._order(items)
-        node = self.below
+        node: Node = self.below
+        translate: Translate = as_it_is
         if self.node.args.get("group") is not None or self.collector.found or having is not None:
             node = self._aggregate(keys)
             positions = {key: position for position, key in enumerate(keys)}
-            items = [replace(item, expression=self._above(item.expression, positions, item.node)) for item in items]
-            order = [replace(key, expression=self._above(key.expression, positions, key.node)) for key in order]
+            translate = partial(self._above, positions)
+            items = [replace(item, expression=translate(item.expression, item.node)) for item in items]
+            order = [replace(key, expression=translate(key.expression, key.node)) for key in order]
             if predicate is not None and having is not None:
-                node = Filter(node, self._above(predicate, positions, having))
-            qualify = None if qualify is None else self._above(qualify, positions, self.node.args["qualify"])
-            self.windows.change(lambda part: self._above(part, positions, self.node))
+                node = self.subqueries.filter(node, translate(predicate, having), translate)
+            qualify = None if qualify is None else translate(qualify, self.node.args["qualify"])
+            self.windows.change(lambda part: translate(part, self.node))
         if self.windows.found:
+            node, made = self.subqueries.attach(node, self.windows.expressions, translate)
+            self.windows.change(dict(zip(self.windows.expressions, made, strict=True)).__getitem__)
             node, columns = over(node, self.windows)
             items = [replace(item, expression=columns(item.expression)) for item in items]
             order = [replace(key, expression=columns(key.expression)) for key in order]
             qualify = None if qualify is None else columns(qualify)
         if qualify is not None:
-            node = Filter(node, qualify)
+            node = self.subqueries.filter(node, qualify, translate)
+        expressions = [*(item.expression for item in items), *(key.expression for key in order)]
+        node, made = self.subqueries.attach(node, expressions, translate)
+        items = [replace(item, expression=expression) for item, expression in zip(items, made, strict=False)]
+        order = [replace(key, expression=expression) for key, expression in zip(order, made[len(items) :], strict=True)]
         return self._output(node, items, order)
 
     def _qualify(self, aliases: dict[str, Expression]) -> Expression | None:
@@ -141,13 +161,14 @@ class _Select:
                 star = node if isinstance(node, exp.Star) else node.this
                 self.source.refuse_all_but(star)
                 qualifier = node.table if isinstance(node, exp.Column) else None
-                entries = self.scope.star(self.source, qualifier, node)
+                entries = self._star(qualifier, node)
                 items.extend(Item(entry.name, entry.expression, node) for entry in entries)
                 for entry in entries:
                     aliases.setdefault(entry.name.lower(), entry.expression)
                 continue
-            inner, name = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, spark_name(node))
-            items.append(Item(name, binder.bind(inner), node))
+            expression = binder.bind(node.this if isinstance(node, exp.Alias) else node)
+            name = node.alias if isinstance(node, exp.Alias) else spark_name(node)
+            items.append(Item(name, expression, node))
             aliases.setdefault(name.lower(), items[-1].expression)
         if not items:
             raise self.source.error(SqlSyntaxError, "SELECT needs at least one output column", self.node)
@@ -156,6 +177,14 @@ class _Select:
                 UnsupportedSqlError, f"a query may have {MOST_COLUMNS:,} output columns, not {len(items):,}", self.node
             )
         return items
+
+    def _star(self, qualifier: str | None, node: exp.Expr) -> list[Entry]:
+        """The columns that * stands for; those of a query around this one if this has no FROM, or no such table."""
+        for outer in reversed(self.plain.around) if not self.scope.has(qualifier) else ():
+            if outer.scope.has(qualifier):
+                entries = outer.scope.star(self.source, qualifier, node)
+                return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
+        return self.scope.star(self.source, qualifier, node)
 
     def _keys(self, items: list[Item], aliases: dict[str, Expression]) -> list[Expression]:
         group = self.node.args.get("group")
@@ -204,7 +233,8 @@ class _Select:
             return []
         outputs = {item.name.lower(): item.expression for item in reversed(items)}
         binder = replace(self.grouped, clause="ORDER BY", first=outputs)
-        return sort_items(self.source, order, lambda node: self._sort_expression(node, items, binder))
+        named = [(item.name, item.expression) for item in items]
+        return sort_items(self.source, order, lambda node: self._sort_expression(node, items, binder), named)
 
     def _sort_expression(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -214,8 +244,11 @@ class _Select:
     def _aggregate(self, keys: list[Expression]) -> Node:
         """The aggregation over columns; a projection below computes other expressions."""
         found = self.collector.found
+        read = [argument for call in found for argument in call.arguments]
+        child, made = self.subqueries.attach(self.below, [*keys, *read], as_it_is)
+        keys, rest = made[: len(keys)], iter(made[len(keys) :])
+        found = [replace(call, arguments=tuple(next(rest) for _ in call.arguments)) for call in found]
         inputs = list(dict.fromkeys([*keys, *(argument for call in found for argument in call.arguments)]))
-        child = self.below
         columns = {expression: expression for expression in inputs}
         if not all(isinstance(expression, Column) for expression in inputs):
             if any(call.function in ORDERED for call in found):
@@ -228,12 +261,14 @@ class _Select:
         for call in found:
             arguments = tuple(a for a in (columns[argument] for argument in call.arguments) if isinstance(a, Column))
             calls.append(
-                AggregateCall(call.function, arguments, call.dtype, call.distinct, call.parameter, call.precision)
+                AggregateCall(
+                    call.function, arguments, call.dtype, call.distinct, call.parameter, call.precision, call.detail
+                )
             )
         positions = tuple(column.index for key in keys if isinstance(column := columns[key], Column))
         return Aggregate(child, positions, tuple(self.collector.names), tuple(calls))
 
-    def _above(self, expression: Expression, positions: dict[Expression, int], node: exp.Expr) -> Expression:
+    def _above(self, positions: dict[Expression, int], expression: Expression, node: exp.Expr) -> Expression:
         """The expression over the output of the aggregate."""
 
         def change(part: Expression) -> Expression | None:
@@ -253,27 +288,29 @@ class _Select:
 
         return rewrite(expression, change)
 
-    def _output(self, node: Node, items: list[Item], order: list[SortItem]) -> Node:
+    def _output(self, node: Node, items: list[Item], order: list[SortItem]) -> Query:
         distinct = self.node.args.get("distinct")
         if distinct is not None:
             self.source.refuse_all_but(distinct)
         expressions = [item.expression for item in items]
         names = [item.name for item in items]
-        keys = []
-        for key in order:
-            if key.expression not in expressions:
-                if distinct is not None:
-                    raise self.source.error(
-                        UnsupportedSqlError, "with SELECT DISTINCT, ORDER BY may only use output columns", key.node
-                    )
-                expressions.append(key.expression)
-                names.append(f"_order{len(expressions) - len(items)}")
-            keys.append(SortKey(expressions.index(key.expression), key.descending, key.nulls_first))
-        node = project(node, names, expressions)
         if distinct is not None:
-            node = Distinct(node)
-        node = limited(self.source, self.node, node, tuple(keys))
-        if len(expressions) > len(items):
-            visible = range(len(items))
-            node = project(node, names[: len(items)], [Column(i, names[i], expressions[i].dtype) for i in visible])
-        return node
+            order = [replace(key, expression=self._over_outputs(key, expressions)) for key in order]
+            node = Distinct(project(node, names, expressions))
+            expressions = [Column(i, field.name, field.dtype) for i, field in enumerate(node.schema)]
+        return sorted_and_limited(self.source, self.node, node, order, names, expressions)
+
+    def _over_outputs(self, key: SortItem, outputs: list[Expression]) -> Expression:
+        """The sort key of a SELECT DISTINCT, over its output columns."""
+
+        def change(part: Expression) -> Expression | None:
+            if part in outputs:
+                position = outputs.index(part)
+                return Column(position, describe(part), part.dtype)
+            if isinstance(part, Column):
+                raise self.source.error(
+                    UnsupportedSqlError, "with SELECT DISTINCT, ORDER BY may only use output columns", key.node
+                )
+            return None
+
+        return rewrite(key.expression, change)

@@ -23,7 +23,7 @@ _AFTER_A_NAME = {
 
 def read_as_spark(tokens: list[Token], text: str) -> list[Token]:
     """The tokens of the text, which the parser takes for what they are in Spark."""
-    return _columns_called_all(_doubled_quotes(tokens, text))
+    return _columns_called_window(_columns_called_all(_doubled_quotes(tokens, text)))
 
 
 def _doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
@@ -57,6 +57,34 @@ def _columns_called_all(tokens: list[Token]) -> list[Token]:
     result = list(tokens)
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.ALL and _is_column(tokens, index):
+            result[index] = Token(
+                TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments
+            )
+    return result
+
+
+_NAMES_A_COLUMN = frozenset(
+    {
+        TokenType.L_PAREN, TokenType.R_PAREN, TokenType.DOT, TokenType.COMMA, TokenType.FROM, TokenType.ALIAS,
+        TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.IS,
+    }
+)  # fmt: skip
+"""What follows WINDOW where it is a function or a column: `window(ts, '1 hour')`, `window.start`."""
+
+_BEFORE_A_COLUMN = frozenset(
+    {TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.L_PAREN}
+)
+
+
+def _columns_called_window(tokens: list[Token]) -> list[Token]:
+    """WINDOW as a name where it is Spark's function or the column that it makes, and as a keyword elsewhere."""
+    result = list(tokens)
+    for index, token in enumerate(tokens):
+        if token.token_type != TokenType.WINDOW:
+            continue
+        before = tokens[index - 1].token_type if index else None
+        after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
+        if before in _BEFORE_A_COLUMN or after in _NAMES_A_COLUMN:
             result[index] = Token(
                 TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments
             )

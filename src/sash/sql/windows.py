@@ -12,7 +12,7 @@ from sqlglot import exp
 from sash.errors import TypeMismatchError, UnknownNameError, UnsupportedSqlError
 from sash.plan.compound import rewrite
 from sash.plan.expressions import Column, Expression, Literal, columns_of
-from sash.plan.types import BOOLEAN, DOUBLE, INT, is_integer
+from sash.plan.types import BOOLEAN, DOUBLE, INT, NULL, is_integer
 from sash.plan.window_calls import RANKING
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, BoundAggregate
 from sash.sql.coercion import coerce
@@ -29,6 +29,9 @@ WINDOWS = 1 << 30
 
 _AGGREGATES = 1 << 29
 _PICKED = {"first": "first_value", "last": "last_value"}
+_NO_OUTPUTS = [("all", Literal(None, NULL))]
+"""ORDER BY ALL has no meaning in a window: there ALL is the name of a column."""
+
 _SHIFTS = ("lag", "lead")
 
 
@@ -86,6 +89,19 @@ class WindowCollector:
             self.names.append(name)
         return Column(WINDOWS + self.found.index(window), name, window.dtype)
 
+    @property
+    def expressions(self) -> list[Expression]:
+        """All expressions of the functions."""
+        found: list[Expression] = []
+
+        def note(part: Expression) -> Expression:
+            found.append(part)
+            return part
+
+        for window in self.found:
+            window.over(note)
+        return found
+
     def change(self, change: Callable[[Expression], Expression]) -> None:
         """Change the expressions of all functions."""
         self.found = [window.over(change) for window in self.found]
@@ -114,7 +130,7 @@ def bind_window(binder: ExpressionBinder, windows: WindowCollector, node: exp.Ex
     inner = replace(binder, windows=None, clause="a window function", aliases={}, first={})
     definition = _definition(windows, node, 0)
     partition = tuple(dict.fromkeys(inner.bind(part) for part in definition.partition))
-    items = [] if definition.order is None else sort_items(source, definition.order, inner.bind)
+    items = [] if definition.order is None else sort_items(source, definition.order, inner.bind, _NO_OUTPUTS)
     order = _without_constants(items)
     function, ignore_nulls = _unwrapped(source, node.this)
     written = function.name.lower() if isinstance(function, exp.Anonymous) else ""

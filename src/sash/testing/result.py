@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sash.answer import in_order
 from sash.display import TextTable, counted, section
 from sash.errors import CatalogError
 from sash.plan.statistics import Statistics
@@ -107,7 +108,7 @@ class Result:
         return found
 
     def at(self, instant: Instant) -> list[dict[str, Any]]:
-        """Q(T): the rows of the answer at an instant, a number in the replay's unit or a datetime."""
+        """Q(T): the rows of the answer at an instant, a number in the replay's unit or a datetime, by the query's ORDER BY."""
         limit = self.unit.limit(instant)
         rows: dict[Any, list[dict[str, Any]]] = {}
         for change in self.changes:
@@ -118,7 +119,12 @@ class Result:
                 same.append(change.row)
             else:
                 same.pop()
-        return [row for same in rows.values() for row in same]
+        found = [row for same in rows.values() for row in same]
+        order = () if self.planned is None else self.planned.order
+        if not order:
+            return found
+        names = [column.name for column in self.schema]
+        return [dict(zip(names, row, strict=True)) for row in in_order([tuple(row.values()) for row in found], order)]
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:

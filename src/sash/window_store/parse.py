@@ -18,9 +18,10 @@ from sash.operators.scalar.evaluate import supports
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.compound import rewrite
 from sash.plan.expressions import Column, Expression, substitute
-from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, Stream, TopK, walk
+from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, SortKey, Stream, TopK, walk
+from sash.plan.snapshot_aggregates import refuse_standing_aggregates
 from sash.plan.types import Schema
-from sash.sql import parse
+from sash.sql import Query, parse_query
 from sash.window_store.spans import Span, span_of
 from sash.window_store.store.layout import StoreLayout
 from sash.window_store.store.tables import sort_positions
@@ -30,18 +31,24 @@ from sash.window_store.summaries.core import Core
 
 @dataclass(frozen=True)
 class QueryShape:
-    """A query in three parts: its stream, the core that is merged from sub-windows, and the nodes above the core."""
+    """A query in three parts: its stream, the core that is merged from sub-windows, and the nodes above the core.
+
+    The rows of its answer are in `order`.
+    """
 
     stream: Stream
     core: Core
     above: tuple[Node, ...]
     schema: Schema
+    order: tuple[SortKey, ...] = ()
 
     def result(self, tables: Tables) -> pa.Table:
         """The answer of the query, from merged summaries."""
         rows = self.core.result(tables)
         for node in self.above:
             rows = _apply(node, rows)
+        if self.order:
+            rows = rows.take(sort_positions(rows.columns, self.order))
         columns = [column.cast(field.dtype) for column, field in zip(rows.columns, self.schema, strict=True)]
         return pa.Table.from_arrays(columns, schema=pa.schema([(field.name, field.dtype) for field in self.schema]))
 
@@ -61,21 +68,21 @@ def parse_queries(
     """Parse queries of one pass. `layouts` are the kept windows by lower-case name, `streams` all registered streams."""
     catalog = Catalog({name: _entry(name, layout) for name, layout in layouts.items()})
     catalog.not_carried.update({name: dict(layout.not_carried) for name, layout in layouts.items()})
-    plans = []
+    parsed: list[Query] = []
     for text in texts:
         try:
-            plans.append(parse(text, catalog))
+            parsed.append(parse_query(text, catalog))
         except UnknownNameError as problem:
             _refuse_unkept(text, layouts, streams, problem)
             raise
-    names = {node.name.lower() for plan in plans for node in walk(plan) if isinstance(node, Stream)}
+    names = {node.name.lower() for query in parsed for node in walk(query.plan) if isinstance(node, Stream)}
     if len(names) != 1:
         raise UnsupportedSqlError(
             "a snapshot reads one kept window: to combine several, keep the answer of a query over them"
         )
     name = names.pop()
     layout = layouts[name]
-    shapes = tuple(shape_of(plan, layout.kind == "result") for plan in plans)
+    shapes = tuple(shape_of(query.plan, layout.kind == "result", query.order) for query in parsed)
     spans = tuple(span_of(shape.stream.window, layout) for shape in shapes)
     if any(shape.core.summaries != shapes[0].core.summaries for shape in shapes):
         raise UnsupportedSqlError(
@@ -85,8 +92,9 @@ def parse_queries(
     return ParsedQueries(name, shapes, spans)
 
 
-def shape_of(plan: Node, signed: bool = False) -> QueryShape:
+def shape_of(plan: Node, signed: bool = False, order: tuple[SortKey, ...] = ()) -> QueryShape:
     """The shape of a bound plan. Raises an error unless the plan is a chain over one stream."""
+    refuse_standing_aggregates(plan)
     chain: list[Node] = []
     node = plan
     while not isinstance(node, Stream):
@@ -113,7 +121,7 @@ def shape_of(plan: Node, signed: bool = False) -> QueryShape:
     _check_expressions([*filters, *columns])
     for above in chain:
         _check_above(above)
-    return QueryShape(node, Core(tuple(filters), columns, core, signed), tuple(chain), plan.schema)
+    return QueryShape(node, Core(tuple(filters), columns, core, signed), tuple(chain), plan.schema, order)
 
 
 def _entry(name: str, layout: StoreLayout) -> StreamEntry:

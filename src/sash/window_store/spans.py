@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.errors import StoreError, WindowError
-from sash.plan.nodes import Range, Rows, Unbounded, Window
+from sash.plan.nodes import Aligned, Range, Rows, Unbounded, Window
 from sash.window_store.store.layout import StoreLayout
 from sash.window_store.store.manifest import SubWindow
 from sash.window_store.store.tables import columns_of, sort_positions, times
@@ -104,6 +104,10 @@ def span_of(window: Window, layout: StoreLayout) -> Span:
     match window:
         case Unbounded():
             return Span(window, layout, layout.count, True)
+        case Aligned():
+            raise WindowError(
+                f"a snapshot that assigns rows to windows needs a window of {layout.name}: write {layout.name} [RANGE ...]"
+            )
         case Range():
             return _range(window, layout)
         case Rows(count, partition):

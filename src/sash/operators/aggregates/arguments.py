@@ -53,43 +53,59 @@ class Argument:
             self._store.free(work.removed_slots)
 
 
-class Repeats:
-    """DISTINCT: counts equal values per group, and passes only the first arrival and the last removal."""
+class ValueCodes:
+    """A code for each value of a group, the same for equal values, as long as one occurs; NULLs have none."""
 
     def __init__(self, memory: Memory, edge: Edge, columns: tuple[int, ...]) -> None:
         self._columns = columns
         self._pairs = Interner(memory.scope("pairs"))
-        self._references = Arrays(memory, {"pair.references": np.int64})
         self._by_slot = Arrays(memory, {"slot.pair": np.int64}) if edge.stamped else None
 
-    def load(self, work: Work) -> Mask:
-        """The mask of positions to skip."""
-        if self not in work.memo:
-            pairs = self._added(work)
-            if self._by_slot is not None:
-                if len(work.slots):
-                    self._by_slot.reserve(int(work.slots.max()) + 1)
-                self._by_slot["slot.pair"][work.added_slots] = pairs
-                pairs = np.concatenate((self._by_slot["slot.pair"][work.removed_slots], pairs))
-            self._references.reserve(self._pairs.capacity)
-            skip, gone = count_references(work.events, pairs, self._references["pair.references"])
-            self._pairs.forget(gone)
-            work.memo[self] = skip
-        return cast(Mask, work.memo[self])
+    @property
+    def capacity(self) -> int:
+        """Every code is below this."""
+        return self._pairs.capacity
 
-    def _added(self, work: Work) -> Ints:
-        """The (group, value) code of every row of the batch, plus 1; 0 if a value is NULL."""
+    def load(self, work: Work) -> tuple[Ints, Ints, Ints]:
+        """The code + 1 at every position (0: NULL); and new codes, with the rows of the batch that introduce them."""
         columns = [work.batch.columns[index] for index in self._columns]
         rows = len(work.batch)
         low, high = hash_rows(columns, rows)
         group = work.events.group[work.removed :].astype(np.uint64)
         high = high ^ (group * np.uint64(0x9E3779B97F4A7C15))
         mask = any_null(columns)
-        result = np.zeros(rows, np.int64)
+        pairs = np.zeros(rows, np.int64)
         kept = np.arange(rows) if mask is None else np.flatnonzero(~mask)
-        codes, _ = self._pairs.intern(np.array(low[kept]), high[kept])
-        result[kept] = codes + 1
-        return result
+        codes, fresh = self._pairs.intern(np.array(low[kept]), high[kept])
+        pairs[kept] = codes + 1
+        if self._by_slot is not None:
+            if len(work.slots):
+                self._by_slot.reserve(int(work.slots.max()) + 1)
+            self._by_slot["slot.pair"][work.added_slots] = pairs
+            pairs = np.concatenate((self._by_slot["slot.pair"][work.removed_slots], pairs))
+        return pairs, codes[fresh], kept[fresh]
+
+    def forget(self, codes: Ints) -> None:
+        """Free the codes of values that no longer occur."""
+        self._pairs.forget(codes)
+
+
+class Repeats:
+    """DISTINCT: counts equal values per group, and passes only the first arrival and the last removal."""
+
+    def __init__(self, memory: Memory, edge: Edge, columns: tuple[int, ...]) -> None:
+        self._codes = ValueCodes(memory, edge, columns)
+        self._references = Arrays(memory, {"pair.references": np.int64})
+
+    def load(self, work: Work) -> Mask:
+        """The mask of positions to skip."""
+        if self not in work.memo:
+            pairs, _, _ = self._codes.load(work)
+            self._references.reserve(self._codes.capacity)
+            skip, gone = count_references(work.events, pairs, self._references["pair.references"])
+            self._codes.forget(gone)
+            work.memo[self] = skip
+        return cast(Mask, work.memo[self])
 
 
 class ArgumentColumns:
@@ -131,3 +147,19 @@ class Values:
     def load(self, work: Work) -> tuple[pa.Array, Mask]:
         column, mask = self._argument.load(work)
         return column, mask if self._repeats is None else self._repeats.load(work)
+
+
+class Pairs:
+    """The two arguments of one accumulator, as doubles, and the mask of pairs with a NULL and, if DISTINCT, of repeats."""
+
+    def __init__(self, arguments: ArgumentColumns, columns: Sequence[int], distinct: bool) -> None:
+        self._arguments = [arguments.argument((column,), "double") for column in columns]
+        self._repeats = arguments.repeats(columns) if distinct else None
+
+    def load(self, work: Work) -> tuple[list[pa.Array], Mask]:
+        loaded = [argument.load(work) for argument in self._arguments]
+        columns = [column for column, _ in loaded]
+        if self._repeats is not None:
+            return columns, self._repeats.load(work)
+        masks = [mask for _, mask in loaded if len(mask)]
+        return columns, np.logical_or.reduce(masks) if masks else NO_MASK

@@ -7,12 +7,15 @@ import pyarrow as pa
 from sash.errors import UnsupportedSqlError
 from sash.operators.aggregates.arguments import ArgumentColumns
 from sash.operators.aggregates.base import Accumulator, fits_word
+from sash.operators.aggregates.bits import Bits
 from sash.operators.aggregates.counts import Count, Nothing, RowCount
 from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
+from sash.operators.aggregates.modes import Mode
+from sash.operators.aggregates.moments import Comoments, Shape
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
 from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum, Variance
 from sash.operators.base import Expiry
-from sash.plan.expressions import AggregateCall
+from sash.plan.expressions import BITS, COMOMENTS, PERCENTILES, SHAPES, SPREADS, SUMS, AggregateCall
 from sash.plan.types import is_numeric, type_name
 from sash.state.memory import Memory
 
@@ -52,6 +55,15 @@ class Accumulators:
                 return DecimalSum(memory, self._arguments, columns[0], call.distinct)
             case "spread":
                 return Variance(memory, self._arguments, columns[0], call.distinct)
+            case "comoments":
+                return Comoments(memory, self._arguments, columns, call.distinct)
+            case "shape":
+                return Shape(memory, self._arguments, columns, call.distinct)
+            case "bits":
+                return Bits(memory, self._arguments, columns[0], call.distinct)
+            case "mode":
+                descending = call.detail is not None and call.detail.descending
+                return Mode(memory, self._arguments, columns[0], call.distinct, descending)
             case "queue":
                 return QueueExtreme(memory, columns[0], call.function == "max")
             case "steps":
@@ -87,14 +99,22 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
         return f"by.{columns}"
     if function in ("first", "last"):
         return f"time.{columns}"
+    if function == "mode":
+        return f"mode.{columns}{distinct}{'.descending' if call.detail is not None and call.detail.descending else ''}"
     if not is_numeric(dtype):
         raise UnsupportedSqlError(f"{function.upper()} needs numbers, not {type_name(dtype)}: cast its argument")
-    if function in ("sum", "avg"):
+    if function in SUMS:
         if pa.types.is_decimal(dtype):
             return f"decimals.{function}.{call.dtype.precision}.{call.dtype.scale}.{columns}{distinct}"
         return f"{'integers' if pa.types.is_integer(dtype) else 'doubles'}.{columns}{distinct}"
-    if function in ("median", "percentile"):
+    if function in PERCENTILES:
         return f"places.{columns}{distinct}"
-    if function in ("var_pop", "var_samp", "stddev_pop", "stddev_samp"):
+    if function in SPREADS:
         return f"spread.{columns}{distinct}"
+    if function in SHAPES:
+        return f"shape.{columns}{distinct}"
+    if function in COMOMENTS:
+        return f"comoments.{columns}{distinct}"
+    if function in BITS:
+        return f"bits.{columns}{distinct}"
     raise UnsupportedSqlError(f"{function.upper()} is not a supported aggregate")

@@ -1,4 +1,4 @@
-"""Aggregates by rank: MIN, MAX, MEDIAN, PERCENTILE, MIN_BY, MAX_BY, FIRST and LAST.
+"""Aggregates by rank: MIN, MAX, MEDIAN, PERCENTILE_*, MIN_BY, MAX_BY, FIRST and LAST.
 
 Every live row is a node in the tree of its group. The keys alone determine the result: for ties (equal ordering value,
 equal ts) the key continues with all columns and the value itself.
@@ -25,7 +25,7 @@ from sash.operators.aggregates.base import (
     fits_word,
     fixed_versions,
 )
-from sash.operators.kernels.ranks import Floats, rank_rows
+from sash.operators.kernels.ranks import BACKWARD, DISCRETE, Floats, rank_rows
 from sash.operators.kernels.touches import Mask
 from sash.operators.kernels.treap import Treap
 from sash.plan.expressions import AggregateCall
@@ -57,11 +57,12 @@ class Ranked(Accumulator):
             skip = np.concatenate((np.zeros(first, np.bool_), skip))
         self._roots.reserve(work.groups)
         positions = np.array([_position(call) for call in self._calls])
+        kinds = np.array([_kind(call) for call in self._calls])
         size = len(positions) * work.versions
         lower, upper, share = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.float64)
         work.memo[self] = rank_rows(
             work.events, nodes, self._nodes is not None, skip, self._treap.nodes, self._roots["group.root"], positions,
-            lower, upper, share,
+            kinds, lower, upper, share,
         )  # fmt: skip
         shape = (len(positions), work.versions)
         parts = zip(self._calls, lower.reshape(shape), upper.reshape(shape), share.reshape(shape), strict=True)
@@ -171,3 +172,8 @@ class RankedRows(Ranked):
 
 def _position(call: AggregateCall) -> float:
     return _PLACES[call.function] if call.parameter is None else call.parameter
+
+
+def _kind(call: AggregateCall) -> int:
+    backward = call.detail is not None and call.detail.descending
+    return (DISCRETE if call.function == "percentile_disc" else 0) | (BACKWARD if backward else 0)

@@ -64,7 +64,7 @@ class LimbTable:
 
 
 class IntegerSum(Accumulator):
-    """Integers. SUM raises an error if it exceeds 64 bits, AVG does not."""
+    """Integers. SUM raises an error if it exceeds 64 bits, TRY_SUM is NULL, and AVG cannot."""
 
     def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()
@@ -76,14 +76,18 @@ class IntegerSum(Accumulator):
         values = np.array(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.int64)
         self._cells.reserve(INTEGER_STRIDE * work.groups)
         sums, counts = np.empty(work.versions, np.int64), np.empty(work.versions, np.int64)
-        averages = np.empty(work.versions, np.float64)
-        overflow = sum_integers(work.events, values, skip, self._cells["cells"], sums, averages, counts)
+        averages, fits = np.empty(work.versions, np.float64), np.ones(work.versions, np.bool_)
+        overflow = sum_integers(work.events, values, skip, self._cells["cells"], sums, averages, counts, fits)
         if overflow and any(call.function == "sum" for call in self._calls):
             raise EvaluationError(
                 "SUM exceeds the range of BIGINT: sum a DECIMAL or a DOUBLE, as in SUM(CAST(x AS DOUBLE))"
             )
-        results = {"sum": sums, "avg": averages.view(np.int64)}
-        return [fixed_versions(results[call.function], counts == 0, call.dtype) for call in self._calls]
+        results = []
+        for call in self._calls:
+            values = averages.view(np.int64) if call.function in ("avg", "try_avg") else sums
+            nulls = (counts == 0) | ~fits if call.function == "try_sum" else counts == 0
+            results.append(fixed_versions(values, nulls, call.dtype))
+        return results
 
 
 class DoubleSum(Accumulator):
@@ -106,13 +110,13 @@ class DoubleSum(Accumulator):
         nulls = counts == 0
         results = []
         for call in self._calls:
-            values = sums / np.maximum(counts, 1) if call.function == "avg" else sums
+            values = sums / np.maximum(counts, 1) if call.function in ("avg", "try_avg") else sums
             results.append(fixed_versions(values.view(np.int64), nulls, call.dtype))
         return results
 
 
 class DecimalSum(Accumulator):
-    """Decimals: SUM, or AVG rounded half up, of one result type."""
+    """Decimals: SUM, or AVG rounded half up, of one result type; TRY_SUM and TRY_AVG are NULL where it is too small."""
 
     def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
         super().__init__()
@@ -128,18 +132,19 @@ class DecimalSum(Accumulator):
         out, counts = np.empty(2 * work.versions, np.uint64), np.empty(work.versions, np.int64)
         bound = 10**call.dtype.precision
         limit = np.array([bound & (2**64 - 1), bound >> 64], np.uint64)
-        average = call.function == "avg"
+        average = call.function in ("avg", "try_avg")
         factor = 10 ** (call.dtype.scale - self._scale) if average else 1
+        fits = np.ones(work.versions, np.bool_)
         overflow = sum_decimals(
             work.events, np.array(words[:, 0]), np.array(words[:, 1]), skip, self._cells["cells"], factor, limit,
-            average, out, counts,
+            average, out, counts, fits,
         )  # fmt: skip
-        if overflow:
+        if overflow and not call.function.startswith("try_"):
             raise EvaluationError(
                 f"{call.function.upper()} does not fit in {type_name(call.dtype)}: "
                 "cast the argument to a DECIMAL of fewer digits, or to DOUBLE"
             )
-        validity, missing = validity_of(counts == 0)
+        validity, missing = validity_of((counts == 0) | ~fits)
         buffers = [validity, pa.py_buffer(out)]
         result = array_versions(pa.Array.from_buffers(call.dtype, work.versions, buffers, missing))
         return [result] * len(self._calls)

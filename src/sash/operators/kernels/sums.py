@@ -21,13 +21,14 @@ DECIMAL_STRIDE = 5
 
 @kernel
 def sum_integers(
-    events: Events, values: Ints, skip: Mask, cells: Ints, sums: Ints, averages: Floats, counts: Ints
+    events: Events, values: Ints, skip: Mask, cells: Ints, sums: Ints, averages: Floats, counts: Ints, fits: Mask
 ) -> bool:
-    """By version: sum, average and count. Returns whether a sum exceeded 64 bits."""
+    """By version: sum, average, count, and whether the sum fits in 64 bits. Returns whether a new sum does not."""
     overflow = False
     for index in range(len(events.first_group)):
         at = INTEGER_STRIDE * events.first_group[index]
-        _read_integer(cells, at, events.first_version[index], sums, averages, counts)
+        version = events.first_version[index]
+        fits[version] = not _read_integer(cells, at, version, sums, averages, counts)
     for event in range(len(events.order)):
         position = events.order[event]
         at = INTEGER_STRIDE * events.group[position]
@@ -36,8 +37,10 @@ def sum_integers(
             cells[at] += sign
             cells[at + 1] += sign * (values[position] & _MASK)
             cells[at + 2] += sign * (values[position] >> 32)
-        if events.version[event] >= 0:
-            overflow |= _read_integer(cells, at, events.version[event], sums, averages, counts)
+        version = events.version[event]
+        if version >= 0:
+            fits[version] = not _read_integer(cells, at, version, sums, averages, counts)
+            overflow |= not fits[version]
     return overflow
 
 
@@ -122,11 +125,12 @@ def _read_double(cells: Ints, at: int, low: int, width: int, scratch: Words, wei
 @kernel
 def sum_decimals(
     events: Events, low: Words, high: Words, skip: Mask, cells: Ints, factor: int, limit: Words, average: bool,
-    out: Words, counts: Ints,
+    out: Words, counts: Ints, fits: Mask,
 ) -> bool:  # fmt: skip
-    """By version: sum, or `factor` times the average rounded half up, as pairs of words in `out`; and the count.
+    """By version: sum, or `factor` times the average rounded half up, as pairs of words in `out`; the count, and whether the
+    result is below `limit` (low word, high word).
 
-    Returns whether a result reached `limit` (low word, high word).
+    Returns whether a new result is not.
     """
     scratch = np.zeros(8, np.uint64)
     overflow = False
@@ -134,7 +138,7 @@ def sum_decimals(
         at = DECIMAL_STRIDE * events.first_group[index]
         version = events.first_version[index]
         counts[version] = cells[at]
-        _read_decimal(cells, at, factor, limit, average, scratch, out, version)
+        fits[version] = not _read_decimal(cells, at, factor, limit, average, scratch, out, version)
     for event in range(len(events.order)):
         position = events.order[event]
         at = DECIMAL_STRIDE * events.group[position]
@@ -148,7 +152,8 @@ def sum_decimals(
         version = events.version[event]
         if version >= 0:
             counts[version] = cells[at]
-            overflow |= _read_decimal(cells, at, factor, limit, average, scratch, out, version)
+            fits[version] = not _read_decimal(cells, at, factor, limit, average, scratch, out, version)
+            overflow |= not fits[version]
     return overflow
 
 

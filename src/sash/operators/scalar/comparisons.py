@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, broadcast, broadcast_all, holds_any, kernel, nulls, rows_of
 from sash.operators.scalar.casts import cast, cast_datum
 
@@ -97,6 +98,17 @@ def nullif(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         return left
     same = kernel("coalesce", compare("eq", left, right), pa.scalar(False))
     return kernel("if_else", same, pa.scalar(None, left.type), left)
+
+
+def single_value(arguments: Sequence[Datum], dtype: pa.DataType) -> Datum:
+    """The value of the only row of a scalar subquery, given the number of its rows; it fails if there are several."""
+    count, value = arguments
+    most = pc.max(broadcast(count, 1)).as_py()
+    if most is not None and most > 1:
+        raise EvaluationError(
+            f"a scalar subquery has {most:,} rows, not one: add a condition, LIMIT 1, or an aggregate such as MAX"
+        )
+    return value
 
 
 def is_nan(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:

@@ -132,6 +132,15 @@ def add_micros(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return kernel("add_checked", _moments(moment).view(pa.int64()), micros.cast(pa.int64())).view(dtype)
 
 
+def window_bound(end: bool, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The start, or the end, of the window that a time is in, of those with this size that start at multiples of it after
+    an origin (microseconds)."""
+    moments, size, origin = arrays.broadcast_all(arguments)
+    times, sizes, origins = (arrays.numbers(_moments(moments)), arrays.numbers(size), arrays.numbers(origin))
+    bounds = times - (times - origins) % sizes + (sizes if end else 0)
+    return arrays.from_numbers(bounds, pa.int64(), [moments]).view(dtype)
+
+
 def _as_days(numbers: Numbers) -> Numbers:
     """Days since 1970 as those of a DATE; an overflow if they do not fit."""
     if ((numbers < -(2**31)) | (numbers >= 2**31)).any():

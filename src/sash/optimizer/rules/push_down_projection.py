@@ -53,6 +53,18 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             return nodes.Filter(child, remap(node.predicate, at)), at
         case nodes.Project():
             return _prune_project(node, needed)
+        case nodes.Expand():
+            return _prune_expand(node, needed)
+        case nodes.AssignWindows():
+            own = len(node.child.schema)
+            child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time})
+            added = {own + n: len(child.schema) + n for n in range(2)}
+            return replace(node, child=child, time=at[node.time]), at | added
+        case nodes.Lifetime():
+            times = [e for e in (node.start, node.end) if e is not None]
+            child, at = _prune(node.child, needed.union(*map(columns_of, times)))
+            start, end = (None if e is None else remap(e, at) for e in (node.start, node.end))
+            return nodes.Lifetime(child, start, end), at
         case nodes.Join():
             return _prune_join(node, needed)
         case nodes.Aggregate():
@@ -105,6 +117,17 @@ def _prune_project(node: nodes.Project, needed: frozenset[int]) -> tuple[nodes.N
     child, at = _prune(node.child, read)
     expressions = tuple(remap(node.expressions[position], at) for position in kept)
     return nodes.Project(child, tuple(node.names[position] for position in kept), expressions), _positions(kept)
+
+
+def _prune_expand(node: nodes.Expand, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
+    kept = sorted(needed) or [
+        min(range(len(node.names)), key=lambda position: max(_computing_cost(made[position]) for made in node.lists))
+    ]
+    lists = [[made[position] for position in kept] for made in node.lists]
+    read: frozenset[int] = frozenset().union(*(columns_of(expression) for made in lists for expression in made))
+    child, at = _prune(node.child, read)
+    moved = tuple(tuple(remap(expression, at) for expression in made) for made in lists)
+    return nodes.Expand(child, tuple(node.names[position] for position in kept), moved), _positions(kept)
 
 
 def _computing_cost(expression: Expression) -> int:

@@ -49,6 +49,17 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
             return filtered(_push(node.child, [*expressions.conjuncts(node.predicate), *moving]), staying)
         case nodes.Project():
             return _push_below_project(node, parts)
+        case nodes.Expand():
+            return _push_below_expand(node, parts)
+        case nodes.AssignWindows():
+            own = len(node.child.schema)
+            moving, staying = _divided(
+                parts, lambda part: _is_movable(part) and all(c < own for c in expressions.columns_of(part))
+            )
+            return filtered(replace(node, child=_push(node.child, moving)), staying)
+        case nodes.Lifetime():
+            moving, staying = _divided(parts, _is_movable)
+            return filtered(replace(node, child=_push(node.child, moving)), staying)
         case nodes.Join():
             return _push_below_join(node, parts)
         case nodes.Aggregate():
@@ -114,6 +125,16 @@ def _push_below_project(node: nodes.Project, parts: Parts) -> nodes.Node:
         moving, guarded = _divided(moving, _is_movable)
         staying += guarded
     child = _push(node.child, [expressions.substitute(part, node.expressions) for part in moving])
+    return filtered(replace(node, child=child), staying)
+
+
+def _push_below_expand(node: nodes.Expand, parts: Parts) -> nodes.Node:
+    """Push the predicates that are the same for all copies of a row."""
+    passed = node.passed()
+    same = {position for position, made in passed.items() if not _needs_spark(made)}
+    moving, staying = _divided(parts, lambda part: _is_movable(part) and expressions.columns_of(part) <= same)
+    inputs = tuple(passed.get(position, made) for position, made in enumerate(node.lists[0]))
+    child = _push(node.child, [expressions.substitute(part, inputs) for part in moving])
     return filtered(replace(node, child=child), staying)
 
 

@@ -122,14 +122,14 @@ class AdditiveSummary(Summary):
             case "integers":
                 values = np.array(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.int64)
                 state = np.zeros(INTEGER_STRIDE * count, np.int64)
-                sum_integers(events, values, skip, state, _NONE, _NO_DOUBLES, _NONE)
+                sum_integers(events, values, skip, state, _NONE, _NO_DOUBLES, _NONE, NO_MASK)
                 return _named(state, count, [COUNT, "i0", "i1"])
             case "decimals":
                 words = decimal_words(column)
                 state = np.zeros(DECIMAL_STRIDE * count, np.int64)
                 limit, out = np.zeros(2, np.uint64), np.empty(0, np.uint64)
                 low, high = np.array(words[:, 0]), np.array(words[:, 1])
-                sum_decimals(events, low, high, skip, state, 1, limit, False, out, _NONE)
+                sum_decimals(events, low, high, skip, state, 1, limit, False, out, _NONE, NO_MASK)
                 return _named(state, count, [COUNT, "d0", "d1", "d2", "d3"])
             case "doubles" | "spread":
                 return self._limbs(double_bits(as_doubles(column)), events, skip, count)

@@ -66,7 +66,7 @@ def _from_sums(call: AggregateCall, flavor: str, columns: dict[str, Ints]) -> pa
         case "integers":
             flat = _flat(columns, [COUNT, "i0", "i1"])
             sums, averages, seen = np.empty(groups, np.int64), np.empty(groups), np.empty(groups, np.int64)
-            sum_integers(events, _NONE, NO_MASK, flat, sums, averages, seen)
+            sum_integers(events, _NONE, NO_MASK, flat, sums, averages, seen, np.empty(groups, np.bool_))
             if call.function == "avg":
                 return fixed_versions(averages.view(np.int64), counts == 0, call.dtype).array
             high = flat.reshape(groups, 3)[:, 2]
@@ -98,7 +98,7 @@ def _decimal(call: AggregateCall, events: Events, columns: dict[str, Ints], coun
     dtype = call.arguments[0].dtype
     factor = 10 ** (call.dtype.scale - dtype.scale) if average else 1
     out, seen, none = np.empty(2 * groups, np.uint64), np.empty(groups, np.int64), np.empty(0, np.uint64)
-    sum_decimals(events, none, none, NO_MASK, flat, factor, limit, average, out, seen)
+    sum_decimals(events, none, none, NO_MASK, flat, factor, limit, average, out, seen, np.empty(groups, np.bool_))
     validity, missing = validity_of(counts == 0)
     found = pa.Array.from_buffers(call.dtype, groups, [validity, pa.py_buffer(out)], missing)
     if _too_large(out, bound):

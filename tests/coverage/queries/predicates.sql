@@ -1,0 +1,14 @@
+SELECT id, v FROM s WHERE v > 5 AND k IS NOT NULL;
+SELECT id FROM s WHERE v BETWEEN 0 AND 9 OR b;
+SELECT id FROM s WHERE NOT (v > 5 AND b);
+SELECT id FROM s WHERE g IN ('a', 'c', '');
+SELECT id FROM s WHERE g NOT IN ('a', 'c');
+SELECT id FROM s WHERE k NOT IN (1, NULL);
+SELECT id FROM s WHERE g LIKE 'A% c' OR g LIKE '_';
+SELECT id FROM s WHERE g NOT LIKE '%b%';
+SELECT id, v IS NULL AS missing, b IS TRUE AS is_true, b IS NOT FALSE AS is_not_false FROM s;
+SELECT id FROM s WHERE x IS NOT DISTINCT FROM 0.5;
+SELECT id, k <=> 2 AS two FROM s;
+SELECT id, x = 0 AS zero, x > 1 AS large FROM s WHERE x IS NOT NULL;
+SELECT id FROM s WHERE day > DATE '2024-01-31' AND at < TIMESTAMP '2025-01-01 00:00:00';
+SELECT id FROM s WHERE d IN (1.5, -2.25)
