@@ -241,6 +241,17 @@ class Join(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class IntervalJoin(Join):
+    """A join whose condition bounds how far apart in time partners are: a row is kept only while partners may come.
+
+    `lives` are the microseconds for which a row of each input is kept; None: until it expires. Results expire silently, as
+    the row of one may be gone before it ends.
+    """
+
+    lives: tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SemiJoin(_Operator):
     """Semi or anti join by keys. With `ends`, the output edge is strict."""
 

@@ -120,7 +120,7 @@ class _Binary:
 class Stream(_Source):
     """A window over a registered stream; the time column is among its columns, at position `time`.
 
-    `statistics` are for estimates only: nodes that differ in nothing else are equal.
+    `statistics` are for estimates only: nodes that differ in nothing else, or in whether they are `endless`, are equal.
     """
 
     name: str
@@ -128,6 +128,8 @@ class Stream(_Source):
     time: int
     window: Window
     statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
+    endless: bool = field(default=False, compare=False, repr=False)
+    """Whether operators may keep all its rows for ever."""
 
 
 @dataclass(frozen=True)

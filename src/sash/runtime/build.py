@@ -69,7 +69,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Filter(memory, _one(node), node.predicate)
         case nodes.Join():
             columns = node.left_columns, node.right_columns
-            return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge)
+            lives = node.lives if isinstance(node, nodes.IntervalJoin) else (None, None)
+            return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge, lives)
         case nodes.Lifetime():
             return Lifetime(memory, _one(node), node.start, node.end)
         case nodes.Lookup():

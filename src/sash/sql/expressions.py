@@ -19,6 +19,7 @@ from sash.sql.correlation import Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
+from sash.sql.ordering import direction_of
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
@@ -349,6 +350,7 @@ class ExpressionBinder:
             bound: list[Expression] = [Literal(1, INT)]
         else:
             bound = [inner.bind(argument) for argument in arguments]
+        order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
             aggregate = bind_aggregate(
@@ -358,6 +360,7 @@ class ExpressionBinder:
                 filter_,
                 descending=descending,
                 ignore_nulls=call.ignore_nulls,
+                order=order,
             )
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
