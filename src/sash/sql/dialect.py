@@ -126,6 +126,7 @@ class SashParser(SparkParser):
     }
     TERM: ClassVar[dict[Any, Any]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
     ALIAS_TOKENS = SparkParser.ALIAS_TOKENS - {TokenType.WINDOW}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     STRICT_CAST = True
 
     trailing_window: WindowClause | None = None

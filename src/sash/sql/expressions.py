@@ -15,10 +15,11 @@ from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
-from sash.sql.correlation import Scopes
+from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
+from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
@@ -102,7 +103,7 @@ class ExpressionBinder:
             raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
         if isinstance(node, exp.All):
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
-        if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Tuple | exp.Lambda | exp.Var):
+        if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Lambda | exp.Var):
             raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
         return self.spark_functions.bind(node, self._column)
 
@@ -119,19 +120,49 @@ class ExpressionBinder:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
             raise self._unsupported(f"{node.table}.* in {self.clause}", node)
-        name = node.name.lower()
-        if not node.table and name in self.first:
-            return self.first[name]
-        found = self.scope.lookup(self.source, node)
-        if found is not None:
-            return found
-        if not node.table and name in self.aliases:
-            return self.aliases[name]
-        for scope in reversed(self.around):
-            found = scope.lookup(self.source, node)
-            if found is not None:
-                return found
+        path = [node.args[part] for part in ("catalog", "db", "table", "this") if node.args.get(part) is not None]
+        scopes: list[Scope | OuterScope] = [self.scope, *reversed(self.around)]
+        for scope in scopes:
+            for used in (2, 1):
+                found = self._named(path[:used], scope) if len(path) >= used else None
+                if found is not None:
+                    for field_name in path[used:]:
+                        found = field_of(found, field_name.name)
+                    return found
         return self.scope.resolve(self.source, node)
+
+    def _named(self, path: list[exp.Expr], scope: Scope | OuterScope) -> Expression | None:
+        """The column or alias of a name, which may be qualified; None if there is none."""
+        name, own = path[-1].name.lower(), scope is self.scope and len(path) == 1
+        if own and name in self.first:
+            return self.first[name]
+        node = exp.Column(this=path[-1].copy(), table=path[0].copy() if len(path) > 1 else None)
+        node.this.meta.update(path[-1].meta)
+        found = scope.lookup(self.source, node)
+        return self.aliases.get(name) if found is None and own else found
+
+    def _field(self, node: exp.Expr) -> Expression:
+        """`expression.field`."""
+        if not isinstance(node.expression, exp.Identifier):
+            raise self._unsupported(node.sql(dialect="spark"), node)
+        return field_of(self.bind(node.this), node.expression.name)
+
+    def _item(self, node: exp.Expr) -> Expression:
+        """`array[index]` or `map[key]`."""
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+            raise self._unsupported(f"{node.sql(dialect='spark')}; write array[index] or map[key]", node)
+        return item_of(self.bind(node.this), self.bind(node.expressions[0]))
+
+    def _tuple(self, node: exp.Expr) -> Expression:
+        return self._struct(node.expressions)
+
+    def _struct(self, nodes: list[exp.Expr]) -> Expression:
+        """STRUCT(a, b AS name, ...): a column keeps its name, and any other field is called by its position."""
+        names = [
+            part.alias_or_name if isinstance(part, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
+            for place, part in enumerate(nodes, 1)
+        ]
+        return struct_of(names, [self.bind(part.this if isinstance(part, exp.Alias) else part) for part in nodes])
 
     def _connector(self, node: exp.Connector) -> Expression:
         """AND and OR; long chains are left-deep trees, so they are unrolled."""
@@ -317,6 +348,8 @@ class ExpressionBinder:
             return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
         if written in ("ltrim", "rtrim") and len(arguments) == 2:
             return call(written, [self.bind(arguments[1]), self.bind(arguments[0])])
+        if written == "struct":
+            return self._struct(arguments)
         name = canonical_name(written)
         if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
@@ -374,7 +407,9 @@ def _steps(node: exp.Expr, bound: Collection[int]) -> list[exp.Expr]:
     """Every twentieth node on the way down a chain of operators to one that is bound, outermost first."""
     chain = []
     inner = node
-    while id(inner) not in bound and (type(inner) in INFIX or isinstance(inner, exp.Unary | exp.Cast)):
+    while id(inner) not in bound and (
+        type(inner) in INFIX or isinstance(inner, exp.Unary | exp.Cast | exp.Dot | exp.Bracket)
+    ):
         chain.append(inner)
         inner = inner.this
     return [] if isinstance(inner, exp.Interval) else chain[_STEP::_STEP]
@@ -418,6 +453,9 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Trim: (ExpressionBinder._trim, ("this", "expression", "position")),
     exp.StrPosition: (ExpressionBinder._position, ("this", "substr")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
+    exp.Dot: (ExpressionBinder._field, ("this", "expression")),
+    exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
+    exp.Tuple: (ExpressionBinder._tuple, ("expressions",)),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
     exp.Any: (ExpressionBinder._any, ("this",)),
     exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),

@@ -75,6 +75,10 @@ def comparison(name: str, arguments: Arguments) -> Expression:
         raise TypeMismatchError(
             f"{types.type_name(left.dtype)} and {types.type_name(right.dtype)} cannot be compared; cast one of them"
         )
+    if not types.is_orderable(dtype):
+        raise TypeMismatchError(
+            f"{types.type_name(dtype)} cannot be compared: compare map_keys and map_values, or entries"
+        )
     return Call(name, (coerce(left, dtype), coerce(right, dtype)), types.BOOLEAN)
 
 

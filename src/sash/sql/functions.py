@@ -14,6 +14,7 @@ from sash.errors import TypeMismatchError
 from sash.plan.expressions import Cast, Expression
 from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
+from sash.sql import nested_rules
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,21 @@ FUNCTIONS: dict[str, Signature] = {
     "md5": Signature(1, 1, rules.digest((), STRING)),
     "sha2": Signature(2, 2, rules.digest((INT,), STRING)),
     "hex": Signature(1, 1, rules.hexadecimal),
+    "array": Signature(0, None, nested_rules.array),
+    "named_struct": Signature(2, None, nested_rules.named_struct),
+    "map": Signature(2, None, nested_rules.map_of),
+    "map_from_arrays": Signature(2, 2, nested_rules.map_from_arrays),
+    "map_from_entries": Signature(1, 1, nested_rules.map_from_entries),
+    **{name: Signature(1, 1, nested_rules.map_part) for name in ("map_keys", "map_values", "map_entries")},
+    "map_contains_key": Signature(2, 2, nested_rules.map_contains_key),
+    "size": Signature(1, 1, nested_rules.size),
+    **{name: Signature(2, 2, nested_rules.element_at) for name in ("element_at", "try_element_at", "get")},
+    "array_contains": Signature(2, 2, nested_rules.array_contains),
 }
 
 ALIASES: dict[str, str] = {
+    "array_size": "size",
+    "cardinality": "size",
     "ceiling": "ceil",
     "char_length": "length",
     "character_length": "length",

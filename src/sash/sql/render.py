@@ -74,6 +74,15 @@ def _trim(word: str) -> Callable[[Call, list[str]], str]:
     return render
 
 
+def _named(call: Call, arguments: list[str]) -> list[str]:
+    return [f"{_string(field.name)}, {text}" for field, text in zip(call.dtype, arguments, strict=True)]
+
+
+def _name_of(literal: Expression) -> str:
+    assert isinstance(literal, Literal)
+    return str(literal.value)
+
+
 def _add_micros(call: Call, arguments: list[str]) -> str:
     moment, micros = arguments
     if call.dtype == TIMESTAMP:
@@ -101,6 +110,9 @@ _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "ltrim": _trim("LEADING"),
     "rtrim": _trim("TRAILING"),
     "timestamp_add_micros": _add_micros,
+    "struct": lambda call, a: f"named_struct({', '.join(_named(call, a))})",
+    "get_field": lambda call, a: f"{a[0]}.{quoted(_name_of(call.arguments[1]))}",
+    "get_item": lambda _, a: f"{a[0]}[{a[1]}]",
     "window_start": _window_bound,
     "window_end": _window_bound,
 }

@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from sash.operators.scalar import arithmetic, comparisons, dates, mathematics, patterns, strings
+from sash.operators.scalar import arithmetic, comparisons, dates, mathematics, nested, patterns, strings
 from sash.operators.scalar.arrays import Datum, apply_kernel
 from sash.time import MILLISECOND, SECOND
 
@@ -115,4 +115,20 @@ FUNCTIONS: dict[str, Function] = {
     "sha2": _two(strings.sha2),
     "crc32": _one(strings.crc32),
     "hex": _one(strings.hexadecimal),
+    "array": Function(nested.array, 0, MANY, strict=False),
+    "struct": Function(nested.struct, 0, MANY, strict=False),
+    "map": Function(nested.map_of, 0, MANY, strict=False, fails=True),
+    "map_from_arrays": _two(nested.map_from_arrays, fails=True),
+    "map_from_entries": _one(nested.map_from_entries, fails=True),
+    "map_keys": _one(partial(nested.map_part, 0)),
+    "map_values": _one(partial(nested.map_part, 1)),
+    "map_entries": _one(nested.map_entries),
+    "map_contains_key": _two(nested.map_contains_key),
+    "size": _one(nested.size),
+    "get_field": _two(nested.get_field),
+    "get_item": _two(nested.get_item, fails=True),
+    "get": _two(nested.get),
+    "element_at": _two(partial(nested.element_at, False), fails=True),
+    "try_element_at": _two(partial(nested.element_at, True), fails=True),
+    "array_contains": _two(nested.array_contains),
 }
