@@ -14,11 +14,12 @@ from sash.plan.compound import rewrite
 from sash.plan.expressions import Column, Expression, Literal, columns_of
 from sash.plan.types import BOOLEAN, DOUBLE, INT, NULL, is_integer
 from sash.plan.window_calls import RANKING
-from sash.sql.aggregates import AGGREGATES, AggregateCollector, BoundAggregate
+from sash.sql.aggregates import AGGREGATES, AggregateCollector
 from sash.sql.coercion import coerce
 from sash.sql.frames import BoundFrame, bind_frame
 from sash.sql.naming import spark_name
 from sash.sql.ordering import SortItem, sort_items
+from sash.sql.row_aggregates import BoundAggregate
 from sash.sql.source import SqlText, did_you_mean
 
 if TYPE_CHECKING:
