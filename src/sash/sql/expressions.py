@@ -26,6 +26,7 @@ from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
+from sash.sql.windows import WindowCollector, bind_window
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
@@ -44,6 +45,7 @@ class ExpressionBinder:
     aggregates: AggregateCollector | None = None
     first: Mapping[str, Expression] = field(default_factory=dict)
     aliases: Mapping[str, Expression] = field(default_factory=dict)
+    windows: WindowCollector | None = None
     bound: Mapping[int, Expression] = field(default_factory=dict)
     """Expressions that are bound already, by the identity of their nodes."""
     around: Scopes = ()
@@ -95,8 +97,6 @@ class ExpressionBinder:
             return self._nested(node).exists(node, node.this)
         if isinstance(node, _SUBQUERIES):
             return self._nested(node).scalar(node)
-        if isinstance(node, exp.Window):
-            raise self._unsupported("window functions (OVER); a stream's window is written after its name", node)
         if isinstance(node, exp.Star):
             raise self._unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.Interval):
@@ -383,6 +383,12 @@ class ExpressionBinder:
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         return self._aggregate(node)
 
+    def _window(self, node: exp.Expr) -> Expression:
+        """A window function."""
+        if self.windows is None:
+            raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
+        return bind_window(self, self.windows, node)
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -393,7 +399,10 @@ class ExpressionBinder:
         if self.aggregates is None:
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
-        inner = replace(self, aggregates=None, clause="the argument of an aggregate", first={}, aliases={})
+        outer = self.aggregates.outer
+        inner = replace(
+            self, aggregates=outer, clause="the argument of an aggregate", first={}, aliases={}, windows=None
+        )
         arguments, descending = placed_arguments(self.source, call)
         if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             self.source.refuse_all_but(arguments[0])
@@ -479,6 +488,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
     exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),
     exp.RespectNulls: (ExpressionBinder._aggregate, ("this",)),
+    exp.Window: (ExpressionBinder._window, ("this", "partition_by", "order", "spec", "alias", "over")),
     exp.WithinGroup: (ExpressionBinder._aggregate, ("this", "expression")),
 }
 """Node -> its binding method and the arguments that the method handles."""
