@@ -10,6 +10,7 @@ from sash.plan.nodes import (
     Aggregate,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -65,6 +66,7 @@ class PlanMaker:
             self._filter,
             self._filter,
             self._project,
+            self._expand,
             self._join,
             self._join,
             self._join,
@@ -115,6 +117,19 @@ class PlanMaker:
     def _projected(self, node: Node, width: int) -> Node:
         names = tuple(f"p{place}" for place in range(width))
         return Project(node, names, tuple(self._expression(node.schema) for _ in range(width)))
+
+    def _expand(self, depth: int) -> Node:
+        """Copies of rows; half of the columns are the same in all of them."""
+        child, width = self.plan(depth - 1), self._chance.randrange(1, 4)
+        same = [self._expression(child.schema) if self._chance.random() < 0.5 else None for _ in range(width)]
+        lists = tuple(
+            tuple(self._copied(child.schema) if made is None else made for made in same)
+            for _ in range(self._chance.randrange(1, 4))
+        )
+        return Expand(child, tuple(f"e{place}" for place in range(width)), lists)
+
+    def _copied(self, schema: Schema) -> Expression:
+        return Literal(None, BIGINT) if self._chance.random() < 0.3 else self._expression(schema)
 
     def _join(self, depth: int) -> Node:
         sides: Sequence[Node] = (self.plan(depth - 1), self._below(depth))

@@ -11,6 +11,7 @@ from sash.plan.nodes import (
     Aggregate,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -35,6 +36,9 @@ def rows_of(node: Node, sources: Sources) -> list[Row]:
             return [row for row in rows_of(node.child, sources) if value(node.predicate, row) is True]
         case Project():
             return [tuple(value(e, row) for e in node.expressions) for row in rows_of(node.child, sources)]
+        case Expand():
+            below = rows_of(node.child, sources)
+            return [tuple(value(e, row) for e in made) for row in below for made in node.lists]
         case Join():
             return _join(node, rows_of(node.left, sources), rows_of(node.right, sources))
         case Aggregate():

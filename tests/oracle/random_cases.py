@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.case import SCHEMA, Case, clause
 from tests.oracle.duck import met
+from tests.oracle.random_subqueries import nested
 from tests.oracle.strategies import (
     OPERATORS,
     Query,
@@ -59,6 +60,20 @@ def negated_cases(draw: st.DrawFn) -> Case:
             query.views + other.views,
         )
     return _case(draw, query, max_rows=12)
+
+
+@st.composite
+def nested_cases(draw: st.DrawFn) -> Case:
+    """One or two subqueries, one in the other's query or beside it, and sometimes something above them."""
+    query = nested(draw, draw(queries(1)), draw(queries(1)))
+    match draw(st.integers(0, 3)):
+        case 0:
+            query = nested(draw, query, draw(sources()))
+        case 1:
+            query = nested(draw, draw(sources()), query)
+        case 2:
+            query = aggregated(draw, query)
+    return _case(draw, query, max_rows=8)
 
 
 def _case(draw: st.DrawFn, query: Query, max_rows: int) -> Case:

@@ -9,6 +9,7 @@ from sash.plan.describe import describe, describe_aggregate
 from sash.plan.nodes import (
     Aggregate,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
@@ -79,6 +80,9 @@ def _line(node: Node) -> str:
         case Project():
             parts = zip(node.names, (describe(e) for e in node.expressions), strict=True)
             return "Project " + ", ".join(text if text == name else f"{text} AS {name}" for name, text in parts)
+        case Expand():
+            lists = [", ".join(map(describe, made)) for made in node.lists]
+            return f"Expand [{', '.join(node.names)}] {'; '.join(lists)}"
         case Join():
             keys = " ".join(f"{node.left.schema[a].name}#{a}={node.right.schema[b].name}#{b}" for a, b in node.keys)
             condition = "" if node.condition is None else f" IF {describe(node.condition)}"

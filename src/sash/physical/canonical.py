@@ -18,7 +18,7 @@ from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Leaf, Operation
 from sash.plan.compound import fold
 from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
-from sash.plan.nodes import Project, Relation, Stream
+from sash.plan.nodes import Expand, Project, Relation, Stream
 
 _ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows"})
 _ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered"})
@@ -90,7 +90,7 @@ def value_text(value: Any, *, layout: bool = False) -> str:
             for part in fields(value)
             if part.compare
             and part.name not in skipped
-            and not (isinstance(value, Project) and part.name == "names")
+            and not (isinstance(value, Project | Expand) and part.name == "names")
             and (layout or part.name != _LAYOUT)
             and not (part.name == _DETAIL and getattr(value, part.name) is None)
         ]

@@ -35,7 +35,7 @@ class Facts:
 def facts_of(node: Operation) -> Facts:
     """The facts of the operator's kind."""
     match node:
-        case nodes.Filter() | nodes.Project():
+        case nodes.Filter() | nodes.Project() | nodes.Expand():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
         case nodes.AssignWindows():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
@@ -54,7 +54,7 @@ def facts_of(node: Operation) -> Facts:
             return Facts(must_expire=True, repeatable=True)
         case nodes.Distinct():
             return Facts(must_expire=True, light=True, endless="fifo")
-        case nodes.Aggregate() | nodes.TopK() | nodes.Alike():
+        case nodes.Aggregate() | nodes.TopK() | nodes.Over() | nodes.Alike():
             return Facts(must_expire=True)
         case nodes.ExceptAll() | nodes.SetOperation():
             return Facts(must_expire=True, retracts_early=True)

@@ -1,7 +1,7 @@
 """Legs in normal form: what a leg needs of its stream, as conjuncts and expressions over the stream's own columns.
 
-Filters and projections above a stream are substituted into one another. Where the leg joins with a table, only the part
-below the lowest join is; the part above it is kept as a node over columns c0 ... cn, without names and window.
+Filters and projections above a stream are substituted into one another. Where the leg joins with a table, or expands rows,
+only the part below the lowest such node is; the part above it is kept as a node over columns c0 ... cn, without names and window.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sash.physical.shapes import needs_spark
 from sash.plan.compound import Compound, rewrite
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, conjuncts, substitute
-from sash.plan.nodes import Filter, Join, Node, Project, Stream, Unbounded
+from sash.plan.nodes import Expand, Filter, Join, Node, Project, Stream, Unbounded
 from sash.plan.types import Field
 
 _LARGEST = 2_000
@@ -42,8 +42,8 @@ def leg_parts(leg: StreamLeg) -> LegParts | None:
         chain.append(chain[-1].children[0])
     source = chain.pop()
     assert isinstance(source, Stream)
-    joins = [position for position, node in enumerate(chain) if isinstance(node, Join)]
-    upper = chain[: joins[-1] + 1] if joins else []
+    last = max((position for position, node in enumerate(chain) if isinstance(node, Join | Expand)), default=-1)
+    upper = chain[: last + 1]
     if any(map(needs_spark, upper)):
         return None
     columns: tuple[Expression, ...] = tuple(Column(n, f.name, f.dtype) for n, f in enumerate(source.schema))
@@ -79,6 +79,9 @@ def _over_scan(upper: list[Node], columns: tuple[Expression, ...]) -> Node:
             case Project():
                 names = tuple(f"c{n}" for n in range(len(node.expressions)))
                 made = Project(made, names, tuple(map(_unnamed, node.expressions)))
+            case Expand():
+                lists = tuple(tuple(map(_unnamed, columns)) for columns in node.lists)
+                made = Expand(made, tuple(f"c{n}" for n in range(len(node.names))), lists)
             case Join():
                 condition = None if node.condition is None else _unnamed(node.condition)
                 made = Join(made, node.right, node.kind, node.keys, condition)

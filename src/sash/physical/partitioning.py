@@ -57,7 +57,14 @@ class StageDraft:
         return all(
             isinstance(
                 node,
-                nodes.Combine | nodes.Expire | nodes.Filter | nodes.Lookup | nodes.Project | nodes.Sample | nodes.Union,
+                nodes.Combine
+                | nodes.Expand
+                | nodes.Expire
+                | nodes.Filter
+                | nodes.Lookup
+                | nodes.Project
+                | nodes.Sample
+                | nodes.Union,
             )
             for node in operations(self.root)
         )

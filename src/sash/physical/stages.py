@@ -17,7 +17,7 @@ from sash.physical.facts import facts_of, is_repeatable
 from sash.physical.nodes import Leaf, Operation, Physical, Stage, operations, valid_rows, walk
 from sash.physical.partitioning import Attribute, Partitioning, StageDraft
 from sash.physical.sharing import is_worth_a_stage
-from sash.plan.expressions import Column
+from sash.plan.expressions import Column, Expression
 
 _FEW_SHARDS: Final = 4
 """With at most this many shards, saving a stage is worth more than a parallel DISTINCT: one shard takes millions of rows
@@ -91,7 +91,15 @@ class StageSplitter:
     def _operation(self, node: Operation) -> _Subtree:
         parts = [self._part(child) for child in node.inputs]
         match node:
-            case nodes.Combine() | nodes.Expire() | nodes.Filter() | nodes.Lookup() | nodes.Project() | nodes.Sample():
+            case (
+                nodes.Combine()
+                | nodes.Expand()
+                | nodes.Expire()
+                | nodes.Filter()
+                | nodes.Lookup()
+                | nodes.Project()
+                | nodes.Sample()
+            ):
                 (part,) = parts
                 loose = part.loose and facts_of(node).stateless
                 return _Subtree(_over(node, parts), _through(node, part.attributes), loose, part.single)
@@ -132,6 +140,8 @@ class StageSplitter:
                 return self._keyed(node, parts, keys, carried)
             case nodes.Alike():
                 return self._alike(node, parts)
+            case nodes.Over():
+                return self._keyed(node, parts, [(n,) for n in node.partition], [{n} for n in node.partition])
             case nodes.TopK():
                 return self._keyed(node, parts, [], [])
 
@@ -245,13 +255,21 @@ def _through(node: Operation, attributes: _Attributes) -> _Attributes:
         case nodes.Combine():
             return [replace(attribute, outputs=frozenset()) for attribute in attributes]
         case nodes.Project():
-            sources = [e.index if isinstance(e, Column) else None for e in node.expressions]
-            return [
-                replace(one, outputs=frozenset(n for n, source in enumerate(sources) if source in one.outputs))
-                for one in attributes
-            ]
+            return _carried(attributes, node.expressions)
+        case nodes.Expand():
+            same = [made[0] if all(one == made[0] for one in made) else None for made in zip(*node.lists, strict=True)]
+            return _carried(attributes, same)
         case _:
             return attributes
+
+
+def _carried(attributes: _Attributes, columns: Sequence[Expression | None]) -> _Attributes:
+    """The attributes above an operator that computes these columns; None is a column that has several sources."""
+    sources = [column.index if isinstance(column, Column) else None for column in columns]
+    return [
+        replace(one, outputs=frozenset(n for n, source in enumerate(sources) if source in one.outputs))
+        for one in attributes
+    ]
 
 
 def _combine(left: _Attributes, right: _Attributes) -> _Attributes:

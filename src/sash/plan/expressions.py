@@ -156,10 +156,16 @@ Expression = Column | Literal | Call | Cast | Case | SparkFunction
 class AggregateDetail:
     """What only some aggregates have.
 
-    `descending` is the direction of WITHIN GROUP (ORDER BY x DESC), for mode and percentiles.
+    `descending` is the direction of WITHIN GROUP (ORDER BY x DESC), for mode and percentiles. `order` is, for each argument
+    after the first of an aggregate of rows, whether it is descending and whether NULLs come first; `separator` is between
+    the texts of listagg, in UTF-8, `fractions` are those of a percentile that returns an array, `limit` the k of min_by and max_by, if they return an array.
     """
 
     descending: bool = False
+    order: tuple[tuple[bool, bool], ...] = ()
+    separator: bytes = b""
+    fractions: tuple[float, ...] | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -186,7 +192,10 @@ APPROXIMATE = frozenset({"approx_count_distinct", "approx_percentile", "approx_t
 TIMED = frozenset({"first", "last"})
 """Aggregates of the earliest or latest row, which may be NULL."""
 
-ORDERED = frozenset({"min_by", "max_by"}) | TIMED
+COLLECTED = frozenset({"collect_list", "collect_set", "listagg"})
+"""Aggregates that return all values of a group, in order."""
+
+ORDERED = frozenset({"min_by", "max_by"}) | TIMED | COLLECTED
 """Aggregates that break ties by the rows' times and then by all input columns, in order."""
 
 COMOMENTS = frozenset(
@@ -199,11 +208,13 @@ SPREADS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 SHAPES = frozenset({"skewness", "kurtosis"})
 BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
 PERCENTILES = frozenset({"median", "percentile", "percentile_disc"})
+"""Percentiles as doubles; percentile_value is one of the values."""
+
 
 STEPWISE = frozenset({"count", "count_star"}) | SUMS | SPREADS | SHAPES | BITS | COMOMENTS
 """Aggregates that add or remove a row in one step, with a fixed amount of state per group."""
 
-SUPPORTED = STEPWISE | PERCENTILES | ORDERED | {"min", "max", "mode"}
+SUPPORTED = STEPWISE | PERCENTILES | ORDERED | {"min", "max", "mode", "percentile_value"}
 """All aggregates of a standing query."""
 
 

@@ -30,11 +30,13 @@ from sash.plan.nodes import (
     AssignWindows,
     Distinct,
     Except,
+    Expand,
     Filter,
     Intersect,
     Join,
     Lifetime,
     Node,
+    Over,
     Project,
     Relation,
     Stream,
@@ -77,6 +79,8 @@ def lift(node: Node) -> Lifted:
             return _filter(node)
         case Project():
             return _project(node)
+        case Expand():
+            return _expand(node)
         case AssignWindows() | Lifetime():
             return _in_time(node)
         case Join():
@@ -85,12 +89,19 @@ def lift(node: Node) -> Lifted:
             return _aggregate(node)
         case Distinct():
             return _distinct(node)
-        case TopK():
+        case TopK() | Over():
             return Lifted(replace(node, child=_fixed(node.child)))
         case Union() | Except() | Intersect():
             return Lifted(replace(node, left=_fixed(node.left), right=_fixed(node.right)))
         case Alike():
             raise AssertionError("queries are not alike twice")
+
+
+def _expand(node: Expand) -> Lifted:
+    found = parameters_of(expression for made in node.lists for expression in made)
+    if found:
+        raise LiftingError(found)
+    return Lifted(replace(node, child=_fixed(node.child)))
 
 
 def _fixed(node: Node) -> Node:

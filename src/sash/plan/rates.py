@@ -30,6 +30,9 @@ DEFAULT_ROWS = 1_000.0
 DEFAULT_DISTINCT = 1_000.0
 UNBOUNDED_SECONDS = DAY / SECOND
 
+_AFFECTED = 3
+"""Assumed number of other rows whose window function changes with a row."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -93,6 +96,8 @@ class Estimates:
                 spreads = [_distribution(made, below) for made in node.expressions]
                 counts = tuple(spread.count for spread in spreads)
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
+            case nodes.Expand():
+                return _expanded(node, self(node.child))
             case nodes.AssignWindows():
                 return _of_windows(node, self(node.child))
             case nodes.Lifetime():
@@ -130,6 +135,11 @@ class Estimates:
                 return _bag_difference(node, self) if node.all else _set_difference(node, self)
             case nodes.Intersect():
                 return _intersection(node, self)
+            case nodes.Over():
+                below = self(node.child)
+                moved = min(below.rows, float(len(node.calls) * _AFFECTED))
+                counts = (*below.distinct, *(below.rows for _ in node.calls))
+                return _made(2 * below.rate * (1 + moved), below.rows, counts, below.rate * moved)
             case nodes.TopK():
                 below = self(node.child)
                 share = min(1.0, (node.limit + node.offset) / max(below.rows, 1.0))
@@ -222,6 +232,12 @@ def _declared(node: nodes.Stream | nodes.Relation, position: int) -> float:
     if known is not None:
         return known
     return 2.0 if column.dtype == BOOLEAN else DEFAULT_DISTINCT
+
+
+def _expanded(node: nodes.Expand, below: Estimate) -> Estimate:
+    """Every row as often as there are lists; a column has the values of all its expressions."""
+    counts = [sum(_distribution(made, below).count for made in set(column)) for column in zip(*node.lists, strict=True)]
+    return replace(below.thinned(len(node.lists)), distinct=tuple(counts), frequent=())
 
 
 def _distribution(made: Expression, below: Estimate) -> Distribution:

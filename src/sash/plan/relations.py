@@ -86,11 +86,13 @@ def _culprit(node: nodes.Node, relation: nodes.Relation) -> str:
             return "INTERSECT"
         case nodes.TopK():
             return "LIMIT"
+        case nodes.Over():
+            return "OVER"
         case nodes.Alike():
             return "a set of alike queries"
         case nodes.Distinct():
             return "DISTINCT over GROUP BY"
-        case nodes.Filter() | nodes.Project() | nodes.Aggregate() | nodes.Union():
+        case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.Aggregate() | nodes.Union():
             return "its input"
         case nodes.AssignWindows() | nodes.Lifetime():
             return "its input"

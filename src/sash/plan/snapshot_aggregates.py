@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sash.errors import UnsupportedSqlError
-from sash.plan.expressions import APPROXIMATE, ORDERED, SPREADS
-from sash.plan.nodes import Aggregate, Node, walk
+from sash.plan.expressions import APPROXIMATE, COLLECTED, ORDERED, SPREADS, AggregateCall
+from sash.plan.nodes import Aggregate, Node, walk, with_children
+from sash.plan.types import is_numeric
 
 _SNAPSHOTS = (
-    APPROXIMATE | ORDERED | SPREADS | {"count", "count_star", "sum", "avg", "min", "max", "median", "percentile"}
+    APPROXIMATE
+    | (ORDERED - COLLECTED)
+    | SPREADS
+    | {"count", "count_star", "sum", "avg", "min", "max", "median", "percentile"}
 )
 _DISTINCT = frozenset({"count", "sum", "avg", "min", "max"})
 
 
-def refuse_snapshot_aggregates(plan: Node) -> None:
-    """Raise UnsupportedSqlError if a standing query has an aggregate that only snapshots compute."""
-    for node in walk(plan):
-        for call in node.aggregates if isinstance(node, Aggregate) else ():
-            if call.function in APPROXIMATE:
-                raise UnsupportedSqlError(
-                    f"{call.function.upper()} is available in snapshots of a kept window only: use SNAPSHOT SELECT "
-                    "(engine.snapshot), or an exact aggregate"
-                )
+def exact_aggregates(plan: Node) -> Node:
+    """The plan of a standing query, in which aggregates that Spark estimates are exact. Raises UnsupportedSqlError for those
+    that only snapshots compute."""
+    below = tuple(map(exact_aggregates, plan.children))
+    if any(one is not other for one, other in zip(below, plan.children, strict=True)):
+        plan = with_children(plan, below)
+    if not isinstance(plan, Aggregate) or not any(call.function in APPROXIMATE for call in plan.aggregates):
+        return plan
+    return replace(plan, aggregates=tuple(map(_exact, plan.aggregates)))
+
+
+def _exact(call: AggregateCall) -> AggregateCall:
+    match call.function:
+        case "approx_count_distinct":
+            return AggregateCall("count", call.arguments, call.dtype, distinct=True)
+        case "approx_percentile":
+            return replace(call, function="percentile_value", precision=None)
+        case "approx_top_k":
+            raise UnsupportedSqlError(
+                "APPROX_TOP_K is available in snapshots of a kept window only: use SNAPSHOT SELECT (engine.snapshot), or GROUP "
+                "BY the values and take the first with ORDER BY and LIMIT"
+            )
+        case _:
+            return call
 
 
 def refuse_standing_aggregates(plan: Node) -> None:
@@ -28,7 +49,9 @@ def refuse_standing_aggregates(plan: Node) -> None:
     for node in walk(plan):
         for call in node.aggregates if isinstance(node, Aggregate) else ():
             distinct = call.distinct and call.function not in _DISTINCT
-            if distinct or call.function not in _SNAPSHOTS or call.detail is not None:
+            weighted = call.function == "percentile" and len(call.arguments) > 1
+            moments = call.function == "approx_percentile" and not is_numeric(call.dtype)
+            if distinct or call.function not in _SNAPSHOTS or call.detail is not None or weighted or moments:
                 name = f"{call.function.upper()}{'(DISTINCT ...)' if distinct else ''}"
                 raise UnsupportedSqlError(
                     f"a snapshot cannot compute {name}: keep the answer of a standing query with it, and read that"

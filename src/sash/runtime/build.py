@@ -14,6 +14,7 @@ from sash.operators.combine import Combine
 from sash.operators.count_window import CountWindow
 from sash.operators.distinct import Distinct
 from sash.operators.except_all import ExceptAll
+from sash.operators.expand import Expand
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
 from sash.operators.join import Join
@@ -21,6 +22,7 @@ from sash.operators.lifetime import Lifetime
 from sash.operators.lookup import Lookup
 from sash.operators.multi_join import MultiJoin
 from sash.operators.nrr_join import NrrJoin
+from sash.operators.over import Over
 from sash.operators.project import Project
 from sash.operators.sample import Sample
 from sash.operators.semi_join import SemiJoin
@@ -60,13 +62,16 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Distinct(memory, _one(node), node.retracting)
         case nodes.ExceptAll():
             return ExceptAll(memory, _two(node), node.ends)
+        case nodes.Expand():
+            return Expand(memory, _one(node), node.lists)
         case nodes.Expire():
             return Expire(memory, _one(node), node.with_expiration)
         case nodes.Filter():
             return Filter(memory, _one(node), node.predicate)
         case nodes.Join():
             columns = node.left_columns, node.right_columns
-            return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge)
+            lives = node.lives if isinstance(node, nodes.IntervalJoin) else (None, None)
+            return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge, lives)
         case nodes.Lifetime():
             return Lifetime(memory, _one(node), node.start, node.end)
         case nodes.Lookup():
@@ -78,6 +83,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             )
         case nodes.NrrJoin():
             return NrrJoin(memory, _two(node), node.kind, node.keys, node.condition)
+        case nodes.Over():
+            return Over(memory, _one(node), node.partition, node.ties, node.calls)
         case nodes.Project():
             return Project(memory, _one(node), node.expressions)
         case nodes.Sample():

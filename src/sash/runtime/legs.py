@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
+from sash.operators.expand import Expand as ExpandOperator
 from sash.operators.filter import Filter as FilterOperator
 from sash.operators.lookup import Lookup
 from sash.operators.project import Project as ProjectOperator
 from sash.physical.nodes import Lookup as LookupNode
 from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, operations
 from sash.physical.shapes import leg_source
-from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
+from sash.plan.nodes import ONE_ROW, Expand, Filter, Join, Node, Project, Relation, Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory
@@ -52,6 +53,8 @@ def _operator(node: Node, tables: Mapping[Node, pa.Table]) -> Operator:
             return ProjectOperator(HeapMemory(), edge, node.expressions, selection)
         case Project():
             return ProjectOperator(HeapMemory(), edge, node.expressions)
+        case Expand():
+            return ExpandOperator(HeapMemory(), edge, node.lists)
         case Join():
             return Lookup(HeapMemory(), edge, tables[node.right], node.kind, node.keys, node.condition)
         case _:
@@ -75,17 +78,26 @@ def static_tables(plan: PhysicalPlan, relations: Mapping[str, pa.Table]) -> dict
     """The contents of every static part of the plan, computed from the relations by name."""
     tables: dict[Node, pa.Table] = {}
     for node in dict.fromkeys([*_leg_tables(plan), *stage_tables(plan)]):
-        source = leg_source(node)
-        table = relations[source.name]
-        columns = tuple(
-            pa.concat_arrays(table.column(field.name).cast(field.dtype).chunks)
-            if table.num_rows
-            else pa.array([], field.dtype)
-            for field in source.schema
-        )
-        rows = table.num_rows
-        batch = ChangeBatch(np.zeros(rows, np.int64), np.full(rows, FOREVER), np.ones(rows, np.int8), columns)
-        result = LegRunner(node, tables).run(batch)
-        names = [f"c{index}" for index in range(len(result.columns))]
-        tables[node] = pa.table(list(result.columns), names=names)
+        name = leg_source(node).name
+        tables[node] = constant_table(node) if name == ONE_ROW.name else _computed(node, relations[name])
     return tables
+
+
+def constant_table(node: Node) -> pa.Table:
+    """The contents of a part of the plan that reads constants only."""
+    return _computed(node, pa.table({column.name: pa.array([True], column.dtype) for column in ONE_ROW.schema}))
+
+
+def _computed(node: Node, table: pa.Table) -> pa.Table:
+    """What the node computes from the rows of the relation that it reads."""
+    columns = tuple(
+        pa.concat_arrays(table.column(field.name).cast(field.dtype).chunks)
+        if table.num_rows
+        else pa.array([], field.dtype)
+        for field in leg_source(node).schema
+    )
+    rows = table.num_rows
+    batch = ChangeBatch(np.zeros(rows, np.int64), np.full(rows, FOREVER), np.ones(rows, np.int8), columns)
+    result = LegRunner(node, {}).run(batch)
+    names = [f"c{index}" for index in range(len(result.columns))]
+    return pa.table(list(result.columns), names=names)

@@ -21,7 +21,7 @@ from sash.change.stored import AlikePlace, Answer, JobPlan, StoredState
 from sash.errors import CheckpointError
 from sash.physical.nodes import PhysicalPlan, UpdateLeg
 from sash.physical.stored_plan import decode_plan, encode_plan
-from sash.plan.nodes import Node, Relation
+from sash.plan.nodes import ONE_ROW, Node, Relation
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.types import Schema
 from sash.runtime.legs import stage_tables
@@ -82,7 +82,11 @@ def _tables(plan: PhysicalPlan, inputs: QueryInputs) -> dict[Node, pa.Table]:
     """The tables that the stages look up."""
     for node in stage_tables(plan):
         for below in walk_logical(node):
-            if isinstance(below, Relation) and below.name.lower() not in inputs.relations:
+            if (
+                isinstance(below, Relation)
+                and below.name != ONE_ROW.name
+                and below.name.lower() not in inputs.relations
+            ):
                 raise CheckpointError(
                     f"the change needs relation {below.name}, which the old job looked up: declare it until the job has changed"
                 )

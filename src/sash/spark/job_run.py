@@ -8,6 +8,7 @@ again a few times. Everything else ends the job.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import threading
@@ -19,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sash.errors import QueryFailedError, SashError, StageError
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.expression_safety import may_fail
-from sash.plan.nodes import Filter, Project, walk
+from sash.plan.nodes import Expand, Filter, Project, walk
 from sash.spark.causes import is_data_exception, is_worker_start, one_line
 from sash.spark.errors import SPARK_ERRORS, error_texts, to_sash_error
 from sash.spark.handle import Diagnosis, await_batch
@@ -270,6 +271,7 @@ def leg_suspects(plan: PhysicalPlan) -> list[str]:
         for node in walk(leg.node)
         if (isinstance(node, Filter) and may_fail(node.predicate))
         or (isinstance(node, Project) and any(map(may_fail, node.expressions)))
+        or (isinstance(node, Expand) and any(map(may_fail, itertools.chain.from_iterable(node.lists))))
     }
     return [
         output.query

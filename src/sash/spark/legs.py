@@ -13,17 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, expr
 
 from sash.physical.nodes import UpdateLeg
-from sash.physical.shapes import needs_spark
+from sash.physical.shapes import has_spark_functions, leg_source, needs_spark
 from sash.plan.catalog import OP
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression
-from sash.plan.nodes import Filter, Join, Node, Project, Relation, Stream
+from sash.plan.nodes import ONE_ROW, Expand, Filter, Join, Node, Project, Relation, Stream
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
-from sash.runtime.legs import LegRunner
+from sash.runtime.legs import LegRunner, constant_table
 from sash.spark.scatter import ACCEPTED, SIGN, TIME
 from sash.spark.types import arrow_type
 from sash.sql.render import quoted, to_spark_sql
@@ -85,6 +85,8 @@ def _rows(node: Node, stream: DataFrame, time: str | None, relations: Mapping[st
             return rows.refuse(to_spark_sql(node.predicate, rows.columns))
         case Project():
             return _project(node, _rows(node.child, stream, time, relations))
+        case Expand():
+            return _expand(node, _rows(node.child, stream, time, relations))
         case Join():
             return _join(node, _rows(node.left, stream, time, relations), relation_frame(node.right, relations))
         case _:
@@ -98,6 +100,22 @@ def _project(node: Project, rows: _LegRows) -> _LegRows:
 
     named = [f"{typed(computed(e), e)} AS c{index}" for index, e in enumerate(node.expressions)]
     return _LegRows(rows.frame.selectExpr(*rows.head, *named), len(named), rows.filtered)
+
+
+def _expand(node: Expand, rows: _LegRows) -> _LegRows:
+    """Several rows per accepted row; a refused row stays one."""
+    made = rows.guarded(_structs(node, rows.columns))
+    columns = ", ".join(f"c{index}" for index in range(len(node.names)))
+    frame = rows.frame.selectExpr(*rows.head, f"inline_outer({made}) AS ({columns})")
+    return _LegRows(frame, len(node.names), rows.filtered)
+
+
+def _structs(node: Expand, columns: Sequence[str]) -> str:
+    """The rows that an input row becomes, as an array of structs, in Spark SQL."""
+    named = [
+        ", ".join(f"'c{i}', {typed(to_spark_sql(e, columns), e)}" for i, e in enumerate(made)) for made in node.lists
+    ]
+    return f"array({', '.join(f'named_struct({one})' for one in named)})"
 
 
 def typed(sql: str, expression: Expression) -> str:
@@ -149,7 +167,11 @@ def _read(frame: DataFrame) -> DataFrame:
 
 def relation_frame(node: Node, relations: Mapping[str, DataFrame]) -> DataFrame:
     """Build a part of the plan over one relation: its columns c0 ... cn."""
+    if leg_source(node).name == ONE_ROW.name and not has_spark_functions(node):
+        return _session().createDataFrame(constant_table(node))
     match node:
+        case Relation() if node.name == ONE_ROW.name:
+            return _session().createDataFrame(constant_table(node))
         case Relation():
             named = [f"{quoted(field.name)} AS c{index}" for index, field in enumerate(node.schema)]
             return relations[node.name.lower()].selectExpr(*named)
@@ -159,8 +181,17 @@ def relation_frame(node: Node, relations: Mapping[str, DataFrame]) -> DataFrame:
             columns = _names(node.child)
             named = [f"{typed(to_spark_sql(e, columns), e)} AS c{i}" for i, e in enumerate(node.expressions)]
             return relation_frame(node.child, relations).selectExpr(*named)
+        case Expand():
+            made = f"inline({_structs(node, _names(node.child))})"
+            return relation_frame(node.child, relations).selectExpr(f"{made} AS ({', '.join(_names(node))})")
         case _:
             raise AssertionError(f"{type(node).__name__} is not part of a static relation")
+
+
+def _session() -> SparkSession:
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    return session
 
 
 def _names(node: Node) -> Sequence[str]:
@@ -169,6 +200,8 @@ def _names(node: Node) -> Sequence[str]:
 
 def relation_table(node: Node, relations: Mapping[str, DataFrame], most: int | None = None) -> pa.Table:
     """Read such a part, or at most `most` rows of it, for operators that look it up."""
+    if leg_source(node).name == ONE_ROW.name and not has_spark_functions(node):
+        return constant_table(node)
     frame = relation_frame(node, relations)
     found = (frame if most is None else frame.limit(most)).toArrow()
     schema = pa.schema([(f"c{index}", field.dtype) for index, field in enumerate(node.schema)])
@@ -204,7 +237,7 @@ def micros(column: str, dtype: pa.DataType) -> str:
 
 @dataclass(frozen=True)
 class Lookups:
-    """Joins of a leg with small tables, which run in scatter: from `node` down to its input `below`, which Spark computes.
+    """Joins of a leg with small tables, and expansions, which run in scatter: from `node` down to its input `below`, which Spark computes.
 
     All rows of a stream go through scatter anyway, and a lookup by hash takes some nanoseconds. Spark would collect, hash
     and broadcast the table anew for every batch, which takes longer than the rest of its planning. Large tables are still
@@ -223,7 +256,7 @@ class Lookups:
 def find_lookups(
     node: Node, relations: Mapping[str, DataFrame], known: dict[Node, pa.Table] | None = None
 ) -> Lookups | None:
-    """Find the part of a leg that can run in scatter: from its top to its lowest join with a small table.
+    """Find the part of a leg that can run in scatter: from its top to its lowest join with a small table, or expansion.
 
     Tables that are `known` are not read again, and those that are read are added to them.
     """
@@ -236,6 +269,8 @@ def find_lookups(
     for part in chain[:-1]:
         if needs_spark(part):
             break
+        if isinstance(part, Expand):
+            found = Lookups(node, part.child, dict(tables))
         if isinstance(part, Join):
             if part.right not in known:
                 known[part.right] = relation_table(part.right, relations, SMALL + 1)

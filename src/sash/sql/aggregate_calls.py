@@ -80,6 +80,6 @@ def placed_arguments(source: SqlText, call: AggregateSyntax) -> tuple[tuple[exp.
         raise source.error(
             UnsupportedSqlError, f"{call.name.upper()} needs WITHIN GROUP (ORDER BY ...): write it after it", call.node
         )
-    if call.order is not None:
+    if call.order is not None and call.name not in ("listagg", "string_agg"):
         raise source.error(UnsupportedSqlError, f"Sash does not run WITHIN GROUP for {call.name}", call.node)
     return call.arguments, False

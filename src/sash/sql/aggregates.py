@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from sash.errors import TypeMismatchError
 from sash.plan.expressions import (
     APPROXIMATE,
     BITS,
+    COLLECTED,
     COMOMENTS,
     PERCENTILES,
     SHAPES,
@@ -26,6 +28,7 @@ from sash.plan.expressions import (
 )
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
+from sash.sql.row_aggregates import BoundAggregate, SortedBy, array_type, bind_rows
 
 AGGREGATES: dict[str, str] = {
     "any": "bool_or",
@@ -33,12 +36,15 @@ AGGREGATES: dict[str, str] = {
     "approx_count_distinct": "approx_count_distinct",
     "approx_percentile": "approx_percentile",
     "approx_top_k": "approx_top_k",
+    "array_agg": "collect_list",
     "avg": "avg",
     "bit_and": "bit_and",
     "bit_or": "bit_or",
     "bit_xor": "bit_xor",
     "bool_and": "bool_and",
     "bool_or": "bool_or",
+    "collect_list": "collect_list",
+    "collect_set": "collect_set",
     "corr": "corr",
     "count": "count",
     "count_if": "count_if",
@@ -50,6 +56,7 @@ AGGREGATES: dict[str, str] = {
     "kurtosis": "kurtosis",
     "last": "last",
     "last_value": "last",
+    "listagg": "listagg",
     "max": "max",
     "max_by": "max_by",
     "mean": "avg",
@@ -76,6 +83,7 @@ AGGREGATES: dict[str, str] = {
     "stddev": "stddev_samp",
     "stddev_pop": "stddev_pop",
     "stddev_samp": "stddev_samp",
+    "string_agg": "listagg",
     "sum": "sum",
     "try_avg": "try_avg",
     "try_sum": "try_sum",
@@ -94,24 +102,15 @@ _STATISTICS = SPREADS | SHAPES | COMOMENTS | PERCENTILES
 _NUMERIC = SUMS | _STATISTICS | {"approx_percentile"}
 
 
-@dataclass(frozen=True)
-class BoundAggregate:
-    """An aggregate whose arguments are expressions over the rows of a group."""
-
-    function: str
-    arguments: tuple[Expression, ...]
-    dtype: pa.DataType
-    distinct: bool = False
-    parameter: float | None = None
-    precision: float | None = None
-    detail: AggregateDetail | None = None
-
-
 @dataclass
 class AggregateCollector:
-    """The aggregates of one SELECT. Each is a column after the `width` columns of FROM."""
+    """The aggregates of one SELECT. Each is a column after the `width` columns of FROM.
+
+    `outer` collects the aggregates in the arguments of these, where there may be any: below OVER.
+    """
 
     width: int
+    outer: AggregateCollector | None = None
     found: list[BoundAggregate] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     _positions: dict[BoundAggregate, int] = field(default_factory=dict)
@@ -133,15 +132,20 @@ def bind_aggregate(
     *,
     descending: bool = False,
     ignore_nulls: bool = False,
+    order: Sequence[SortedBy] = (),
 ) -> BoundAggregate:
     """The typed aggregate. FILTER (WHERE condition) becomes a CASE in its argument, and so skips rows as NULLs are skipped;
-    FIRST and LAST, which do not skip NULLs, take the condition as a second argument. `descending` is WITHIN GROUP's order."""
-    parameter = precision = None
+    FIRST and LAST, which do not skip NULLs, take the condition as a second argument. `descending` is WITHIN GROUP's order of values, `order` that of LISTAGG's rows."""
+    parameter = precision = fractions = None
+    if function in COLLECTED or (function in ("min_by", "max_by") and len(arguments) == 3):
+        return bind_rows(function, arguments, distinct, condition, order)
     if function in APPROXIMATE:
-        parameter, precision = _estimated(function, arguments)
+        parameter, precision, fractions = _estimated(function, arguments)
     if function in ("percentile", "percentile_disc"):
-        _arity(function, arguments, 2)
-        parameter = _fraction(arguments.pop())
+        most = 3 if function == "percentile" and not descending else 2
+        if not 2 <= len(arguments) <= most:
+            raise TypeMismatchError(f"{function} takes 2{' or 3' if most == 3 else ''} arguments, not {len(arguments)}")
+        parameter, fractions = _fraction(arguments.pop(1))
     if function in TIMED:
         condition = _known(function, arguments, ignore_nulls, condition)
     elif ignore_nulls:
@@ -160,20 +164,31 @@ def bind_aggregate(
         arguments, condition = _count_rows(arguments, condition)
         if not arguments:
             return BoundAggregate("count_star", (), BIGINT)
-    _arity(function, arguments, 2 if function in ("min_by", "max_by") or function in COMOMENTS else 1)
+    if function == "percentile" and len(arguments) == 2:
+        arguments[1] = _frequency(arguments[1])
+        if isinstance(arguments[1], Literal) and arguments[1].value == 1:
+            arguments.pop()
+    elif function != "count" or not distinct:
+        _arity(function, arguments, 2 if function in ("min_by", "max_by") or function in COMOMENTS else 1)
     if distinct and function in APPROXIMATE:
         raise TypeMismatchError(f"{function} takes no DISTINCT")
     operands = [_operand(function, argument) for argument in arguments]
+    if function == "percentile" and len(arguments) == 2:
+        operands[1] = arguments[1]
     function = _BOOLEANS.get(function, function)
     distinct = distinct and function not in _INDIFFERENT
     if function.startswith("regr_"):
         operands.reverse()
     dtype = _result_type(function, operands[0])
+    if fractions is not None:
+        dtype = array_type(function, dtype)
     if condition is not None and function in TIMED:
         operands.append(condition)
     elif condition is not None:
         operands = [Case(((condition, operand),), None, operand.dtype) for operand in operands]
-    detail = AggregateDetail(descending=True) if descending else None
+    detail = (
+        AggregateDetail(descending=descending, fractions=fractions) if descending or fractions is not None else None
+    )
     return BoundAggregate(function, tuple(operands), dtype, distinct, parameter, precision, detail)
 
 
@@ -239,17 +254,21 @@ def _arity(function: str, arguments: list[Expression], wanted: int) -> None:
         raise TypeMismatchError(f"{function} takes {wanted} {plural}, not {len(arguments)}{several}")
 
 
-def _estimated(function: str, arguments: list[Expression]) -> tuple[float, float | None]:
-    """The parameter (percentile or number of values) and the precision of an estimate; the remaining argument is its column."""
+def _estimated(
+    function: str, arguments: list[Expression]
+) -> tuple[float | None, float | None, tuple[float, ...] | None]:
+    """The parameter (percentile or number of values) and the precision of an estimate, and several percentiles; the remaining
+    argument is its column."""
     most = 2 if function == "approx_count_distinct" else 3
     if not most - 1 <= len(arguments) <= most:
         raise TypeMismatchError(f"{function} takes {most - 1} or {most} arguments, not {len(arguments)}")
     precision = _number(function, arguments.pop()) if len(arguments) == most else None
     if function == "approx_count_distinct":
-        return 0.0, precision
+        return 0.0, precision, None
     if function == "approx_percentile":
-        return _fraction(arguments.pop()), precision
-    return _number(function, arguments.pop()), precision
+        parameter, fractions = _fraction(arguments.pop())
+        return parameter, precision, fractions
+    return _number(function, arguments.pop()), precision, None
 
 
 def _number(function: str, expression: Expression) -> float:
@@ -260,12 +279,27 @@ def _number(function: str, expression: Expression) -> float:
     raise TypeMismatchError(f"{function} needs numbers greater than 0 for its count and its precision")
 
 
-def _fraction(expression: Expression) -> float:
+def _fraction(expression: Expression) -> tuple[float | None, tuple[float, ...] | None]:
+    """The fraction of a percentile, or the fractions of an ARRAY of them."""
+    if isinstance(expression, Call) and expression.function == "array":
+        return None, tuple(_one_fraction(part) for part in expression.arguments)
+    return _one_fraction(expression), None
+
+
+def _one_fraction(expression: Expression) -> float:
+    while isinstance(expression, Cast) and is_numeric(expression.dtype) and isinstance(expression.argument, Literal):
+        expression = expression.argument
     if isinstance(expression, Literal) and expression.value is not None and is_numeric(expression.dtype):
         fraction = float(expression.value)
         if 0 <= fraction <= 1:
             return fraction
     raise TypeMismatchError("the second argument of a percentile must be a number from 0 to 1")
+
+
+def _frequency(expression: Expression) -> Expression:
+    if not is_integer(expression.dtype):
+        raise TypeMismatchError(f"the frequency of a percentile must be an integer, not {type_name(expression.dtype)}")
+    return expression
 
 
 def _operand(function: str, argument: Expression) -> Expression:
@@ -281,9 +315,11 @@ def _operand(function: str, argument: Expression) -> Expression:
         return coerce(argument, DOUBLE if function in _NUMERIC else BIGINT if function in BITS else INT)
     if function in _NUMERIC and dtype == STRING:
         return Cast(argument, DOUBLE)
+    if function == "approx_percentile" and pa.types.is_temporal(dtype):
+        return argument
     if function in _NUMERIC and not is_numeric(dtype):
         raise TypeMismatchError(f"{function} takes a number, not {type_name(dtype)}; cast it")
-    if function in _NUMERIC and function not in SUMS:
+    if function in _STATISTICS:
         return coerce(argument, DOUBLE)
     return argument
 
@@ -305,7 +341,19 @@ def _result_type(function: str, operand: Expression) -> pa.DataType:
                 precision, scale = digits_of(dtype)
                 return bounded_decimal(precision + 4, scale + 4)
             return DOUBLE
-        case "min" | "max" | "min_by" | "max_by" | "first" | "last" | "mode" | "bit_and" | "bit_or" | "bit_xor":
+        case (
+            "min"
+            | "max"
+            | "min_by"
+            | "max_by"
+            | "first"
+            | "last"
+            | "mode"
+            | "bit_and"
+            | "bit_or"
+            | "bit_xor"
+            | "approx_percentile"
+        ):
             return dtype
         case _:
             return DOUBLE

@@ -16,6 +16,7 @@ from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import Distinct, Except, Intersect, Node, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
+from sash.sql.constants import bind_values
 from sash.sql.correlation import Scopes
 from sash.sql.dialect import parse_statement, quiet
 from sash.sql.expressions import ExpressionBinder
@@ -167,7 +168,8 @@ class Binder:
                 self.source.refuse_all_but(node, "this", "with_", "order", "limit", "offset")
                 return binder._ordered(node, binder.outermost(node.this))
             case exp.Values():
-                raise self.source.error(UnsupportedSqlError, "Sash does not run VALUES; register a relation", node)
+                self.source.refuse_all_but(node, "expressions", *_MODIFIERS)
+                return binder._ordered(node, Query(bind_values(self.source, self.catalog, node)))
             case _:
                 raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()} as a query", node)
 

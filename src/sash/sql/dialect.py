@@ -126,6 +126,7 @@ class SashParser(SparkParser):
     }
     TERM: ClassVar[dict[Any, Any]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
     ALIAS_TOKENS = SparkParser.ALIAS_TOKENS - {TokenType.WINDOW}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     STRICT_CAST = True
 
     trailing_window: WindowClause | None = None
@@ -133,6 +134,13 @@ class SashParser(SparkParser):
     @property
     def _source(self) -> SqlText:
         return SqlText(self.sql)
+
+    def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+        """A row of VALUES; one without parentheses is a single value, and AS after it names the table."""
+        if self._curr.token_type == TokenType.L_PAREN:
+            return super()._parse_value(values)
+        value = self._parse_disjunction()
+        return None if value is None else self.expression(exp.Tuple(expressions=[value]))
 
     def _parse_stream(self) -> None:
         """Allow `stream` as the name of a stream."""
@@ -276,11 +284,7 @@ class SashParser(SparkParser):
         if self._next.token_type not in (TokenType.NUMBER, TokenType.DASH, TokenType.INTERVAL) and (
             self._next.text.upper() != "UNBOUNDED"
         ):
-            raise self._source.error(
-                UnsupportedSqlError,
-                "Sash does not run a named WINDOW clause; a window over streams is written WINDOW 1 HOUR",
-                token.start,
-            )
+            return self._parse_window_clause()
         self._advance()
         self.trailing_window = self._read_range(token.start)
         if self._curr and self._curr.token_type != TokenType.SEMICOLON:

@@ -10,8 +10,21 @@ from sqlglot import exp
 from sash.errors import UnknownNameError, UnsupportedSqlError, WindowError
 from sash.plan.catalog import Catalog
 from sash.plan.expressions import Column, Expression, conjuncts
-from sash.plan.nodes import JoinKind, Node, Project, Range, Relation, Rows, Stream, Unbounded, Undeclared, Window
+from sash.plan.nodes import (
+    ONE_ROW,
+    JoinKind,
+    Node,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Stream,
+    Unbounded,
+    Undeclared,
+    Window,
+)
 from sash.plan.types import Schema
+from sash.sql.constants import bind_values
 from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.dialect import ASSIGNMENT, WindowClause
 from sash.sql.expressions import ExpressionBinder
@@ -43,7 +56,6 @@ _KINDS: dict[tuple[str, str], JoinKind] = {
 _CONSTRUCTS: dict[type[exp.Expr], str] = {
     exp.Lateral: "LATERAL",
     exp.Unnest: "UNNEST",
-    exp.Values: "VALUES in FROM; register a relation",
     exp.Anonymous: "table functions",
     exp.TableFromRows: "table functions",
 }
@@ -67,6 +79,11 @@ class FromBinder:
         """The collection of subqueries in expressions over these names."""
         return Subqueries(self.source, self.nested, self.around, OuterScope(len(self.around), scope))
 
+    @property
+    def nothing(self) -> Bound:
+        """What a SELECT without FROM reads: one row without names."""
+        return ONE_ROW, Scope(())
+
     def bind(self, first: exp.Expr, joins: list[exp.Expr]) -> Bound:
         """The join tree and the scope of its names."""
         tree, scope = self._factor(first)
@@ -83,6 +100,12 @@ class FromBinder:
                 inner = node.this if isinstance(node.this, exp.Table) else exp.Subquery(this=node.this)
                 return self.bind(inner, node.args.get("joins") or [])
             return self._subquery(node)
+        if isinstance(node, exp.Values):
+            self.source.refuse_all_but(node, "expressions", "alias")
+            return self._named(bind_values(self.source, self.catalog, node), node.args.get("alias"), None)
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+            self.source.refuse_all_but(node, "this", "alias")
+            return self._named(self.query(node.this), node.args.get("alias"), None)
         construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), node.key.upper())
         raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
 
@@ -129,7 +152,9 @@ class FromBinder:
         if entry := self.catalog.streams.get(name):
             names = [f.name.lower() for f in entry.schema]
             window = self._window(clause, entry.schema) if clause else self.window or Undeclared()
-            return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics)
+            return Stream(
+                entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics, entry.endless
+            )
         if relation := self.catalog.relations.get(name):
             self._no_window(clause, f"{node.name} is a relation")
             return Relation(**vars(relation))
@@ -203,7 +228,7 @@ class FromBinder:
     def _on(self, branch: Branch, both: Scope, on: exp.Expr) -> Tree:
         """The join on a condition over the columns of both sides."""
         spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
-        subqueries = self.subqueries(both)
+        subqueries = replace(self.subqueries(both), knows_null=branch.kind != "inner")
         binder = ExpressionBinder(self.source, both, spark_functions, "ON", around=self.around, subqueries=subqueries)
         parts = conjuncts(binder.predicate(on))
         branch.conditions.extend(part for part in parts if not has_subquery(part))

@@ -50,13 +50,17 @@ def sort_items(
     items: list[SortItem] = []
     for node in order.expressions:
         source.refuse_all_but(node, "this", "desc", "nulls_first")
-        descending = bool(node.args.get("desc"))
-        nulls_first = node.args.get("nulls_first")
-        nulls_first = not descending if nulls_first is None else bool(nulls_first)
+        descending, nulls_first = direction_of(node)
         everything = len(order.expressions) == 1 and _is_all(node.this) and "all" not in {n.lower() for n, _ in outputs}
         keys = [made for _, made in outputs] if everything else [bind(node.this)]
         items.extend(SortItem(key, descending, nulls_first, node) for key in keys)
     return items
+
+
+def direction_of(node: exp.Expr) -> tuple[bool, bool]:
+    """Whether a sort key is descending, and whether NULLs come first."""
+    descending, nulls_first = bool(node.args.get("desc")), node.args.get("nulls_first")
+    return descending, not descending if nulls_first is None else bool(nulls_first)
 
 
 def _is_all(node: exp.Expr) -> bool:

@@ -108,6 +108,12 @@ class Scope:
             )
         return found[0].expression if found else None
 
+    def has(self, qualifier: str) -> bool:
+        """Whether there is a column with this qualifier."""
+        return any(
+            entry.qualifier is not None and entry.qualifier.lower() == qualifier.lower() for entry in self.entries
+        )
+
     def star(self, source: SqlText, qualifier: str | None, node: exp.Expr) -> list[Entry]:
         """The columns that `*` or `qualifier.*` stands for; an error if one of them is not carried."""
         self._refuse_not_carried(source, qualifier, node)

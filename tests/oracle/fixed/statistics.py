@@ -194,4 +194,42 @@ CASES = (
         streams={"s": PAIRS},
         schemas={"s": SCHEMA},
     ),
+    case(
+        "weighted_percentiles",
+        "",
+        {"s": 6},
+        sash="SELECT k, PERCENTILE(v, 0.5, f) AS a, PERCENTILE(x, 0.25, f) FILTER (WHERE v > 3) AS b, "
+        "PERCENTILE(DISTINCT v, 0.5, f) AS c, PERCENTILE(v, 0.5, 1) AS d, PERCENTILE(v, 0.5, 3) AS e FROM "
+        "(SELECT ts, k, v, x, CAST(LENGTH(g) AS BIGINT) - 1 AS f FROM {s}) GROUP BY k",
+        duck="WITH weighed AS (SELECT *, length(g) - 1 AS f FROM {s}), repeated AS (SELECT w.* FROM weighed AS w, range(9) AS t(i) "
+        "WHERE i < f), once AS (SELECT w.* FROM (SELECT DISTINCT k, v, f FROM weighed) AS w, range(9) AS t(i) WHERE i < f) "
+        "SELECT k, (SELECT quantile_cont(v, 0.5) FROM repeated AS r WHERE r.k IS NOT DISTINCT FROM s.k) AS a, "
+        "(SELECT quantile_cont(x, 0.25) FROM repeated AS r WHERE r.k IS NOT DISTINCT FROM s.k AND v > 3) AS b, "
+        "(SELECT quantile_cont(v, 0.5) FROM once AS r WHERE r.k IS NOT DISTINCT FROM s.k) AS c, "
+        "quantile_cont(v, 0.5) AS d, "
+        "(SELECT quantile_cont(v, 0.5) FROM {s} AS r, range(3) WHERE r.k IS NOT DISTINCT FROM s.k) AS e FROM {s} AS s GROUP BY k",
+        streams={"s": [{**row, "g": row["g"] and row["g"] * (1 + row["ts"] % 4)} for row in PAIRS]},
+        schemas={"s": SCHEMA},
+    ),
+    case(
+        "estimates_are_exact",
+        "",
+        {"s": 6},
+        sash="SELECT k, APPROX_COUNT_DISTINCT(v) AS a, APPROX_PERCENTILE(v, 0.4) AS b, PERCENTILE_APPROX(CAST(g AS DOUBLE), 0.5) FILTER (WHERE v > 1000) AS c, "
+        "PERCENTILE_APPROX(x, 0.7, 100) FILTER (WHERE v > 3) AS d, APPROX_COUNT_DISTINCT(g, 0.01) AS e FROM {s} GROUP BY k",
+        duck="SELECT k, COUNT(DISTINCT v) AS a, quantile_disc(v, 0.4) AS b, NULL::DOUBLE AS c, "
+        "quantile_disc(x, 0.7) FILTER (WHERE v > 3) AS d, COUNT(DISTINCT g) AS e FROM {s} GROUP BY k",
+        streams={"s": PAIRS},
+        schemas={"s": SCHEMA},
+    ),
+    case(
+        "count_distinct_pairs",
+        "",
+        {"s": 5},
+        sash="SELECT k, COUNT(DISTINCT v, g) AS a, COUNT(DISTINCT v, g) FILTER (WHERE x > 1) AS b FROM {s} GROUP BY k",
+        duck="SELECT k, COUNT(DISTINCT (v, g)) FILTER (WHERE v IS NOT NULL AND g IS NOT NULL) AS a, "
+        "COUNT(DISTINCT (v, g)) FILTER (WHERE v IS NOT NULL AND g IS NOT NULL AND x > 1) AS b FROM {s} GROUP BY k",
+        streams={"s": PAIRS},
+        schemas={"s": SCHEMA},
+    ),
 )

@@ -6,12 +6,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.sql.spark_answers import SCHEMAS, TABLES, Pinned, as_text, read, topics, write
+from tests.sql.spark_answers.session import batch_session
 
 
 def main() -> None:
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.sql.session.timeZone": "UTC"}
-    spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    spark = batch_session()
     for name, rows in TABLES.items():
         frame = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMAS[name])
         frame.coalesce(1).createOrReplaceTempView(name)

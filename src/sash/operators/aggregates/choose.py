@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.operators.aggregates.arguments import ArgumentColumns
 from sash.operators.aggregates.base import Accumulator, fits_word
 from sash.operators.aggregates.bits import Bits
+from sash.operators.aggregates.collected import Collected
 from sash.operators.aggregates.counts import Count, Nothing, RowCount
 from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
 from sash.operators.aggregates.modes import Mode
 from sash.operators.aggregates.moments import Comoments, Shape
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
 from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum, Variance
+from sash.operators.aggregates.weighted import WeightedPercentiles
 from sash.operators.base import Expiry
-from sash.plan.expressions import BITS, COMOMENTS, PERCENTILES, SHAPES, SPREADS, SUMS, AggregateCall
+from sash.plan.expressions import BITS, COLLECTED, COMOMENTS, PERCENTILES, SHAPES, SPREADS, SUMS, AggregateCall
 from sash.plan.types import is_numeric, type_name
 from sash.state.memory import Memory
 
@@ -69,9 +73,13 @@ class Accumulators:
             case "steps":
                 return StepExtreme(memory, columns[0], call.function == "max")
             case "values":
-                return RankedValues(memory, self._arguments, columns[0], False, "value")
+                return RankedValues(memory, self._arguments, columns[0], call.distinct, "value")
             case "places":
                 return RankedValues(memory, self._arguments, columns[0], call.distinct, "double")
+            case "weighted":
+                return WeightedPercentiles(memory, self._arguments, columns, call, False, None)
+            case "rows_of":
+                return Collected(memory, self._arguments, columns, call, self._timed, self._time)
             case "by":
                 return RankedRows(memory, self._arguments, columns[0], columns[1], self._timed, self._time)
             case _:
@@ -85,28 +93,39 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
     columns = ".".join(str(column.index) for column in call.arguments)
     distinct = ".distinct" if call.distinct else ""
     dtype = call.arguments[0].dtype if call.arguments else pa.null()
+    detail = call.detail
     if function == "count_star" or (function == "count" and not call.arguments):
         return "rows"
     if function == "count":
         return f"count.{columns}{distinct}"
     if pa.types.is_null(dtype) or (function in ("min_by", "max_by") and pa.types.is_null(call.arguments[1].dtype)):
         return "nothing"
+    if function == "percentile_value":
+        return f"values.{columns}{distinct}"
     if function in ("min", "max"):
         if not fits_word(dtype) or expiry == "explicit":
             return f"values.{columns}"
         return f"{'queue' if expiry == 'fifo' else 'steps'}.{function}.{columns}"
+    if function in COLLECTED or (detail is not None and detail.limit is not None):
+        orders = "" if detail is None else "".join(f".{int(down)}{int(first)}" for down, first in detail.order)
+        text = "" if detail is None else f".{hashlib.sha256(detail.separator).hexdigest()[:12]}"
+        limit = "" if detail is None or detail.limit is None else f".first{detail.limit}"
+        return f"rows_of.{function}.{columns}{distinct}{orders}{text}{limit}"
     if function in ("min_by", "max_by"):
         return f"by.{columns}"
     if function in ("first", "last"):
         return f"time.{columns}"
     if function == "mode":
-        return f"mode.{columns}{distinct}{'.descending' if call.detail is not None and call.detail.descending else ''}"
+        return f"mode.{columns}{distinct}{'.descending' if detail is not None and detail.descending else ''}"
     if not is_numeric(dtype):
         raise UnsupportedSqlError(f"{function.upper()} needs numbers, not {type_name(dtype)}: cast its argument")
     if function in SUMS:
         if pa.types.is_decimal(dtype):
             return f"decimals.{function}.{call.dtype.precision}.{call.dtype.scale}.{columns}{distinct}"
         return f"{'integers' if pa.types.is_integer(dtype) else 'doubles'}.{columns}{distinct}"
+    if function == "percentile" and len(call.arguments) == 2:
+        places = hashlib.sha256(repr((call.parameter, detail)).encode()).hexdigest()[:12]
+        return f"weighted.{columns}{distinct}.{places}"
     if function in PERCENTILES:
         return f"places.{columns}{distinct}"
     if function in SPREADS:

@@ -56,8 +56,9 @@ class Ranked(Accumulator):
         if len(skip) and first:
             skip = np.concatenate((np.zeros(first, np.bool_), skip))
         self._roots.reserve(work.groups)
-        positions = np.array([_position(call) for call in self._calls])
-        kinds = np.array([_kind(call) for call in self._calls])
+        places = [(call, place) for call in self._calls for place in _places(call)]
+        positions = np.array([place for _, place in places], np.float64)
+        kinds = np.array([_kind(call) for call, _ in places], np.int64)
         size = len(positions) * work.versions
         lower, upper, share = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.float64)
         work.memo[self] = rank_rows(
@@ -65,8 +66,9 @@ class Ranked(Accumulator):
             kinds, lower, upper, share,
         )  # fmt: skip
         shape = (len(positions), work.versions)
-        parts = zip(self._calls, lower.reshape(shape), upper.reshape(shape), share.reshape(shape), strict=True)
-        return [self._answer(call, low, high, part) for call, low, high, part in parts]
+        parts = zip(places, lower.reshape(shape), upper.reshape(shape), share.reshape(shape), strict=True)
+        found = [(call, self._answer(call, low, high, part)) for (call, _), low, high, part in parts]
+        return [_result(call, [answer for other, answer in found if other == call]) for call in self._calls]
 
     @abstractmethod
     def _write(self, work: Work, nodes: Ints) -> Mask:
@@ -78,13 +80,14 @@ class Ranked(Accumulator):
             (array,) = self._payload.take(np.maximum(lower - 1, 0))
             return array_versions(pc.if_else(pa.array(~nulls), array, pa.scalar(None, array.type)))
         low = self._treap.words(np.maximum(lower - 1, 0))
-        if call.function in ("min", "max"):
-            return fixed_versions(turn_floats(low) if pa.types.is_floating(call.dtype) else low, nulls, call.dtype)
+        dtype = call.dtype if call.detail is None or call.detail.fractions is None else call.dtype.value_type
+        if call.function in ("min", "max", "percentile_value"):
+            return fixed_versions(turn_floats(low) if pa.types.is_floating(dtype) else low, nulls, dtype)
         high = self._treap.words(np.maximum(upper - 1, 0))
         small, large = turn_floats(low).view(np.float64), turn_floats(high).view(np.float64)
         with np.errstate(invalid="ignore"):
             values = np.where(low == high, small, (1.0 - share) * small + share * large)
-        return fixed_versions(values.view(np.int64), nulls, call.dtype)
+        return fixed_versions(values.view(np.int64), nulls, dtype)
 
     def finish(self, work: Work) -> None:
         free = work.removed_slots
@@ -170,10 +173,30 @@ class RankedRows(Ranked):
         return NO_MASK if mask is None else np.array(mask)
 
 
-def _position(call: AggregateCall) -> float:
-    return _PLACES[call.function] if call.parameter is None else call.parameter
+def _places(call: AggregateCall) -> tuple[float, ...]:
+    if call.detail is not None and call.detail.fractions is not None:
+        return call.detail.fractions
+    return (_PLACES[call.function] if call.parameter is None else call.parameter,)
+
+
+def _result(call: AggregateCall, parts: list[Versions]) -> Versions:
+    """The column of a call: that of its place, or an array of those of several places; NULL without values."""
+    if call.detail is None or call.detail.fractions is None:
+        return parts[0]
+    return array_versions(arrays_of([part.array for part in parts]))
+
+
+def arrays_of(parts: list[pa.Array]) -> pa.Array:
+    """One array per row with the value of each part, which are all NULL or none."""
+    rows, width = len(parts[0]), len(parts)
+    position = np.arange(rows * width)
+    values = pa.concat_arrays(parts).take(pa.array(position % width * rows + position // width))
+    offsets = pa.array(np.arange(rows + 1) * width, pa.int32())
+    return pc.if_else(
+        parts[0].is_valid(), pa.ListArray.from_arrays(offsets, values), pa.scalar(None, pa.list_(values.type))
+    )
 
 
 def _kind(call: AggregateCall) -> int:
     backward = call.detail is not None and call.detail.descending
-    return (DISCRETE if call.function == "percentile_disc" else 0) | (BACKWARD if backward else 0)
+    return (DISCRETE if call.function in ("percentile_disc", "percentile_value") else 0) | (BACKWARD if backward else 0)

@@ -49,6 +49,8 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
             return filtered(_push(node.child, [*expressions.conjuncts(node.predicate), *moving]), staying)
         case nodes.Project():
             return _push_below_project(node, parts)
+        case nodes.Expand():
+            return _push_below_expand(node, parts)
         case nodes.AssignWindows():
             own = len(node.child.schema)
             moving, staying = _divided(
@@ -72,6 +74,9 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
         case nodes.Except() | nodes.Intersect():
             moving, staying = _divided(parts, _is_of_value)
             return filtered(replace(node, left=_push(node.left, moving), right=_push(node.right, moving)), staying)
+        case nodes.Over():
+            moving, staying = _divided(parts, lambda part: _is_of_partition(part, node))
+            return filtered(replace(node, child=_push(node.child, moving)), staying)
         case nodes.TopK():
             return filtered(replace(node, child=_push(node.child, [])), parts)
         case nodes.Alike():
@@ -106,6 +111,11 @@ def _is_of_group(part: expressions.Expression, node: nodes.Aggregate) -> bool:
     return bool(node.keys) and expressions.columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
 
 
+def _is_of_partition(part: expressions.Expression, node: nodes.Over) -> bool:
+    """Whether the part selects whole partitions."""
+    return expressions.columns_of(part) <= frozenset(node.partition) and _is_of_value(part)
+
+
 def _push_below_project(node: nodes.Project, parts: Parts) -> nodes.Node:
     """Push through a projection, except predicates on columns that Spark computes directly above the source."""
     moving, staying = _divided(
@@ -115,6 +125,16 @@ def _push_below_project(node: nodes.Project, parts: Parts) -> nodes.Node:
         moving, guarded = _divided(moving, _is_movable)
         staying += guarded
     child = _push(node.child, [expressions.substitute(part, node.expressions) for part in moving])
+    return filtered(replace(node, child=child), staying)
+
+
+def _push_below_expand(node: nodes.Expand, parts: Parts) -> nodes.Node:
+    """Push the predicates that are the same for all copies of a row."""
+    passed = node.passed()
+    same = {position for position, made in passed.items() if not _needs_spark(made)}
+    moving, staying = _divided(parts, lambda part: _is_movable(part) and expressions.columns_of(part) <= same)
+    inputs = tuple(passed.get(position, made) for position, made in enumerate(node.lists[0]))
+    child = _push(node.child, [expressions.substitute(part, inputs) for part in moving])
     return filtered(replace(node, child=child), staying)
 
 

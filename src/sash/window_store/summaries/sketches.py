@@ -18,7 +18,7 @@ import datasketches as ds
 import numpy as np
 import pyarrow as pa
 
-from sash.operators.aggregates.base import canonical
+from sash.operators.aggregates.base import as_doubles, canonical
 from sash.plan.expressions import Expression
 from sash.state.hashing import hash_rows, null_mask
 from sash.window_store.store.tables import columns_of
@@ -174,7 +174,7 @@ def _distinct(sketch: Any, column: pa.Array) -> None:
 
 
 def _ranked(sketch: Any, column: pa.Array) -> None:
-    sketch.update(np.array(column.to_numpy(zero_copy_only=False), np.float64))
+    sketch.update(np.array(as_doubles(column).to_numpy(zero_copy_only=False), np.float64))
 
 
 def _frequent(sketch: Any, column: pa.Array) -> None:

@@ -11,10 +11,30 @@ from dataclasses import replace
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Call, Column, remap
-from sash.plan.nodes import AssignWindows, Filter, Join, Lifetime, Node, Project, Stream, Union
+from sash.plan.nodes import AssignWindows, Expand, Filter, Join, Lifetime, Node, Project, Stream, Union
 from sash.plan.patterns import is_nonretroactive, is_table
 
 _TIME = "time"
+
+
+def has_times(node: Node) -> bool:
+    """Whether every row of the node has the time of the stream rows it was made of."""
+    match node:
+        case Stream():
+            return True
+        case Filter() | Project() | Expand() | AssignWindows():
+            return has_times(node.child)
+        case Lifetime():
+            return node.start is None and has_times(node.child)
+        case Union():
+            return has_times(node.left) and has_times(node.right)
+        case Join():
+            sides = [has_times(side) or is_table(side) or is_nonretroactive(side) for side in (node.left, node.right)]
+            looked_up = is_table(node.right) or is_nonretroactive(node.right)
+            lookup = looked_up and node.kind in ("left", "semi", "anti")
+            return all(sides) and (node.kind == "inner" or lookup)
+        case _:
+            return False
 
 
 def with_time(node: Node) -> Node:
@@ -35,6 +55,10 @@ def with_time(node: Node) -> Node:
                 names=(*node.names, _TIME),
                 expressions=(*node.expressions, _columns(child)[-1]),
             )
+        case Expand():
+            child = with_time(node.child)
+            lists = tuple((*made, _columns(child)[-1]) for made in node.lists)
+            return Expand(child, (*node.names, _TIME), lists)
         case AssignWindows():
             child, own = with_time(node.child), len(node.child.schema)
             made = replace(node, child=child)
