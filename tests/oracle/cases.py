@@ -12,6 +12,7 @@ from tests.oracle.fixed import (
     interval_joins,
     joins,
     multi_joins,
+    now,
     papers,
     relations,
     sets,
@@ -38,6 +39,7 @@ CASES: tuple[Case, ...] = (
     *papers.CASES,
     *times.CASES,
     *time_windows.CASES,
+    *now.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

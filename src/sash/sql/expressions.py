@@ -12,6 +12,7 @@ from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.expressions import Case, Expression, Literal
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
+from sash.sql import now
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
@@ -311,6 +312,8 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES:
             return self._aggregate(node)
+        if written in now.NAMES and not arguments:
+            return self._now(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
         if written in ("locate", "charindex") and len(arguments) == 2:
@@ -321,6 +324,13 @@ class ExpressionBinder:
         if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _now(self, node: exp.Expr) -> Expression:
+        """NOW(), CURRENT_TIMESTAMP or CURRENT_DATE, which WHERE turns into when rows are valid."""
+        if self.clause != "WHERE":
+            raise now.refusal(self.source, node, self.clause)
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        return now.instant(name or ("current_date" if isinstance(node, exp.CurrentDate) else "now"))
 
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
@@ -419,6 +429,8 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.StrPosition: (ExpressionBinder._position, ("this", "substr")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
+    exp.CurrentTimestamp: (ExpressionBinder._now, ()),
+    exp.CurrentDate: (ExpressionBinder._now, ()),
     exp.Any: (ExpressionBinder._any, ("this",)),
     exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
     exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),
