@@ -39,7 +39,7 @@ NOW, TODAY = "now", "today"
 
 NAMES = {"now": NOW, "current_timestamp": NOW, "current_date": TODAY, "curdate": TODAY}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
-_HOW = (
+_REASON = (
     "it is the instant of the answer, so it can only say when a row is valid: compare a column with it in WHERE, as in "
     "ts > NOW() - INTERVAL 1 HOUR, as a condition of its own or joined by AND"
 )
@@ -53,7 +53,7 @@ def instant(name: str) -> Expression:
 def refusal(source: SqlText, node: exp.Expr, clause: str) -> Exception:
     """Why NOW() cannot be used in a clause."""
     written = "CURRENT_DATE" if "date" in node.name.lower() or isinstance(node, exp.CurrentDate) else "NOW()"
-    return source.error(UnsupportedSqlError, f"Sash does not run {written} in {clause}: {_HOW}", node)
+    return source.error(UnsupportedSqlError, f"Sash does not run {written} in {clause}: {_REASON}", node)
 
 
 def reads_now(expression: Expression) -> bool:
@@ -66,7 +66,7 @@ def valid_now(source: SqlText, at: exp.Expr, node: Node, conditions: list[Expres
     for condition in conditions:
         found = _compared(condition)
         if found is None:
-            raise source.error(UnsupportedSqlError, f"Sash does not run such a condition on NOW(): {_HOW}", at)
+            raise source.error(UnsupportedSqlError, f"Sash does not run such a condition on NOW(): {_REASON}", at)
         start, end = found
         if start is not None and _is_past(start, node):
             start = None

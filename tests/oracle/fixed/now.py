@@ -56,7 +56,9 @@ def _cases() -> list[Case]:
     late = "SELECT a.k, b.d FROM {s} AS a JOIN {s} AS b ON a.k = b.k WHERE a.due <= NOW() AND b.due > NOW()"
     made.append(_case("above_a_join", late, View("s", 9, edges=_EDGES)))
     sampled = View("s", 8, 3, edges=_EDGES)
-    made.append(_case("sampled", "SELECT k, d FROM {s} WHERE ts > NOW() - INTERVAL 4 SECONDS AND due <= NOW()", sampled))
+    made.append(
+        _case("sampled", "SELECT k, d FROM {s} WHERE ts > NOW() - INTERVAL 4 SECONDS AND due <= NOW()", sampled)
+    )
     return made
 
 
