@@ -199,7 +199,7 @@ def _whole(row: Row) -> Any:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_oracle_over(name: str, data: st.DataObject) -> None:
     calls = CALLS[name]
