@@ -399,6 +399,15 @@ class ExpressionBinder:
             raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
         return bind_window(self, self.windows, node)
 
+    def _outer_aggregate(self, node: exp.Expr) -> Expression | None:
+        """An aggregate of columns of the query around this one, as in HAVING; None if it is not such."""
+        outer = self.around[-1] if self.around else None
+        columns = list(node.find_all(exp.Column))
+        own = any(self.scope.find(column.name, column.table or None) for column in columns)
+        if outer is None or outer.aggregate is None or own or not columns:
+            return None
+        return outer.reference(outer.aggregate(node))
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -407,6 +416,8 @@ class ExpressionBinder:
             clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
             raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
+            if (found := self._outer_aggregate(node)) is not None:
+                return found
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
         outer = self.aggregates.outer

@@ -95,6 +95,7 @@ class _Select:
         self.plain = binder
         self.windows = WindowCollector(source, node.args.get("windows") or [])
         self.grouped = replace(binder, aggregates=self.collector, windows=self.windows)
+        self.subqueries.own.aggregate = self.grouped.bind
 
     @property
     def subqueries(self) -> Subqueries:
