@@ -35,6 +35,7 @@ _MODULES = frozenset(
         "plan.nodes",
         "plan.statistics",
         "plan.types",
+        "plan.user_code",
     }
 )
 """The modules whose classes plans consist of; a text that names any other is refused."""
