@@ -12,6 +12,9 @@ from tests.oracle.fixed import (
     interval_joins,
     joins,
     multi_joins,
+    nested,
+    now,
+    over,
     papers,
     relations,
     sets,
@@ -34,10 +37,13 @@ CASES: tuple[Case, ...] = (
     *multi_joins.CASES,
     *sets.CASES,
     *chains.CASES,
+    *over.CASES,
     *subqueries.CASES,
+    *nested.CASES,
     *papers.CASES,
     *times.CASES,
     *time_windows.CASES,
+    *now.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES
