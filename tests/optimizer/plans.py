@@ -56,8 +56,10 @@ EXAMPLES: tuple[tuple[str, str, str], ...] = (
     (
         "keep_top_rows",
         "numbered",
-        f"SELECT item, price, ROW_NUMBER() OVER w AS n, LAG(price) OVER w AS before FROM {_S} "
-        "QUALIFY 3 > n AND price > 1 WINDOW w AS (PARTITION BY item ORDER BY price)",
+        (
+            f"SELECT item, price, ROW_NUMBER() OVER w AS n, LAG(price) OVER w AS before FROM {_S} "
+            "QUALIFY 3 > n AND price > 1 WINDOW w AS (PARTITION BY item ORDER BY price)"
+        ),
     ),
     (
         "put_tables_right",
