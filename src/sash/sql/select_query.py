@@ -67,7 +67,9 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     if from_ is not None:
         source.refuse_all_but(from_, "this")
         tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
-    spark_functions = SparkFunctions(source, catalog.spark_type, None if isinstance(tree, Branch) else tree)
+    spark_functions = SparkFunctions(
+        source, catalog.spark_type, None if isinstance(tree, Branch) else tree, catalog.user
+    )
     subqueries = from_binder.subqueries(scope)
     plain = ExpressionBinder(source, scope, spark_functions, "WHERE", around=from_binder.around, subqueries=subqueries)
     below: Node
