@@ -134,6 +134,18 @@ class SashParser(SparkParser):
     def _source(self) -> SqlText:
         return SqlText(self.sql)
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """ROLLUP and CUBE take any expressions."""
+        kind: type[exp.Cube | exp.Rollup] = exp.Cube if self._curr.token_type == TokenType.CUBE else exp.Rollup
+        if not self._match_set((TokenType.CUBE, TokenType.ROLLUP)):
+            return None
+        return self.expression(
+            kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+        )
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
     def _parse_value(self, values: bool = True) -> exp.Tuple | None:
         """A row of VALUES; one without parentheses is a single value, and AS after it names the table."""
         if self._curr.token_type == TokenType.L_PAREN:

@@ -17,6 +17,7 @@ from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
+from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.ordering import direction_of
@@ -311,6 +312,8 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES:
             return self._aggregate(node)
+        if written in ("grouping", "grouping_id"):
+            return self._grouping(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
         if written in ("locate", "charindex") and len(arguments) == 2:
@@ -321,6 +324,16 @@ class ExpressionBinder:
         if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        name, arguments = node.name.lower(), node.expressions
+        if self.aggregates is None:
+            raise self._unsupported(f"{name.upper()} in {self.clause}", node)
+        if name == "grouping" and len(arguments) != 1:
+            raise self.source.error(TypeMismatchError, f"GROUPING takes 1 argument, not {len(arguments)}", node)
+        self.aggregates.groupings.append(node)
+        plain = replace(self, aggregates=None)
+        return grouping_call(name, [plain.bind(argument) for argument in arguments])
 
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
