@@ -124,7 +124,6 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT item FROM sales DISTRIBUTE BY item", "DISTRIBUTE BY"),
         ("SELECT item FROM sales CLUSTER BY item", "CLUSTER BY"),
         ("SELECT /*+ BROADCAST(items) */ item FROM items", "hint"),
-        ("SELECT * EXCEPT (item) FROM sales", "EXCEPT"),
         ("SELECT count_min_sketch(qty, 0.1, 0.9, 1) FROM sales", "the aggregate count_min_sketch"),
         ("SELECT upper(name) IGNORE NULLS FROM sales", "NULLS for a function that is not an aggregate"),
         ("SELECT sum(sum(qty)) FROM sales", "the aggregate sum in the argument of an aggregate"),

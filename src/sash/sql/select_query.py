@@ -21,7 +21,7 @@ from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
 from sash.sql.scope import Entry, Scope
-from sash.sql.source import SqlText, whole_number
+from sash.sql.source import SqlText, did_you_mean, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate
@@ -122,9 +122,9 @@ class _Select:
         for node in self.node.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 star = node if isinstance(node, exp.Star) else node.this
-                self.source.refuse_all_but(star)
+                self.source.refuse_all_but(star, "except_")
                 qualifier = node.table if isinstance(node, exp.Column) else None
-                entries = self._star(qualifier, node)
+                entries = self._without(star.args.get("except_") or [], self._star(qualifier, node))
                 items.extend(Item(entry.name, entry.expression, node) for entry in entries)
                 for entry in entries:
                     aliases.setdefault(entry.name.lower(), entry.expression)
@@ -140,6 +140,17 @@ class _Select:
                 UnsupportedSqlError, f"a query may have {MOST_COLUMNS:,} output columns, not {len(items):,}", self.node
             )
         return items
+
+    def _without(self, excluded: list[exp.Expr], entries: list[Entry]) -> list[Entry]:
+        """The columns of `* EXCEPT (...)`, all of whose names must be among them."""
+        for column in excluded:
+            qualifier = column.text("table") or None
+            found = [entry for entry in entries if entry.answers_to(column.name, qualifier)]
+            if not found:
+                hint = did_you_mean(column.name, [entry.name for entry in entries])
+                raise self.source.error(UnknownNameError, f"* has no column {column.name} to leave out{hint}", column)
+            entries = [entry for entry in entries if entry not in found]
+        return entries
 
     def _star(self, qualifier: str | None, node: exp.Expr) -> list[Entry]:
         """The columns that * stands for; those of a query around this one if this has no FROM, or no such table."""
