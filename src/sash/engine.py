@@ -96,6 +96,7 @@ class Engine(WindowMethods):
         distinct: Mapping[str, float] | None = None,
         statistics: Statistics = UNKNOWN,
         history: ReadAgain | Rereading | None = None,
+        unbounded: str = "refuse",
     ) -> None:
         """Register a streaming DataFrame under a name.
 
@@ -112,6 +113,9 @@ class Engine(WindowMethods):
         It is given the list of the files that the job has read or, for a source that is not a folder, Spark's offset as
         JSON, and returns their rows as a DataFrame that is not streaming. A plain stream of files, such as
         `spark.readStream.schema(...).parquet(path)`, does not need one.
+
+        With `unbounded="allow"`, queries that keep all rows of the stream for ever run: the stream has no window in them,
+        or `[RANGE UNBOUNDED]`. Their state grows without end. By default they are refused.
         """
         from sash.spark.sources.history import Rereading
         from sash.spark.sources.inputs import StreamSource, check_frame, drops_bad_rows
@@ -130,7 +134,14 @@ class Engine(WindowMethods):
             again = Rereading(check_function("history", history))
         source = StreamSource(df, microseconds(slack, "slack"), beat, dropping, history=again)
         self._catalog.add_stream(
-            name, schema, time, rate=rate, distinct=distinct, statistics=statistics, not_carried=not_carried
+            name,
+            schema,
+            time,
+            rate=rate,
+            distinct=distinct,
+            statistics=statistics,
+            not_carried=not_carried,
+            unbounded=unbounded,
         )
         self._streams[name.lower()] = source
 

@@ -26,6 +26,7 @@ _GAUGES = {
     "watermark": "The instant up to which the answer is final, in microseconds.",
     "rows_per_second": "Rows read per second in the last batch.",
     "state_rows": "Rows in state.",
+    "state_growth": "Rows by which the state grew in the last batch; negative if it shrank.",
     "state_bytes": "Bytes of working state.",
     "share": "The query's share of the work in the last batch of its job.",
     "lag_seconds": "How far the watermark was behind the wall clock after the last batch of a job, in seconds.",

@@ -22,11 +22,12 @@ from sash.plan.catalog import Catalog
 from sash.plan.keys import keys
 from sash.plan.nodes import Node, Relation, SortKey, Stream, walk
 from sash.plan.options import DEFAULT, Mode, Options
-from sash.plan.patterns import Pattern, pattern, refuse_unbounded
+from sash.plan.patterns import Pattern, pattern
 from sash.plan.relations import refuse_misused_relations
 from sash.plan.snapshot_aggregates import exact_aggregates
 from sash.plan.tree import tree
 from sash.plan.types import Schema
+from sash.plan.unbounded import refuse_unbounded
 from sash.runtime.analyze import Actual, remarks
 from sash.sql import parse_query
 

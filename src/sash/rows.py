@@ -29,13 +29,15 @@ _DIGITS = 38
 """The largest number of digits of a DECIMAL."""
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`]+))\s+(\S.*?)\s*", re.DOTALL)
 _DECIMAL = re.compile(r"(?:DECIMAL|DEC|NUMERIC)(?:\s*\(\s*([0-9]{1,4})\s*(?:,\s*([0-9]{1,4})\s*)?\))?")
+_NESTED = re.compile(r"(ARRAY|MAP|STRUCT)\s*<(.*)>", re.DOTALL | re.IGNORECASE)
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`:]+))(?:\s*:\s*|\s+)(\S.*?)\s*", re.DOTALL)
 
 
 def parse_schema(text: str) -> Schema:
     """A schema written as in DDL; a name in backquotes may have any characters.
 
-    >>> [str(field) for field in parse_schema("ts BIGINT, `unit price` DECIMAL(10, 2)")]
-    ['ts BIGINT', 'unit price DECIMAL(10,2)']
+    >>> [str(field) for field in parse_schema("ts BIGINT, `unit price` DECIMAL(10, 2), tags ARRAY<STRING>")]
+    ['ts BIGINT', 'unit price DECIMAL(10,2)', 'tags ARRAY<STRING>']
     """
     fields: dict[str, Field] = {}
     for part in _split(check_text("a schema", text, CatalogError)):
@@ -52,6 +54,9 @@ def parse_schema(text: str) -> Schema:
 
 
 def _parse_type(column: str, written: str) -> pa.DataType:
+    nested = _NESTED.fullmatch(written)
+    if nested is not None:
+        return _parse_nested(column, written, nested[1].upper(), _split(nested[2]))
     wanted = " ".join(written.upper().split())
     decimal_type = _DECIMAL.fullmatch(wanted)
     if decimal_type is not None:
@@ -63,19 +68,37 @@ def _parse_type(column: str, written: str) -> pa.DataType:
             )
         return pa.decimal128(precision, scale)
     if wanted not in _TYPES:
-        known = f"{', '.join(_TYPES)} or DECIMAL(precision, scale)"
+        known = f"{', '.join(_TYPES)}, DECIMAL(precision, scale), ARRAY<...>, MAP<..., ...> or STRUCT<name: ...>"
         raise CatalogError(f"column {column!r} has the unknown type {shown(written)}; use one of {known}")
     return _TYPES[wanted]
 
 
+def _parse_nested(column: str, written: str, kind: str, parts: list[str]) -> pa.DataType:
+    if kind == "STRUCT":
+        parts = [part for part in parts if part.strip()]
+        found = [_PART.fullmatch(part) for part in parts]
+        names = [None if each is None else each[2] if each[1] is None else each[1].replace("``", "`") for each in found]
+        if None in names or len({str(name).lower() for name in names}) < len(names):
+            raise CatalogError(
+                f"column {column!r}: {shown(written)} is not a STRUCT<name: TYPE, ...> whose fields have different names"
+            )
+        return types.struct_of(
+            [(str(name), _parse_type(column, each[3])) for name, each in zip(names, found, strict=True) if each]
+        )
+    if len(parts) != (1 if kind == "ARRAY" else 2):
+        raise CatalogError(f"column {column!r}: write {kind}{'<TYPE>' if kind == 'ARRAY' else '<TYPE, TYPE>'}")
+    inner = [_parse_type(column, part.strip()) for part in parts]
+    return types.array_of(inner[0]) if kind == "ARRAY" else types.map_of(*inner)
+
+
 def _split(text: str) -> list[str]:
-    """The parts between commas that are neither inside parentheses nor in backquotes."""
+    """The parts between commas that are neither inside parentheses or angle brackets nor in backquotes."""
     parts, depth, start, quoted = [], 0, 0, False
     for position, character in enumerate(text):
         quoted ^= character == "`"
         if quoted:
             continue
-        depth += (character == "(") - (character == ")")
+        depth += (character in "(<") - (character in ")>")
         if character == "," and depth == 0:
             parts.append(text[start:position])
             start = position + 1
@@ -119,6 +142,13 @@ def _type_of(name: str, column: str, value: Any) -> pa.DataType:
             return types.TIMESTAMP_NTZ if value.tzinfo is None else types.TIMESTAMP
         case datetime.date():
             return types.DATE
+        case list() | tuple():
+            common = types.NULL
+            for element in value:
+                common = _common(name, column, common, _type_of(name, column, element))
+            return types.array_of(common)
+        case dict() if all(isinstance(field, str) for field in value):
+            return types.struct_of([(field, _type_of(name, column, inner)) for field, inner in value.items()])
         case _:
             raise BadRowError(
                 f"{name}.{column}: a value of type {type(value).__name__} has no SQL type: {shown(value)}"
@@ -136,6 +166,13 @@ def _common(name: str, column: str, known: pa.DataType, found: pa.DataType) -> p
         scale = max(known.scale, found.scale)
         whole = max(known.precision - known.scale, found.precision - found.scale)
         return pa.decimal128(min(_DIGITS, whole + scale), scale)
+    if types.is_array(known) and types.is_array(found):
+        return types.array_of(_common(name, column, known.value_type, found.value_type))
+    if types.is_struct(known) and types.is_struct(found):
+        fields = {field.name: field.type for field in known}
+        for field in found:
+            fields[field.name] = _common(name, column, fields.get(field.name, types.NULL), field.type)
+        return types.struct_of(list(fields.items()))
     raise BadRowError(
         f"{name}.{column} has values of different types, {type_name(known)} and {type_name(found)}: convert them to one"
     )

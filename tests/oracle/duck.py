@@ -293,6 +293,10 @@ def canonical(value: object) -> object:
             return ("double", "NaN" if math.isnan(value) else value + 0.0)
         case datetime.datetime():
             return ("timestamp", naive(value))
+        case list() | tuple():
+            return ("array", tuple(map(canonical, value)))
+        case dict():
+            return ("struct", tuple((name, canonical(inner)) for name, inner in value.items()))
         case _:
             return (type(value).__name__, value)
 

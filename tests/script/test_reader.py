@@ -235,3 +235,11 @@ def test_the_position_is_marked_in_the_text() -> None:
 )
 def test_a_statement_is_complete_at_its_semicolon(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
+
+
+def test_a_stream_may_be_kept_for_ever() -> None:
+    written = "CREATE STREAM s (ts TIMESTAMP) USING parquet OPTIONS (path 'in') UNBOUNDED {};"
+    for word in ("ALLOW", "REFUSE"):
+        (statement,) = read_script(written.format(word))
+        assert isinstance(statement, CreateStream)
+        assert statement.unbounded == word.lower()

@@ -205,9 +205,9 @@ def test_comma_join_takes_its_keys_from_where() -> None:
     """
     assert tree(text) == [
         "Project qty",
-        "  Filter qty > 3 AND ts < ts",
+        "  Filter qty > 3",
         "    Join inner item#7=item#0",
-        "      Join inner item#1=item#1",
+        "      Join inner item#1=item#1 IF ts < ts",
         "        " + SALES,
         "        " + CLICKS,
         "      Relation items",

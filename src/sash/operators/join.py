@@ -5,6 +5,9 @@ Meaning: a left and a right row with equal keys give a row that is valid while b
 so is the output, and results expire silently. Otherwise, or with `retracting`, the output is explicit: when a row ends,
 its results are retracted.
 
+An interval join keeps a row only for a given time after its arrival, in which all its partners come. Its results carry the
+expiration times of the rows themselves.
+
 If results expire silently, expired rows may stay in the state for a while (paper 5, 2.1): they are removed once per
 `purge` microseconds, and a pair with an expired row, which would end before it begins, is dropped.
 """
@@ -44,6 +47,7 @@ class Join(Operator):
         retracting: bool = False,
         shared: tuple[RowStore | None, RowStore | None] = (None, None),
         purge: int | None = None,
+        lives: tuple[int | None, int | None] = (None, None),
     ) -> None:
         left, right = inputs
         self._explicit = retracting or not (left.stamped and right.stamped)
@@ -54,8 +58,8 @@ class Join(Operator):
         self._pool = Arrays(memory, {"pool": np.int64})
         self._marks = memory.array("pool.marks", np.int64, MARKS)
         self._sides = (
-            _JoinSide(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, shared[0]),
-            _JoinSide(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, shared[1]),
+            _JoinSide(memory.scope("left"), left, tuple(key for key, _ in keys), left_columns, shared[0], lives[0]),
+            _JoinSide(memory.scope("right"), right, tuple(key for _, key in keys), right_columns, shared[1], lives[1]),
         )
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
@@ -127,10 +131,12 @@ class _JoinSide:
         keys: tuple[int, ...],
         columns: tuple[int, ...] | None,
         shared: RowStore | None,
+        life: int | None,
     ) -> None:
         self._key_columns = keys
         self._columns = tuple(range(len(edge.dtypes))) if columns is None else columns
         self._shared = shared
+        self._life = life
         self.live = LiveRows(memory.scope("live"), edge) if shared is None else None
         self._rows = RowStore(memory.scope("rows"), [edge.dtypes[column] for column in self._columns if shared is None])
         self._records = Arrays(memory, {"records": np.int64})
@@ -152,7 +158,7 @@ class _JoinSide:
             )
             slots, capacity = batch.slots[arrived], int(batch.slots.max(initial=-1)) + 1
         else:
-            events, arrived, slots = self.live.apply(batch, clock)
+            events, arrived, slots = self.live.apply(self._kept(batch), clock)
             capacity = self.live.capacity
         columns, ends = rows_at(batch, arrived), batch.exp if len(arrived) == len(batch) else batch.exp[arrived]
         codes, _ = keys.intern(*hash_rows([columns[key] for key in self._key_columns], len(arrived)))
@@ -161,6 +167,12 @@ class _JoinSide:
         if self._shared is None:
             self._rows.put(slots, [columns[column] for column in self._columns])
         return events
+
+    def _kept(self, batch: ChangeBatch) -> ChangeBatch:
+        """The rows with the times until which they are kept, which may be earlier than those at which they expire."""
+        if self._life is None:
+            return batch
+        return ChangeBatch(batch.ts, np.minimum(batch.exp, batch.ts + self._life), batch.sign, batch.columns)
 
     def take(self, slots: Ints) -> list[pa.Array]:
         """The output columns of the rows at these slots."""

@@ -27,6 +27,8 @@ from sash.plan import nodes
 from sash.plan.expressions import STEPWISE, AggregateCall
 from sash.plan.patterns import Pattern, looked_up_side, pattern
 from sash.plan.rates import Estimate, Estimates, equal_share
+from sash.plan.time_bounds import time_bounds
+from sash.time import SECOND
 
 _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
 """Steps to insert a row into a buffer and to remove it."""
@@ -107,15 +109,21 @@ class PlanCosts:
                 return self.estimates(node).rows if isinstance(node.window, nodes.Rows) else 0.0
             case nodes.Join():
                 looked_up = looked_up_side(node)
-                return 0.0 if looked_up is not None else sum(self.estimates(side).rows for side in node.children)
+                return 0.0 if looked_up is not None else self._kept_by_join(node)
             case nodes.Distinct():
                 output = self.estimates(node).rows
                 return 2 * output if self._ends_are_known(node.child) else output + self.estimates(node.child).rows
             case nodes.Aggregate():
                 kept = self.estimates(node.child).rows if pattern(node.child) > Pattern.MONO else 0.0
                 return self.estimates(node).rows + kept
-            case nodes.Except() | nodes.Intersect() | nodes.TopK() | nodes.Alike():
+            case nodes.Except() | nodes.Intersect() | nodes.TopK() | nodes.Over() | nodes.Alike():
                 return sum(self.estimates(child).rows for child in node.children)
+
+    def _kept_by_join(self, node: nodes.Join) -> float:
+        """The rows of both inputs, or those that came while a row may still meet partners."""
+        bounds = time_bounds(node)
+        sides = [(self.estimates(node.left), bounds.left), (self.estimates(node.right), bounds.right)]
+        return sum(side.rows if life is None else min(side.rows, side.rate * life / SECOND + 1) for side, life in sides)
 
     def of(self, node: nodes.Node) -> float:
         """The cost of the operator itself."""
@@ -156,6 +164,9 @@ class PlanCosts:
             case nodes.Alike():
                 search = flows[0] * math.log2(2 + below[1].rows)
                 return search + self.estimates(node).rate + self._kept(node.children)
+            case nodes.Over():
+                changes = self.estimates(node).rate
+                return 2 * rates[0] * math.log2(2 + below[0].rows) + changes + self._kept(node.children)
             case nodes.TopK():
                 return 2 * rates[0] * math.log2(2 + below[0].rows) + self._kept(node.children)
 

@@ -18,11 +18,13 @@ from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage, StageInput
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
-from sash.plan.nodes import Node, SortKey
+from sash.plan.nodes import Node, SortKey, Stream, walk
 from sash.plan.patterns import pattern
+from sash.plan.rates import DEFAULT_RATE
 from sash.plan.tree import (
     MOST_LISTS,
     assignment_text,
+    describe_over,
     duration_text,
     label,
     lifetime_text,
@@ -31,6 +33,7 @@ from sash.plan.tree import (
     tree,
 )
 from sash.plan.types import Schema
+from sash.plan.unbounded import endless_state
 
 INDENT = "  "
 _SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -80,10 +83,27 @@ def explain(
             *indented(remarks.get(id(physical), ())),
             *edge_columns([line for stage in physical.stages for line in stage_lines(stage, physical, remarks)]),
         ],
+        *(
+            [["State that grows without end", *indented(_growth(optimized.plan))]]
+            if endless_state(optimized.plan)
+            else []
+        ),
         ["Strategy: " + physical.strategy, *indented(describe_strategy(physical))],
         ["Legs, straight above the sources", *leg_lines(physical)],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+
+def _growth(plan: Node) -> list[str]:
+    """What every operator keeps for ever, and by how many rows that grows."""
+    rates: dict[str, float] = {}
+    for node in walk(plan):
+        if isinstance(node, Stream):
+            rates[node.name] = DEFAULT_RATE if node.statistics.rate is None else node.statistics.rate
+    return [
+        f"{operator} keeps every row of stream {stream}: up to {rounded(rates[stream])} more per second"
+        for operator, stream in endless_state(plan)
+    ]
 
 
 def _order(order: Sequence[SortKey], schema: Schema) -> list[str]:
@@ -261,7 +281,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return f"PARTITION BY {by}" if by else "", f"ROWS {node.window.count}"
         case nodes.Join():
             lazily = "" if node.purge is None else f"PURGED EVERY {duration_text(node.purge)}"
-            return _on(node.keys, schema, node.inputs[1].schema), lazily
+            lives = _lives_text(node.lives) if isinstance(node, nodes.IntervalJoin) else ""
+            return _on(node.keys, schema, node.inputs[1].schema), lives, lazily
         case nodes.SemiJoin():
             return (_on(node.keys, schema, node.inputs[1].schema),)
         case nodes.MultiJoin():
@@ -276,6 +297,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (node.mode,)
         case nodes.Alike():
             return (alike_text(node),)
+        case nodes.Over():
+            return (describe_over(node.partition, node.ties, node.calls, schema),)
         case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""
@@ -284,6 +307,12 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():
             return ()
+
+
+def _lives_text(lives: tuple[int | None, int | None]) -> str:
+    """How long an interval join keeps the rows of its inputs."""
+    kept = zip(("LEFT", "RIGHT"), lives, strict=True)
+    return ", ".join(f"{side} KEPT FOR {duration_text(life)}" for side, life in kept if life is not None)
 
 
 def alike_text(node: nodes.Alike) -> str:

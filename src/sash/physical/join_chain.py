@@ -12,6 +12,7 @@ from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Call, Column, Expression, columns_of, conjuncts, remap, substitute
 from sash.plan.nodes import Filter, Join, Node, Project
 from sash.plan.patterns import is_nonretroactive, is_static
+from sash.plan.time_bounds import needs_bounds
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,11 @@ def decompose(node: Node) -> Chain:
             if len(below.inputs) > 1:
                 parts = [substitute(part, below.outputs) for part in conjuncts(node.predicate)]
                 return replace(below, conditions=(*below.conditions, *parts))
-        case Join() if node.kind == "inner" and not any(_is_looked_up(side) for side in (node.left, node.right)):
+        case Join() if (
+            node.kind == "inner"
+            and not any(_is_looked_up(side) for side in (node.left, node.right))
+            and not needs_bounds(node)
+        ):
             return _joined(node)
         case _:
             pass

@@ -36,13 +36,11 @@ from sash.physical.nrr_joins import (
     without_mirroring,
 )
 from sash.physical.retractions import with_retractions
-from sash.physical.row_times import with_time
 from sash.physical.shapes import (
     expiry_of,
     has_count_window,
     has_distinct,
     has_spark_functions,
-    has_times,
     horizon_of,
     is_leg,
     leg_source,
@@ -64,6 +62,7 @@ from sash.plan.nodes import (
     Join,
     Lifetime,
     Node,
+    Over,
     Project,
     Range,
     Relation,
@@ -76,6 +75,8 @@ from sash.plan.nodes import (
 )
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, is_nonretroactive, is_table, pattern
+from sash.plan.row_times import has_times, with_time
+from sash.plan.time_bounds import TimeBounds, needs_bounds, time_bounds
 from sash.plan.types import BIGINT, Field, Schema
 
 MADE = Field("_made", BIGINT)
@@ -263,6 +264,14 @@ class Lowering:
                 return physical.TopK(
                     order=node.order, limit=node.limit, offset=node.offset, inputs=inputs, output=_explicit(node)
                 )
+            case Over():
+                return physical.Over(
+                    partition=node.partition,
+                    ties=node.ties,
+                    calls=node.calls,
+                    inputs=(self._input(node.child),),
+                    output=_explicit(node),
+                )
             case Alike():
                 return self._alike(node)
             case Stream():
@@ -403,6 +412,8 @@ class Lowering:
             return without_mirroring(self._nrr_join(mirrored(node)), node)
         if node.kind in ("inner", "left", "semi", "anti") and is_table(node.right):
             return self._lookup(node)
+        if needs_bounds(node) and self._expire == "bottom":
+            return with_retractions(self._inner(node, self._stamped(node.left), self._stamped(node.right)))
         below, self._below_join = self._below_join, self._below_join or node.kind == "inner"
         left, right = self.lower(node.left), self.lower(node.right)
         self._below_join = below
@@ -479,6 +490,12 @@ class Lowering:
         output = OutputEdge(left.schema + right.schema, expiry, update, horizon)
         purge = self._options.purge if expiry == "calendar" else None
         joined = physical.Join(keys=node.keys, purge=purge or None, inputs=(left, right), output=output)
+        bounds = time_bounds(node) if stamped else TimeBounds()
+        lives = _shorter(bounds.left, left), _shorter(bounds.right, right)
+        if lives != (None, None):
+            joined = physical.IntervalJoin(
+                keys=node.keys, purge=purge or None, inputs=(left, right), output=output, lives=lives
+            )
         if node.condition is None:
             return joined
         return physical.Filter(predicate=node.condition, inputs=(joined,), output=output)
@@ -515,6 +532,11 @@ class Lowering:
 def _leg_identity(leg: Leg) -> object:
     """What makes two legs equal: their kind, and what they compute of their source."""
     return type(leg), canonical(leg.node)
+
+
+def _shorter(life: int | None, side: Physical) -> int | None:
+    """The time for which a row is kept, if that is shorter than until it expires."""
+    return None if life is None or 0 < side.horizon <= life else life
 
 
 def _passed(node: Node, child: Physical) -> OutputEdge:

@@ -18,6 +18,7 @@ from sash.plan.nodes import JoinKind, Node, Rows, SortKey, TimeWindows, Window
 from sash.plan.nodes import Relation as LogicalRelation
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
+from sash.plan.window_calls import WindowCall
 
 OutputExpiry = Literal["mono", "fifo", "calendar", "strict", "explicit"]
 """How the rows of an edge end: never, in order of arrival, in any order, in any order unless a retraction comes first, or
@@ -241,6 +242,17 @@ class Join(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class IntervalJoin(Join):
+    """A join whose condition bounds how far apart in time partners are: a row is kept only while partners may come.
+
+    `lives` are the microseconds for which a row of each input is kept; None: until it expires. Results expire silently, as
+    the row of one may be gone before it ends.
+    """
+
+    lives: tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SemiJoin(_Operator):
     """Semi or anti join by keys. With `ends`, the output edge is strict."""
 
@@ -272,6 +284,15 @@ class TopK(_Operator):
     order: tuple[SortKey, ...]
     limit: int
     offset: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Over(_Operator):
+    """Window functions over partitions, with their orders and frames; `ties` order rows that are otherwise equal."""
+
+    partition: tuple[int, ...]
+    ties: tuple[int, ...]
+    calls: tuple[WindowCall, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -320,6 +341,7 @@ Operation = (
     | Lookup
     | MultiJoin
     | NrrJoin
+    | Over
     | Project
     | Sample
     | SemiJoin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.physical.nodes import Distinct, Expire, Join, OutputEdge, Physical, Project, walk
+from sash.physical.nodes import Distinct, Expire, IntervalJoin, Join, OutputEdge, Physical, Project, walk
 from sash.plan.types import BIGINT, Field
 
 EXPIRES = Field("_ends", BIGINT)
@@ -23,7 +23,7 @@ def with_retractions(node: Physical, *, by_joins: bool = False) -> Physical:
     match node:
         case Distinct():
             return replace(node, retracting=True, output=explicit)
-        case Join() if by_joins:
+        case Join() if by_joins and not isinstance(node, IntervalJoin):
             return replace(node, retracting=True, purge=None, output=explicit)
         case Project() if by_joins and is_computed_from_join(node):
             (child,) = node.inputs
@@ -47,7 +47,7 @@ def is_computed_from_join(node: Physical) -> bool:
     """Whether the node is a join or computes columns of one: computing retracted rows again is cheaper than keeping them."""
     match node:
         case Join():
-            return True
+            return not isinstance(node, IntervalJoin)
         case Project():
             return is_computed_from_join(node.inputs[0])
         case _:

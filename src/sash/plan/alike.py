@@ -12,7 +12,6 @@ from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Call, Column, Expression, Literal, columns_of, conjunction, remap, substitute
 from sash.plan.lifting import Lifted, LiftingError, columns, equality, lift, with_columns
 from sash.plan.nodes import Alike, Node, Project, Relation
-from sash.plan.patterns import refuse_unbounded
 from sash.plan.statistics import declared
 from sash.plan.templates import (
     Parameter,
@@ -25,6 +24,7 @@ from sash.plan.templates import (
     with_constants,
 )
 from sash.plan.types import BIGINT, Field, Schema
+from sash.plan.unbounded import refuse_unbounded
 
 QUERY = Field("_query", BIGINT)
 """The number of a query: the first column of the constants, and of the answers of alike queries."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sash.arguments import check_columns, check_text, shown
+from sash.arguments import check_columns, check_text, check_word, shown
 from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
@@ -21,6 +21,9 @@ A type that no column can have is given by its name in Spark.
 
 Key = str | Sequence[str] | None
 """A relation's key as the user gives it: one column name, several, or none."""
+
+UNBOUNDED = ("refuse", "allow")
+"""Whether a query that would keep all rows of an unbounded stream for ever is refused, or runs."""
 
 OP = "_op"
 """The column of an update of a relation: '+' inserts the row, '-' deletes it."""
@@ -38,6 +41,8 @@ class StreamEntry:
     schema: Schema
     time: str
     statistics: Statistics = UNKNOWN
+    endless: bool = False
+    """Whether operators may keep all its rows for ever."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +92,11 @@ class Catalog:
         distinct: Mapping[str, float] | None = None,
         statistics: Statistics = UNKNOWN,
         not_carried: Mapping[str, str] | None = None,
+        unbounded: str = "refuse",
     ) -> StreamEntry:
         """Register a stream. Without `time`, its time column is `ts`, or its only timestamp.
 
-        `check_time=False` takes `time` as it is: a replay has the times of rows apart from the column of that name.
+        With `unbounded="allow"` queries may keep all its rows for ever. `check_time=False` takes `time` as it is: a replay has the times of rows apart from the column of that name.
 
         >>> from sash.rows import parse_schema
         >>> Catalog().add_stream("Sales", parse_schema("sold_at TIMESTAMP, price DOUBLE"), rate=5).time
@@ -99,8 +105,9 @@ class Catalog:
         self.check_name(name)
         found = time if time is not None and not check_time else time_column(f"stream {name}", schema, time)
         known = declared(name, _names(schema), rate=rate, distinct=distinct, statistics=statistics)
+        endless = check_word("unbounded", unbounded, UNBOUNDED) == "allow"
         self.not_carried[name.lower()] = not_carried or {}
-        self.streams[name.lower()] = entry = StreamEntry(name, schema, found, known)
+        self.streams[name.lower()] = entry = StreamEntry(name, schema, found, known, endless)
         return entry
 
     def add_relation(

@@ -89,6 +89,8 @@ def _text(expression: Expression, parts: list[_Text]) -> _Text:
         case SparkFunction():
             return _TIGHT, expression.sql.format(*(_within(part, _TIGHT) for part in parts))
         case Call():
+            if expression.function == "get_field" and isinstance(expression.arguments[1], Literal):
+                return _TIGHT, f"{_within(parts[0], _TIGHT)}.{expression.arguments[1].value}"
             return _call(expression.function, parts)
 
 
@@ -110,6 +112,8 @@ def _call(name: str, arguments: list[_Text]) -> _Text:
                 return _NOT, f"NOT {_within(first, _NOT)}"
             case "negate":
                 return _SIGN, f"-{_within(first, _TIGHT)}"
+            case "get_item":
+                return _TIGHT, f"{_within(first, _TIGHT)}[{arguments[1][1]}]"
             case "is_null":
                 return _TEST, f"{_within(first, _TEST + 1)} IS NULL"
             case "is_not_null":

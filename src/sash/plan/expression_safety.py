@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from sash.plan.compound import walk
 from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
-from sash.plan.types import DATE, DOUBLE, NULL, STRING, TIMESTAMP, is_integer
+from sash.plan.types import DATE, DOUBLE, NULL, STRING, TIMESTAMP, holds, is_integer
 
 _SAFE = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe", "and", "or", "not", "in", "is_null", "is_not_null", "is_nan"}
@@ -15,7 +15,9 @@ _SAFE = frozenset(
     | {"replace", "left", "right", "instr", "starts_with", "ends_with", "contains", "ascii", "translate"}
     | {"year", "month", "day", "quarter", "weekofyear", "dayofweek", "dayofyear", "hour", "minute", "second"}
     | {"datediff", "date_trunc", "unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "last_day"}
-    | {"bit_and", "bit_or", "bit_xor", "window_start", "window_end"}
+    | {"bit_and", "bit_or", "bit_xor", "array", "struct", "map_keys", "map_values", "map_entries", "map_contains_key"}
+    | {"size", "get_field", "get", "array_contains"}
+    | {"window_start", "window_end"}
 )
 """Functions that never fail. Any other function is assumed to fail on some arguments."""
 
@@ -25,6 +27,7 @@ _SAFE_WITH_LITERAL_PATTERN = frozenset({"like", "ilike"})
 _IGNORES_SIGN_OF_ZERO = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe", "and", "or", "not", "in", "is_null", "is_not_null", "is_nan"}
     | {"coalesce", "add", "subtract", "multiply", "negate", "abs"}
+    | {"array", "struct", "size", "get_field", "get_item", "get", "element_at", "try_element_at", "array_contains"}
 )
 """Functions that return equal values for 0.0 and -0.0."""
 
@@ -71,7 +74,7 @@ def respects_equality(expression: Expression) -> bool:
     0.0 and -0.0 are equal, but dividing by them or converting them to text distinguishes them.
     """
     parts = list(walk(expression))
-    if not any(isinstance(part, Column) and pa.types.is_floating(part.dtype) for part in parts):
+    if not any(isinstance(part, Column) and holds(part.dtype, pa.types.is_floating) for part in parts):
         return True
     return all(_ignores_sign_of_zero(part) for part in parts)
 

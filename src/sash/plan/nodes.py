@@ -11,6 +11,7 @@ from typing import TypeVar
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import BOOLEAN, Field, Schema
+from sash.plan.window_calls import WindowCall
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class _Binary:
 class Stream(_Source):
     """A window over a registered stream; the time column is among its columns, at position `time`.
 
-    `statistics` are for estimates only: nodes that differ in nothing else are equal.
+    `statistics` are for estimates only: nodes that differ in nothing else, or in whether they are `endless`, are equal.
     """
 
     name: str
@@ -128,6 +129,8 @@ class Stream(_Source):
     time: int
     window: Window
     statistics: Statistics = field(default=UNKNOWN, compare=False, repr=False)
+    endless: bool = field(default=False, compare=False, repr=False)
+    """Whether operators may keep all its rows for ever."""
 
 
 @dataclass(frozen=True)
@@ -291,6 +294,23 @@ class TopK(_Unary):
 
 
 @dataclass(frozen=True)
+class Over(_Unary):
+    """Window functions over partitions of the rows: the columns of the input, then one per call.
+
+    Rows that are equal in the order of a call are ordered by the columns `ties`, ascending, NULLs first.
+    """
+
+    partition: tuple[int, ...]
+    ties: tuple[int, ...]
+    names: tuple[str, ...]
+    calls: tuple[WindowCall, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.child.schema + tuple(Field(n, call.dtype) for n, call in zip(self.names, self.calls, strict=True))
+
+
+@dataclass(frozen=True)
 class Alike(_Binary):
     """The answers of alike queries: each row of the left input with the constants of every query that has it in its answer.
 
@@ -325,6 +345,7 @@ Node = (
     | Except
     | Intersect
     | TopK
+    | Over
     | Alike
 )
 
@@ -337,7 +358,9 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
     match node:
         case Stream() | Relation():
             return node
-        case Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK() | AssignWindows() | Lifetime():
+        case (
+            Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK() | Over() | AssignWindows() | Lifetime()
+        ):
             (child,) = children
             return replace(node, child=child)
         case Join() | Union() | Except() | Intersect() | Alike():

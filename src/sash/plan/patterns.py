@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import functools
 
-from sash.errors import UnboundedStateError
 from sash.plan import nodes
 from sash.plan.expressions import STEPWISE
 
@@ -69,7 +68,7 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_union(node)
         case nodes.Intersect():
             return Pattern.WK if max(pattern(node.left), pattern(node.right)) <= Pattern.WKS else Pattern.STR
-        case nodes.Except() | nodes.TopK() | nodes.Alike():
+        case nodes.Except() | nodes.TopK() | nodes.Over() | nodes.Alike():
             return Pattern.STR
 
 
@@ -144,21 +143,7 @@ _BOUNDED_AGGREGATES = STEPWISE | {"min", "max"}
 """Aggregates that need a fixed amount of state per group if rows never expire."""
 
 
-def refuse_unbounded(node: nodes.Node) -> None:
-    """Raise UnboundedStateError if some operator would have to keep every row of an unbounded stream."""
-    for below in nodes.walk(node):
-        operator = _row_keeping_operator(below)
-        if operator is None:
-            continue
-        stream = next((name for child in below.children for name in _unbounded_streams(child)), None)
-        if stream is not None:
-            raise UnboundedStateError(
-                f"{operator} would have to remember every row of stream {stream} for ever: "
-                f"give it a window, as in {stream} [RANGE 1 HOUR]"
-            )
-
-
-def _row_keeping_operator(node: nodes.Node) -> str | None:
+def row_keeping_operator(node: nodes.Node) -> str | None:
     """The name of the operator in messages, if it keeps whole rows for as long as they live."""
     match node:
         case nodes.Join():
@@ -171,6 +156,8 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
             return "INTERSECT"
         case nodes.TopK():
             return "ORDER BY ... LIMIT"
+        case nodes.Over():
+            return f"{node.calls[0].function.upper()}(...) OVER"
         case nodes.Alike():
             return "a set of alike queries"
         case nodes.Aggregate():
@@ -194,14 +181,17 @@ def _row_keeping_operator(node: nodes.Node) -> str | None:
             return None
 
 
-def _unbounded_streams(node: nodes.Node) -> list[str]:
-    """The unbounded streams whose rows the node outputs one by one (a GROUP BY outputs one row per group)."""
+def unbounded_streams(node: nodes.Node, *, endless: bool = False) -> list[str]:
+    """The unbounded streams whose rows the node outputs one by one (a GROUP BY outputs one row per group).
+
+    They are those whose rows must not be kept for ever, or if `endless` those whose rows may be.
+    """
     match node:
         case nodes.Stream():
-            return [node.name] if isinstance(node.window, nodes.Unbounded) else []
+            return [node.name] if isinstance(node.window, nodes.Unbounded) and node.endless == endless else []
         case nodes.Aggregate():
             return []
         case nodes.Lifetime() if node.end is not None:
             return []
         case _:
-            return [name for child in node.children for name in _unbounded_streams(child)]
+            return [name for child in node.children for name in unbounded_streams(child, endless=endless)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ DATE = pa.date32()
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 NULL = pa.null()
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 NAMES: dict[pa.DataType, str] = {
     BOOLEAN: "BOOLEAN",
@@ -52,8 +55,76 @@ Schema = tuple[Field, ...]
 
 
 def is_supported(dtype: pa.DataType) -> bool:
-    """Whether plans support columns of this type."""
-    return dtype in NAMES or pa.types.is_decimal128(dtype)
+    """Whether plans support columns of this type, which is in its normal form (see `normal`)."""
+    if is_nested(dtype):
+        return all(is_supported(part) for part in parts_of(dtype))
+    return dtype in NAMES or bool(pa.types.is_decimal128(dtype))
+
+
+def array_of(element: pa.DataType) -> pa.DataType:
+    """ARRAY<element>; elements may be NULL."""
+    return pa.list_(element)
+
+
+def struct_of(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
+    """STRUCT<name: type, ...>; every field may be NULL."""
+    return pa.struct([pa.field(name, dtype) for name, dtype in fields])
+
+
+def map_of(key: pa.DataType, value: pa.DataType) -> pa.DataType:
+    """MAP<key, value>; values may be NULL."""
+    return pa.map_(key, value)
+
+
+def is_array(dtype: pa.DataType) -> bool:
+    """ARRAY of anything."""
+    return bool(pa.types.is_list(dtype))
+
+
+def is_struct(dtype: pa.DataType) -> bool:
+    """STRUCT of any fields."""
+    return bool(pa.types.is_struct(dtype))
+
+
+def is_map(dtype: pa.DataType) -> bool:
+    """MAP of anything."""
+    return bool(pa.types.is_map(dtype))
+
+
+def is_nested(dtype: pa.DataType) -> bool:
+    """ARRAY, STRUCT or MAP."""
+    return is_array(dtype) or is_struct(dtype) or is_map(dtype)
+
+
+def parts_of(dtype: pa.DataType) -> tuple[pa.DataType, ...]:
+    """The types directly inside a nested type; none for any other type."""
+    if is_map(dtype):
+        return dtype.key_type, dtype.item_type
+    if is_array(dtype):
+        return (dtype.value_type,)
+    return tuple(field.type for field in dtype) if is_struct(dtype) else ()
+
+
+def holds(dtype: pa.DataType, wanted: Callable[[pa.DataType], bool]) -> bool:
+    """Whether the type is, or has anywhere inside, a wanted type."""
+    return wanted(dtype) or any(holds(part, wanted) for part in parts_of(dtype))
+
+
+def is_orderable(dtype: pa.DataType) -> bool:
+    """Whether values of the type can be compared: all types but MAP, and those that hold one."""
+    return not holds(dtype, is_map)
+
+
+def normal(dtype: pa.DataType) -> pa.DataType:
+    """The nested type in the one form that plans use: every part may be NULL, and elements have Arrow's usual name.
+
+    Equal types of Arrow may have different texts and hashes otherwise.
+    """
+    if is_map(dtype):
+        return map_of(normal(dtype.key_type), normal(dtype.item_type))
+    if is_struct(dtype):
+        return struct_of([(field.name, normal(field.type)) for field in dtype])
+    return array_of(normal(dtype.value_type)) if is_array(dtype) else dtype
 
 
 def type_name(dtype: pa.DataType) -> str:
@@ -67,12 +138,16 @@ def type_name(dtype: pa.DataType) -> str:
     if pa.types.is_map(dtype):
         return f"MAP<{type_name(dtype.key_type)}, {type_name(dtype.item_type)}>"
     if pa.types.is_struct(dtype):
-        return f"STRUCT<{', '.join(f'{field.name}: {type_name(field.type)}' for field in dtype)}>"
+        return f"STRUCT<{', '.join(f'{_quoted(field.name)}: {type_name(field.type)}' for field in dtype)}>"
     if pa.types.is_nested(dtype) and dtype.num_fields == 1:
         return f"ARRAY<{type_name(dtype.field(0).type)}>"
     if pa.types.is_decimal(dtype):
         return f"DECIMAL({dtype.precision},{dtype.scale})"
     return NAMES.get(dtype, str(dtype))
+
+
+def _quoted(name: str) -> str:
+    return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def is_integer(dtype: pa.DataType) -> bool:
@@ -87,4 +162,4 @@ def is_numeric(dtype: pa.DataType) -> bool:
 
 def holds_floats(schema: Schema) -> bool:
     """Whether a column is FLOAT or DOUBLE, whose 0.0 and -0.0 are equal but not the same."""
-    return any(pa.types.is_floating(field.dtype) for field in schema)
+    return any(holds(field.dtype, pa.types.is_floating) for field in schema)

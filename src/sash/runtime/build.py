@@ -22,6 +22,7 @@ from sash.operators.lifetime import Lifetime
 from sash.operators.lookup import Lookup
 from sash.operators.multi_join import MultiJoin
 from sash.operators.nrr_join import NrrJoin
+from sash.operators.over import Over
 from sash.operators.project import Project
 from sash.operators.sample import Sample
 from sash.operators.semi_join import SemiJoin
@@ -69,7 +70,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Filter(memory, _one(node), node.predicate)
         case nodes.Join():
             columns = node.left_columns, node.right_columns
-            return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge)
+            lives = node.lives if isinstance(node, nodes.IntervalJoin) else (None, None)
+            return Join(memory, _two(node), node.keys, *columns, node.retracting, shared, node.purge, lives)
         case nodes.Lifetime():
             return Lifetime(memory, _one(node), node.start, node.end)
         case nodes.Lookup():
@@ -81,6 +83,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             )
         case nodes.NrrJoin():
             return NrrJoin(memory, _two(node), node.kind, node.keys, node.condition)
+        case nodes.Over():
+            return Over(memory, _one(node), node.partition, node.ties, node.calls)
         case nodes.Project():
             return Project(memory, _one(node), node.expressions)
         case nodes.Sample():

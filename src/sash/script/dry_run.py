@@ -90,7 +90,12 @@ class DryRunBackend:
             microseconds(statement.slack, "slack")
         self._check_heartbeat(statement)
         self._catalog.add_stream(
-            declaration.name, columns, statement.time, rate=statement.rate, distinct=statement.distinct
+            declaration.name,
+            columns,
+            statement.time,
+            rate=statement.rate,
+            distinct=statement.distinct,
+            unbounded=statement.unbounded,
         )
 
     def add_relation(self, statement: CreateRelation) -> None:

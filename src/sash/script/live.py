@@ -56,6 +56,7 @@ class LiveBackend:
             rate=statement.rate,
             distinct=statement.distinct,
             history=stream_rereading(self.engine.spark, declaration),
+            unbounded=statement.unbounded,
         )
 
     def add_relation(self, statement: CreateRelation) -> None:

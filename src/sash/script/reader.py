@@ -102,7 +102,7 @@ class _Reader(Cursor):
         match self._one_of(*_CREATED):
             case "STREAM":
                 declaration = self._declaration("stream")
-                clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT")
+                clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED")
                 return statements.CreateStream(position, declaration, **clauses)
             case "RELATION":
                 declaration = self._declaration("relation")
@@ -122,6 +122,8 @@ class _Reader(Cursor):
                 case "BAD":
                     self._one_of("ROWS")
                     found["bad_rows"] = self._one_of("FAIL", "DROP").lower()
+                case "UNBOUNDED":
+                    found["unbounded"] = self._one_of("ALLOW", "REFUSE").lower()
                 case "NON":
                     self._one_of("RETROACTIVE")
                     found["retroactive"] = False

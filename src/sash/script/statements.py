@@ -93,7 +93,7 @@ def about_query(name: str) -> Iterator[None]:
 class CreateStream(Positioned):
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
 
-    [RATE n] and [DISTINCT (column n, ...)] give statistics to the optimizer.
+    With [UNBOUNDED ALLOW] queries may keep all its rows for ever. [RATE n] and [DISTINCT (column n, ...)] give statistics to the optimizer.
     """
 
     declaration: Declaration
@@ -103,6 +103,7 @@ class CreateStream(Positioned):
     bad_rows: BadRows = "fail"
     rate: float | None = None
     distinct: Mapping[str, float] = field(default_factory=dict)
+    unbounded: str = "refuse"
 
 
 @dataclass(frozen=True)

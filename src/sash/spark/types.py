@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, StringType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, TimestampType
 
-from sash.plan.types import STRING, TIMESTAMP, Field, Schema, is_supported, type_name
+from sash.plan.types import (
+    STRING,
+    TIMESTAMP,
+    Field,
+    Schema,
+    array_of,
+    is_supported,
+    map_of,
+    struct_of,
+    type_name,
+)
 
 _LOGGER = "SQLQueryContextLogger"
 """PySpark writes what Spark refuses to this log, on standard error."""
@@ -18,6 +29,15 @@ _LOGGER = "SQLQueryContextLogger"
 
 def arrow_type(dtype: DataType) -> pa.DataType | None:
     """The plan's type for a Spark type; None if it is not supported."""
+    if isinstance(dtype, ArrayType):
+        return _nested(array_of, dtype.elementType)
+    if isinstance(dtype, MapType):
+        return _nested(map_of, dtype.keyType, dtype.valueType)
+    if isinstance(dtype, StructType):
+        names = [field.name for field in dtype.fields]
+        return _nested(
+            lambda *parts: struct_of(list(zip(names, parts, strict=True))), *(field.dataType for field in dtype.fields)
+        )
     if isinstance(dtype, TimestampType):
         return TIMESTAMP
     if isinstance(dtype, StringType):
@@ -27,6 +47,12 @@ def arrow_type(dtype: DataType) -> pa.DataType | None:
     except (PySparkException, TypeError):
         return None
     return found if is_supported(found) else None
+
+
+def _nested(make: Callable[..., pa.DataType], *parts: DataType) -> pa.DataType | None:
+    """The nested type of these parts, None if one of them is not supported."""
+    inner = [arrow_type(part) for part in parts]
+    return None if any(part is None for part in inner) else make(*inner)
 
 
 def read_schema(frame: DataFrame) -> tuple[Schema, dict[str, str]]:

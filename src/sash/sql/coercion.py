@@ -93,9 +93,30 @@ def _common(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expr
         return _common_numeric(left, right, a, b)
     if left in _TEMPORAL and right in _TEMPORAL:
         return _TEMPORAL[max(_TEMPORAL.index(left), _TEMPORAL.index(right))]
+    if types.is_nested(left) and types.is_nested(right):
+        return _common_nested(left, right)
     if types.STRING in (left, right):
         return _with_string(right if left == types.STRING else left)
     return None
+
+
+def _common_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Part by part; structs need the same names, in any case, and take those of the left one."""
+    parts = [types.parts_of(left), types.parts_of(right)]
+    if len(parts[0]) != len(parts[1]):
+        return None
+    merged = [common_dtype(one, other) for one, other in zip(*parts, strict=True)]
+    known = [part for part in merged if part is not None]
+    if len(known) < len(merged):
+        return None
+    if types.is_struct(left) and types.is_struct(right):
+        names = [[field.name for field in dtype] for dtype in (left, right)]
+        if [name.lower() for name in names[0]] != [name.lower() for name in names[1]]:
+            return None
+        return types.struct_of(list(zip(names[0], known, strict=True)))
+    if types.is_array(left) and types.is_array(right):
+        return types.array_of(known[0])
+    return types.map_of(*known) if types.is_map(left) and types.is_map(right) else None
 
 
 def _common_numeric(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expression | None) -> pa.DataType:
@@ -114,6 +135,8 @@ def _as_decimal(dtype: pa.DataType, expression: Expression | None) -> pa.DataTyp
 
 
 def _with_string(other: pa.DataType) -> pa.DataType | None:
+    if types.is_nested(other):
+        return None
     if types.is_integer(other):
         return types.BIGINT
     if types.is_numeric(other):
@@ -158,7 +181,11 @@ def implicit(expression: Expression, dtype: pa.DataType, what: str) -> Expressio
 
 
 def _may_become(have: pa.DataType, want: pa.DataType) -> bool:
-    if have in (types.NULL, types.STRING):
+    if have == types.NULL:
+        return True
+    if types.is_nested(have) or types.is_nested(want):
+        return bool(common_dtype(have, want) == want)
+    if have == types.STRING:
         return True
     if want == types.STRING:
         return bool(have != types.BINARY)
@@ -178,6 +205,12 @@ def unify(expressions: Sequence[Expression], what: str) -> list[Expression]:
 
 def castable(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether CAST may turn one type into the other (ANSI)."""
+    if types.is_nested(have) and types.is_nested(want):
+        kinds = [[kind(dtype) for kind in (types.is_array, types.is_struct, types.is_map)] for dtype in (have, want)]
+        parts = [types.parts_of(dtype) for dtype in (have, want)]
+        return kinds[0] == kinds[1] and len(parts[0]) == len(parts[1]) and all(map(castable, *parts))
+    if types.is_nested(want):
+        return bool(have == types.NULL)
     if have in (want, types.NULL) or types.STRING in (have, want):
         return True
     if types.is_numeric(have) or have == types.BOOLEAN:

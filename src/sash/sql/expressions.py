@@ -15,17 +15,19 @@ from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
-from sash.sql.correlation import Scopes
+from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
 from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
+from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
+from sash.sql.windows import WindowCollector, bind_window
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
@@ -44,6 +46,7 @@ class ExpressionBinder:
     aggregates: AggregateCollector | None = None
     first: Mapping[str, Expression] = field(default_factory=dict)
     aliases: Mapping[str, Expression] = field(default_factory=dict)
+    windows: WindowCollector | None = None
     bound: Mapping[int, Expression] = field(default_factory=dict)
     """Expressions that are bound already, by the identity of their nodes."""
     around: Scopes = ()
@@ -95,15 +98,13 @@ class ExpressionBinder:
             return self._nested(node).exists(node, node.this)
         if isinstance(node, _SUBQUERIES):
             return self._nested(node).scalar(node)
-        if isinstance(node, exp.Window):
-            raise self._unsupported("window functions (OVER); a stream's window is written after its name", node)
         if isinstance(node, exp.Star):
             raise self._unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.Interval):
             raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
         if isinstance(node, exp.All):
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
-        if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Tuple | exp.Lambda | exp.Var):
+        if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Lambda | exp.Var):
             raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
         return self.spark_functions.bind(node, self._column)
 
@@ -120,19 +121,49 @@ class ExpressionBinder:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
             raise self._unsupported(f"{node.table}.* in {self.clause}", node)
-        name = node.name.lower()
-        if not node.table and name in self.first:
-            return self.first[name]
-        found = self.scope.lookup(self.source, node)
-        if found is not None:
-            return found
-        if not node.table and name in self.aliases:
-            return self.aliases[name]
-        for scope in reversed(self.around):
-            found = scope.lookup(self.source, node)
-            if found is not None:
-                return found
+        path = [node.args[part] for part in ("catalog", "db", "table", "this") if node.args.get(part) is not None]
+        scopes: list[Scope | OuterScope] = [self.scope, *reversed(self.around)]
+        for scope in scopes:
+            for used in (2, 1):
+                found = self._named(path[:used], scope) if len(path) >= used else None
+                if found is not None:
+                    for field_name in path[used:]:
+                        found = field_of(found, field_name.name)
+                    return found
         return self.scope.resolve(self.source, node)
+
+    def _named(self, path: list[exp.Expr], scope: Scope | OuterScope) -> Expression | None:
+        """The column or alias of a name, which may be qualified; None if there is none."""
+        name, own = path[-1].name.lower(), scope is self.scope and len(path) == 1
+        if own and name in self.first:
+            return self.first[name]
+        node = exp.Column(this=path[-1].copy(), table=path[0].copy() if len(path) > 1 else None)
+        node.this.meta.update(path[-1].meta)
+        found = scope.lookup(self.source, node)
+        return self.aliases.get(name) if found is None and own else found
+
+    def _field(self, node: exp.Expr) -> Expression:
+        """`expression.field`."""
+        if not isinstance(node.expression, exp.Identifier):
+            raise self._unsupported(node.sql(dialect="spark"), node)
+        return field_of(self.bind(node.this), node.expression.name)
+
+    def _item(self, node: exp.Expr) -> Expression:
+        """`array[index]` or `map[key]`."""
+        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+            raise self._unsupported(f"{node.sql(dialect='spark')}; write array[index] or map[key]", node)
+        return item_of(self.bind(node.this), self.bind(node.expressions[0]))
+
+    def _tuple(self, node: exp.Expr) -> Expression:
+        return self._struct(node.expressions)
+
+    def _struct(self, nodes: list[exp.Expr]) -> Expression:
+        """STRUCT(a, b AS name, ...): a column keeps its name, and any other field is called by its position."""
+        names = [
+            part.alias_or_name if isinstance(part, exp.Alias | exp.Column | exp.Dot) else f"col{place}"
+            for place, part in enumerate(nodes, 1)
+        ]
+        return struct_of(names, [self.bind(part.this if isinstance(part, exp.Alias) else part) for part in nodes])
 
     def _connector(self, node: exp.Connector) -> Expression:
         """AND and OR; long chains are left-deep trees, so they are unrolled."""
@@ -155,6 +186,8 @@ class ExpressionBinder:
             if moved is not None:
                 return moved
         name = INFIX[type(node)]
+        if isinstance(node.expression, exp.Any | exp.All) and isinstance(node, exp.Like | exp.ILike):
+            return self._like_several(node)
         if isinstance(node.expression, exp.Any | exp.All) and name in COMPARISONS:
             every = isinstance(node.expression, exp.All)
             return self._nested(node).compare(name, self.bind(node.this), node.expression.this, every)
@@ -168,6 +201,17 @@ class ExpressionBinder:
                     "use datediff(a, b) or unix_micros(a) - unix_micros(b)"
                 )
         return _negated(node, call(name, [left, right]))
+
+    def _like_several(self, node: exp.Expr) -> Expression:
+        """LIKE ANY, LIKE SOME and LIKE ALL over a list of patterns."""
+        name, list_ = INFIX[type(node)], node.expression.this
+        patterns = list_.expressions if isinstance(list_, exp.Tuple) else [list_.unnest()]
+        if not patterns or any(isinstance(pattern, _SUBQUERIES) for pattern in patterns):
+            raise self._unsupported("LIKE ANY and LIKE ALL of anything but a list of patterns", node)
+        subject = self.bind(node.this)
+        matches = [_negated(node, call(name, [subject, self.bind(pattern)])) for pattern in patterns]
+        connective = "or" if isinstance(node.expression, exp.Any) else "and"
+        return balanced(matches, lambda left, right: call(connective, [left, right]))
 
     def _moved(self, node: exp.Expr) -> Expression | None:
         """A date or time plus or minus a constant interval; None if there is no interval."""
@@ -212,6 +256,9 @@ class ExpressionBinder:
         if isinstance(inner, exp.Literal) and not inner.args.get("is_string"):
             return number_literal(self.source, node, f"-{inner.this}")
         return call("negate", [self.bind(inner)])
+
+    def _bit_not(self, node: exp.Expr) -> Expression:
+        return call("bit_not", [self.bind(node.this)])
 
     def _is(self, node: exp.Expr) -> Expression:
         value, test = self.bind(node.this), node.expression
@@ -299,7 +346,8 @@ class ExpressionBinder:
         return call(name, [self.bind(part) for part in parts if part is not None])
 
     def _position(self, node: exp.Expr) -> Expression:
-        return call("instr", [self.bind(node.this), self.bind(node.args["substr"])])
+        parts = [node.args["substr"], node.this, node.args.get("position")]
+        return call("locate", [self.bind(part) for part in parts if part is not None])
 
     def _extract(self, node: exp.Expr) -> Expression:
         part = EXTRACTS.get(node.this.name.lower())
@@ -316,12 +364,14 @@ class ExpressionBinder:
             return self._grouping(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
-        if written in ("locate", "charindex") and len(arguments) == 2:
-            return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
+        if written == "charindex" and len(arguments) == 2:
+            return call("locate", [self.bind(argument) for argument in arguments])
         if written in ("ltrim", "rtrim") and len(arguments) == 2:
             return call(written, [self.bind(arguments[1]), self.bind(arguments[0])])
+        if written == "struct":
+            return self._struct(arguments)
         name = canonical_name(written)
-        if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
+        if name is None or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
 
@@ -346,6 +396,12 @@ class ExpressionBinder:
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         return self._aggregate(node)
 
+    def _window(self, node: exp.Expr) -> Expression:
+        """A window function."""
+        if self.windows is None:
+            raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
+        return bind_window(self, self.windows, node)
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -356,7 +412,10 @@ class ExpressionBinder:
         if self.aggregates is None:
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
-        inner = replace(self, aggregates=None, clause="the argument of an aggregate", first={}, aliases={})
+        outer = self.aggregates.outer
+        inner = replace(
+            self, aggregates=outer, clause="the argument of an aggregate", first={}, aliases={}, windows=None
+        )
         arguments, descending = placed_arguments(self.source, call)
         if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             self.source.refuse_all_but(arguments[0])
@@ -387,7 +446,9 @@ def _steps(node: exp.Expr, bound: Collection[int]) -> list[exp.Expr]:
     """Every twentieth node on the way down a chain of operators to one that is bound, outermost first."""
     chain = []
     inner = node
-    while id(inner) not in bound and (type(inner) in INFIX or isinstance(inner, exp.Unary | exp.Cast)):
+    while id(inner) not in bound and (
+        type(inner) in INFIX or isinstance(inner, exp.Unary | exp.Cast | exp.Dot | exp.Bracket)
+    ):
         chain.append(inner)
         inner = inner.this
     return [] if isinstance(inner, exp.Interval) else chain[_STEP::_STEP]
@@ -417,6 +478,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Paren: (ExpressionBinder._inner, ("this",)),
     exp.Not: (ExpressionBinder._not, ("this",)),
     exp.Neg: (ExpressionBinder._negate, ("this",)),
+    exp.BitwiseNot: (ExpressionBinder._bit_not, ("this",)),
     exp.Is: (ExpressionBinder._is, ("this", "expression")),
     exp.NullSafeNEQ: (ExpressionBinder._differs, ("this", "expression")),
     exp.Between: (ExpressionBinder._between, ("this", "low", "high")),
@@ -429,13 +491,17 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.TryCast: (ExpressionBinder._cast, ("this", "to", "_type", "safe")),
     exp.Substring: (ExpressionBinder._substring, ("this", "start", "length")),
     exp.Trim: (ExpressionBinder._trim, ("this", "expression", "position")),
-    exp.StrPosition: (ExpressionBinder._position, ("this", "substr")),
+    exp.StrPosition: (ExpressionBinder._position, ("this", "substr", "position")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
+    exp.Dot: (ExpressionBinder._field, ("this", "expression")),
+    exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
+    exp.Tuple: (ExpressionBinder._tuple, ("expressions",)),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
     exp.Any: (ExpressionBinder._any, ("this",)),
     exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
     exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),
     exp.RespectNulls: (ExpressionBinder._aggregate, ("this",)),
+    exp.Window: (ExpressionBinder._window, ("this", "partition_by", "order", "spec", "alias", "over")),
     exp.WithinGroup: (ExpressionBinder._aggregate, ("this", "expression")),
 }
 """Node -> its binding method and the arguments that the method handles."""

@@ -152,7 +152,9 @@ class FromBinder:
         if entry := self.catalog.streams.get(name):
             names = [f.name.lower() for f in entry.schema]
             window = self._window(clause, entry.schema) if clause else self.window or Undeclared()
-            return Stream(entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics)
+            return Stream(
+                entry.name, entry.schema, names.index(entry.time.lower()), window, entry.statistics, entry.endless
+            )
         if relation := self.catalog.relations.get(name):
             self._no_window(clause, f"{node.name} is a relation")
             return Relation(**vars(relation))

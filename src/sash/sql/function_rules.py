@@ -75,6 +75,10 @@ def comparison(name: str, arguments: Arguments) -> Expression:
         raise TypeMismatchError(
             f"{types.type_name(left.dtype)} and {types.type_name(right.dtype)} cannot be compared; cast one of them"
         )
+    if not types.is_orderable(dtype):
+        raise TypeMismatchError(
+            f"{types.type_name(dtype)} cannot be compared: compare map_keys and map_values, or entries"
+        )
     return Call(name, (coerce(left, dtype), coerce(right, dtype)), types.BOOLEAN)
 
 
@@ -184,9 +188,10 @@ def in_list(name: str, arguments: Arguments) -> Expression:
 
 
 def concat(name: str, arguments: Arguments) -> Expression:
-    """Strings; other types are cast."""
-    if arguments and all(argument.dtype in (types.BINARY, types.NULL) for argument in arguments):
-        raise TypeMismatchError("concat takes STRING; cast BINARY to STRING")
+    """Strings, or bytes; other types are cast to STRING."""
+    kinds = {argument.dtype for argument in arguments}
+    if types.BINARY in kinds and kinds <= {types.BINARY, types.NULL}:
+        return Call(name, tuple(coerce(argument, types.BINARY) for argument in arguments), types.BINARY)
     return of_types((types.STRING,), types.STRING)(name, arguments)
 
 

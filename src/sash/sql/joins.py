@@ -10,6 +10,7 @@ import pyarrow as pa
 from sash.plan.compound import walk
 from sash.plan.expressions import Call, Column, Expression, Literal, SparkFunction, columns_of, conjunction, remap
 from sash.plan.nodes import Join, JoinKind, Node, Project
+from sash.plan.time_bounds import bounds_time
 from sash.sql.scope import shift
 
 
@@ -39,7 +40,10 @@ def width(tree: Tree) -> int:
 
 
 def push_equality(tree: Tree, predicate: Expression) -> bool:
-    """Make an equality of WHERE a key of the lowest join that has both columns; False if there is none."""
+    """Make an equality of WHERE a key of the lowest join that has both columns; False if there is none.
+
+    A bound of the times of two streams becomes a condition of their join, which then keeps rows for less time.
+    """
     if not isinstance(tree, Branch) or any(is_nested(part) for part in walk(predicate)):
         return False
     border, columns = width(tree.left), columns_of(predicate)
@@ -47,10 +51,15 @@ def push_equality(tree: Tree, predicate: Expression) -> bool:
         return tree.kind in ("inner", "left", "semi", "anti") and push_equality(tree.left, predicate)
     if all(column >= border for column in columns):
         return tree.kind in ("inner", "right") and push_equality(tree.right, shift(predicate, -border))
-    if tree.kind == "inner" and _sides(predicate, border) is not None:
+    if tree.kind == "inner" and (_sides(predicate, border) is not None or _is_interval(tree, predicate)):
         tree.conditions.append(predicate)
         return True
     return False
+
+
+def _is_interval(tree: Branch, predicate: Expression) -> bool:
+    left, right = tree.left, tree.right
+    return not isinstance(left, Branch) and not isinstance(right, Branch) and bounds_time(left, right, predicate)
 
 
 def build(tree: Tree) -> Node:

@@ -15,7 +15,13 @@ from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal,
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
 
 _INFIX = {name: sign for name, (_, sign) in INFIX.items()} | {"int_divide": "div", "ne": "!="}
-_RENAMED = {"starts_with": "startswith", "ends_with": "endswith", "is_nan": "isnan"}
+_RENAMED = {
+    "starts_with": "startswith",
+    "ends_with": "endswith",
+    "is_nan": "isnan",
+    "ceil_to": "ceil",
+    "floor_to": "floor",
+}
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
 
@@ -74,6 +80,15 @@ def _trim(word: str) -> Callable[[Call, list[str]], str]:
     return render
 
 
+def _named(call: Call, arguments: list[str]) -> list[str]:
+    return [f"{_string(field.name)}, {text}" for field, text in zip(call.dtype, arguments, strict=True)]
+
+
+def _name_of(literal: Expression) -> str:
+    assert isinstance(literal, Literal)
+    return str(literal.value)
+
+
 def _add_micros(call: Call, arguments: list[str]) -> str:
     moment, micros = arguments
     if call.dtype == TIMESTAMP:
@@ -94,6 +109,7 @@ def _window_bound(call: Call, arguments: list[str]) -> str:
 _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "negate": lambda _, a: f"(- {a[0]})",
     "not": lambda _, a: f"(NOT {a[0]})",
+    "bit_not": lambda _, a: f"(~ {a[0]})",
     "is_null": lambda _, a: f"({a[0]} IS NULL)",
     "is_not_null": lambda _, a: f"({a[0]} IS NOT NULL)",
     "in": lambda _, a: f"({a[0]} IN ({', '.join(a[1:])}))",
@@ -101,6 +117,9 @@ _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "ltrim": _trim("LEADING"),
     "rtrim": _trim("TRAILING"),
     "timestamp_add_micros": _add_micros,
+    "struct": lambda call, a: f"named_struct({', '.join(_named(call, a))})",
+    "get_field": lambda call, a: f"{a[0]}.{quoted(_name_of(call.arguments[1]))}",
+    "get_item": lambda _, a: f"{a[0]}[{a[1]}]",
     "window_start": _window_bound,
     "window_end": _window_bound,
 }

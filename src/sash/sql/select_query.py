@@ -20,12 +20,14 @@ from sash.sql.grouping import Grouping, read_grouping
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
+from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, did_you_mean, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate
 from sash.sql.window_function import with_window_column
+from sash.sql.windows import WINDOWS, WindowCollector
 
 MOST_COLUMNS = 20_000
 
@@ -43,7 +45,21 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     """The plan of a SELECT, and the order of its rows; the caller handles WITH."""
     source.refuse_all_but(
         node,
-        *("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset"),
+        *(
+            "with_",
+            "expressions",
+            "from_",
+            "joins",
+            "where",
+            "group",
+            "having",
+            "distinct",
+            "order",
+            "limit",
+            "offset",
+            "windows",
+            "qualify",
+        ),
     )
     from_ = node.args.get("from_")
     tree, scope = from_binder.nothing
@@ -75,7 +91,8 @@ class _Select:
         self.below = below
         self.collector = AggregateCollector(len(below.schema))
         self.plain = binder
-        self.grouped = replace(binder, aggregates=self.collector)
+        self.windows = WindowCollector(source, node.args.get("windows") or [])
+        self.grouped = replace(binder, aggregates=self.collector, windows=self.windows)
 
     @property
     def subqueries(self) -> Subqueries:
@@ -92,8 +109,9 @@ class _Select:
         predicate = None
         if having is not None:
             self.source.refuse_all_but(having, "this")
-            binder = replace(self.grouped, clause="HAVING", first=self._shadowing(aliases, keys))
+            binder = replace(self.grouped, clause="HAVING", windows=None, first=self._shadowing(aliases, keys))
             predicate = binder.predicate(having.this)
+        qualify = self._qualify(aliases)
         order = self._order(items)
         if self.collector.groupings and grouping.sets is None:
             called = self.collector.groupings[0]
@@ -109,11 +127,35 @@ class _Select:
             order = [replace(key, expression=translate(key.expression, key.node)) for key in order]
             if predicate is not None and having is not None:
                 node = self.subqueries.filter(node, translate(predicate, having), translate)
+            qualify = None if qualify is None else translate(qualify, self.node.args["qualify"])
+            self.windows.change(lambda part: translate(part, self.node))
+        if self.windows.found:
+            node, made = self.subqueries.attach(node, self.windows.expressions, translate)
+            self.windows.change(dict(zip(self.windows.expressions, made, strict=True)).__getitem__)
+            node, columns = over(node, self.windows)
+            items = [replace(item, expression=columns(item.expression)) for item in items]
+            order = [replace(key, expression=columns(key.expression)) for key in order]
+            qualify = None if qualify is None else columns(qualify)
+        if qualify is not None:
+            node = self.subqueries.filter(node, qualify, translate)
         expressions = [*(item.expression for item in items), *(key.expression for key in order)]
         node, made = self.subqueries.attach(node, expressions, translate)
         items = [replace(item, expression=expression) for item, expression in zip(items, made, strict=False)]
         order = [replace(key, expression=expression) for key, expression in zip(order, made[len(items) :], strict=True)]
         return self._output(node, items, order)
+
+    def _qualify(self, aliases: dict[str, Expression]) -> Expression | None:
+        """The predicate of QUALIFY, over window functions."""
+        clause = self.node.args.get("qualify")
+        if clause is None:
+            return None
+        self.source.refuse_all_but(clause, "this")
+        predicate = replace(self.grouped, clause="QUALIFY", aliases=aliases).predicate(clause.this)
+        if not self.windows.found:
+            raise self.source.error(
+                UnsupportedSqlError, "QUALIFY needs a window function (OVER) in SELECT or QUALIFY: use WHERE", clause
+            )
+        return predicate
 
     def _items(self) -> list[Item]:
         items: list[Item] = []
@@ -197,7 +239,7 @@ class _Select:
         return items[position - 1]
 
     def _has_aggregate(self, expression: Expression) -> bool:
-        return any(index >= self.collector.width for index in columns_of(expression))
+        return any(self.collector.width <= index < WINDOWS for index in columns_of(expression))
 
     def _order(self, items: list[Item]) -> list[SortItem]:
         order = self.node.args.get("order")
@@ -259,6 +301,8 @@ class _Select:
             if part in positions:
                 return Column(positions[part], describe(part), part.dtype)
             if isinstance(part, Column):
+                if part.index >= WINDOWS:
+                    return part
                 if part.index < self.collector.width:
                     raise self.source.error(
                         UnsupportedSqlError,

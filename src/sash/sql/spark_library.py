@@ -20,7 +20,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from sash.plan.types import NAMES, NULL
+from sash.plan.types import NAMES, NULL, STRING, array_of
 from sash.sql.aggregates import AGGREGATES
 from sash.sql.dialect import Sash
 from sash.sql.functions import ALIASES, FUNCTIONS, OPERATORS
@@ -36,6 +36,7 @@ _TYPES = {name: dtype for dtype, name in NAMES.items()}
 _SIMILARITY = 0.7
 _STRINGS = ("split", "regexp_extract_all")
 """Functions that return an array of strings whatever their arguments are."""
+_TEXTS = "ARRAY<STRING>"
 _BY_GRAMMAR = frozenset({"timestampadd", "timestampdiff", "timediff"})
 """Functions that Spark's parser knows, and its list does not."""
 
@@ -150,7 +151,9 @@ def _result(node: exp.Expr) -> str | None:
     """The name of the type of a call, or of an element of the array that a call returns."""
     if isinstance(node, exp.Anonymous):
         known = library().functions.get(node.name.lower())
-        return None if known is None else known.result
+        if node.name.lower() in _STRINGS:
+            return _TEXTS
+        return None if known is None or known.result == _TEXTS else known.result
     if isinstance(node, exp.Bracket) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in _STRINGS:
         return "STRING"
     return _result(node.this) if isinstance(node, exp.Paren) else None
@@ -162,4 +165,6 @@ def _read_type(name: str | None) -> pa.DataType | str:
         return NULL
     if decimal := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", name):
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if "<" in name:
+        return array_of(STRING) if name == _TEXTS else NULL
     return _TYPES.get(name, name)

@@ -30,6 +30,9 @@ _TYPES: dict[exp.DType, pa.DataType] = {
 }
 
 
+_NESTED = (exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT)
+
+
 def type_of(source: SqlText, node: exp.Expr) -> pa.DataType:
     """The type that the node names."""
     if isinstance(node, exp.DataType):
@@ -37,6 +40,20 @@ def type_of(source: SqlText, node: exp.Expr) -> pa.DataType:
             return _decimal(source, node)
         if node.this in _TYPES and not node.expressions:
             return _TYPES[node.this]
+        if node.this in _NESTED and node.expressions:
+            return _nested(source, node)
+    raise source.error(UnsupportedSqlError, f"Sash does not support the type {node.sql(dialect='spark')}", node)
+
+
+def _nested(source: SqlText, node: exp.DataType) -> pa.DataType:
+    """ARRAY<type>, MAP<type, type> or STRUCT<name: type, ...>."""
+    parts = node.expressions
+    if node.this == exp.DType.ARRAY and len(parts) == 1:
+        return types.array_of(type_of(source, parts[0]))
+    if node.this == exp.DType.MAP and len(parts) == 2:
+        return types.map_of(*(type_of(source, part) for part in parts))
+    if node.this == exp.DType.STRUCT and all(isinstance(part, exp.ColumnDef) and part.kind for part in parts):
+        return types.struct_of([(part.name, type_of(source, part.kind)) for part in parts])
     raise source.error(UnsupportedSqlError, f"Sash does not support the type {node.sql(dialect='spark')}", node)
 
 

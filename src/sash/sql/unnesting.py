@@ -307,7 +307,7 @@ class Unnesting:
         return Pulled(made, left.outputs if node.kind in ("semi", "anti") else outputs, predicates)
 
 
-_CONSTRUCTS = {"TopK": "LIMIT"}
+_CONSTRUCTS = {"Over": "OVER", "TopK": "LIMIT"}
 
 
 def _conditions(node: Join, outputs: Sequence[Expression]) -> list[Expression]:

@@ -2,7 +2,8 @@
 
 A single column of integers, dates, times or booleans is its own key, exactly. Everything else is hashed to 128 bits:
 among n different keys the probability of a collision is below n^2 / 2^129 (for a billion keys, 1 in 10^20).
-NULL equals NULL, NaN equals NaN, -0.0 equals 0.0, as in GROUP BY. The hash is the same in every process.
+NULL equals NULL, NaN equals NaN, -0.0 equals 0.0, as in GROUP BY, also inside of arrays, structs and maps; the order of a
+map's entries does not matter. The hash is the same in every process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from sash.state.columns import stored_values
 from sash.state.jit import kernel
 from sash.state.memory import Ints
+from sash.state.nested import elements, fields, is_nested
 
 Hashes = npt.NDArray[np.uint64]
 Keys = tuple[Hashes, Hashes]
@@ -79,6 +81,9 @@ def hash_rows(columns: Sequence[pa.Array], rows: int) -> Keys:
 def _hash_column(column: pa.Array, low: Hashes, high: Hashes) -> None:
     mask = null_mask(column)
     nulls = mask if mask is not None else np.zeros(0, np.bool_)
+    if is_nested(column.type):
+        _hash_nested(column, nulls, low, high)
+        return
     bits = fixed_bits(column)
     if bits is not None:
         _mix_words(bits.view(np.uint64), nulls, low, high)
@@ -89,6 +94,22 @@ def _hash_column(column: pa.Array, low: Hashes, high: Hashes) -> None:
     else:
         offsets, data = byte_buffers(column)
         _mix_bytes(offsets, data, nulls, low, high)
+
+
+def _hash_nested(column: pa.Array, nulls: npt.NDArray[np.bool_], low: Hashes, high: Hashes) -> None:
+    """Absorb the hashes of the elements or fields after their number; a NULL has none."""
+    if pa.types.is_struct(column.type):
+        parts = fields(column)
+        _mix_words(np.full(len(column), len(parts), np.uint64), nulls, low, high)
+        for part in parts:
+            _hash_column(part, low, high)
+        return
+    offsets, inner = elements(column)
+    _mix_words(np.diff(offsets).astype(np.uint64), nulls, low, high)
+    inner_low = np.full(len(inner), 0x9E3779B97F4A7C15, np.uint64)
+    inner_high = np.full(len(inner), 0xC2B2AE3D27D4EB4F, np.uint64)
+    _hash_column(inner, inner_low, inner_high)
+    _mix_elements(offsets, inner_low, inner_high, pa.types.is_map(column.type), low, high)
 
 
 def decimal_words(column: pa.Array) -> npt.NDArray[np.uint64]:
@@ -152,6 +173,26 @@ def _mix_bytes(
                 word |= np.uint64(data[start + index]) << np.uint64(8 * index)
             a, b = _absorb(a, b, word)
             start += count
+        low[row], high[row] = a, b
+
+
+@kernel
+def _mix_elements(
+    offsets: Ints, inner_low: Hashes, inner_high: Hashes, unordered: bool, low: Hashes, high: Hashes
+) -> None:
+    for row in range(len(offsets) - 1):
+        a, b = low[row], high[row]
+        total_low, total_high = np.uint64(0), np.uint64(0)
+        for index in range(offsets[row], offsets[row + 1]):
+            if unordered:
+                total_low += inner_low[index]
+                total_high += inner_high[index]
+            else:
+                a, b = _absorb(a, b, inner_low[index])
+                a, b = _absorb(a, b, inner_high[index])
+        if unordered:
+            a, b = _absorb(a, b, total_low)
+            a, b = _absorb(a, b, total_high)
         low[row], high[row] = a, b
 
 

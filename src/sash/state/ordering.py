@@ -1,8 +1,10 @@
 """Order-preserving encoding of rows as byte strings, so that rows of any types are compared byte by byte.
 
 A column is one byte that orders NULLs, then the value: numbers big-endian with an inverted sign (NaN above all others,
--0.0 equal to 0.0), strings and binaries with every zero byte escaped and two zero bytes at the end. No encoding is a
-prefix of another. In a column in descending order the bytes of the value are inverted.
+-0.0 equal to 0.0), strings and binaries with every zero byte escaped and two zero bytes at the end, structs as their
+fields, arrays as their elements, each after a byte of one, and a zero byte at the end; inside of both, NULLs come first. A
+map, which has no order in SQL, is the array of its entries by key. No encoding is a prefix of another. In a column in
+descending order the bytes of the value are inverted.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import pyarrow as pa
 from sash.state.hashing import byte_buffers, decimal_words, fixed_bits, null_mask
 from sash.state.jit import kernel
 from sash.state.memory import Ints
+from sash.state.nested import ByteStrings, concatenate, elements, fields, is_nested
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -29,8 +32,11 @@ def encode_order(
     """The byte string of every row: row r is `data[offsets[r] : offsets[r + 1]]`."""
     lengths = np.zeros(rows, np.int64)
     nulls = [_mask(column) for column in columns]
-    for column, mask in zip(columns, nulls, strict=True):
-        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+    nested = {place: _encode_nested(column) for place, column in enumerate(columns) if is_nested(column.type)}
+    for place, (column, mask) in enumerate(zip(columns, nulls, strict=True)):
+        if place in nested:
+            _measure_nested(nested[place][0], mask, lengths)
+        elif pa.types.is_string(column.type) or pa.types.is_binary(column.type):
             _measure_bytes(*_own(column), mask, lengths)
         else:
             _measure_words(_width(column.type), mask, lengths)
@@ -38,10 +44,13 @@ def encode_order(
     np.cumsum(lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
     ends = offsets[:-1].copy()
-    for column, mask, down, first in zip(columns, nulls, descending, nulls_first, strict=True):
+    described = zip(columns, nulls, descending, nulls_first, strict=True)
+    for place, (column, mask, down, first) in enumerate(described):
         absent = _ABSENT if first else _ABSENT_LAST
         flip = 0xFF if down else 0
-        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        if place in nested:
+            _write_nested(*nested[place], mask, absent, flip, ends, data)
+        elif pa.types.is_string(column.type) or pa.types.is_binary(column.type):
             _write_bytes(*_own(column), mask, absent, flip, ends, data)
         elif pa.types.is_decimal128(column.type):
             words = decimal_words(column)
@@ -51,6 +60,26 @@ def encode_order(
             high = (ordered_bits(column) ^ _SIGN).view(np.uint64)
             _write_words(high, high, _width(column.type), mask, absent, flip, ends, data)
     return offsets, data
+
+
+def _encode_nested(column: pa.Array) -> ByteStrings:
+    """The byte strings of arrays, structs and maps, without the byte that orders NULLs; those of NULLs are undefined."""
+    if pa.types.is_struct(column.type):
+        return _encode_ascending(fields(column), len(column))
+    offsets, inner = elements(column)
+    ends, data = _encode_ascending([inner], len(inner))
+    if pa.types.is_map(column.type):
+        owners = np.repeat(np.arange(len(column)), np.diff(offsets))
+        order = _sort_runs(owners, *_encode_ascending(fields(inner)[:1], len(inner)))
+        ends, data = _encode_ascending([inner.take(pa.array(order))], len(inner))
+    each = np.arange(len(inner) + 1)
+    ends, data = concatenate([(each, np.ones(len(inner), np.uint8)), (ends, data)], len(inner))
+    last = (np.arange(len(column) + 1), np.zeros(len(column), np.uint8))
+    return concatenate([(ends[offsets], data), last], len(column))
+
+
+def _encode_ascending(columns: Sequence[pa.Array], rows: int) -> ByteStrings:
+    return encode_order(columns, [False] * len(columns), [True] * len(columns), rows)
 
 
 def order_rows(ts: Ints, columns: Sequence[pa.Array]) -> Ints:
@@ -101,6 +130,30 @@ def _width(dtype: pa.DataType) -> int:
 def _measure_words(width: int, nulls: npt.NDArray[np.bool_], lengths: Ints) -> None:
     for row in range(len(lengths)):
         lengths[row] += 1 if len(nulls) and nulls[row] else 1 + width
+
+
+@kernel
+def _measure_nested(offsets: Ints, nulls: npt.NDArray[np.bool_], lengths: Ints) -> None:
+    for row in range(len(lengths)):
+        lengths[row] += 1 if len(nulls) and nulls[row] else 1 + offsets[row + 1] - offsets[row]
+
+
+@kernel
+def _write_nested(
+    offsets: Ints, data: Bytes, nulls: npt.NDArray[np.bool_], absent: int, flip: int, ends: Ints, out: Bytes
+) -> None:
+    for row in range(len(ends)):
+        to = ends[row]
+        if len(nulls) and nulls[row]:
+            out[to] = absent
+            ends[row] = to + 1
+            continue
+        out[to] = _PRESENT
+        to += 1
+        for index in range(offsets[row], offsets[row + 1]):
+            out[to] = data[index] ^ np.uint8(flip)
+            to += 1
+        ends[row] = to
 
 
 @kernel

@@ -12,6 +12,7 @@ from sash.state.columns import stored_values
 from sash.state.hashing import byte_buffers, decimal_words, null_mask
 from sash.state.jit import kernel
 from sash.state.memory import Arrays, Ints, Memory
+from sash.state.nested import decode_values, encode_values, is_nested
 
 Bytes = npt.NDArray[np.uint8]
 _STORED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
@@ -43,9 +44,13 @@ class RowStore:
             store.free(slots)
 
 
-def _column(memory: Memory, dtype: pa.DataType) -> _FixedColumn | _DecimalColumn | _BytesColumn | _NullColumn:
+def _column(
+    memory: Memory, dtype: pa.DataType
+) -> _FixedColumn | _DecimalColumn | _BytesColumn | _NestedColumn | _NullColumn:
     if pa.types.is_null(dtype):
         return _NullColumn()
+    if is_nested(dtype):
+        return _NestedColumn(memory, dtype)
     if pa.types.is_decimal128(dtype):
         return _DecimalColumn(memory, dtype)
     if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
@@ -188,6 +193,29 @@ class _BytesColumn:
             self._marks[_USED], self._marks[_DEAD] = used, 0
         if used + needed > len(self._heap):
             self._heap = self._memory.grow("heap", np.uint8, 2 * (used + needed))
+
+
+class _NestedColumn:
+    """Arrays, structs and maps, as bytes."""
+
+    def __init__(self, memory: Memory, dtype: pa.DataType) -> None:
+        self._dtype = dtype
+        self._bytes = _BytesColumn(memory, pa.binary())
+
+    def put(self, slots: Ints, column: pa.Array, size: int) -> None:
+        offsets, data = encode_values(column)
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+        self._bytes.put(slots, pa.Array.from_buffers(pa.binary(), len(column), buffers, 0), size)
+
+    def take(self, slots: Ints) -> pa.Array:
+        """The values; NULL at slots that are free, which hold no bytes."""
+        offsets, data = byte_buffers(self._bytes.take(slots))
+        held = np.diff(offsets) > 0
+        values = decode_values(self._dtype, offsets[:-1][held], data)[0]
+        return values if held.all() else values.take(pa.array(np.cumsum(held) - 1, mask=~held))
+
+    def free(self, slots: Ints) -> None:
+        self._bytes.free(slots)
 
 
 @kernel

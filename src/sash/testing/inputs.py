@@ -72,7 +72,13 @@ class Inputs:
         return made
 
     def read(
-        self, unit: TimeUnit, schemas: object, slack: object, keys: object, statistics: object
+        self,
+        unit: TimeUnit,
+        schemas: object,
+        slack: object,
+        keys: object,
+        statistics: object,
+        unbounded: str = "refuse",
     ) -> tuple[Catalog, dict[str, ReplayInput], dict[str, pa.Table]]:
         """Register all inputs, and return them: streams and relations with updates, and tables."""
         tables = {**self.relations, **self.nrrs}
@@ -88,7 +94,13 @@ class Inputs:
             inputs[name] = stream = stream_input(name, rows, parsed.get(name), unit, length)
             given = known.get(name.lower(), UNKNOWN)
             catalog.add_stream(
-                name, stream.schema, TIME, check_time=False, statistics=given, not_carried=stream.not_carried
+                name,
+                stream.schema,
+                TIME,
+                check_time=False,
+                statistics=given,
+                not_carried=stream.not_carried,
+                unbounded=unbounded,
             )
         for name, rows in tables.items():
             catalog.check_name(name)

@@ -61,6 +61,7 @@ def replay(
     keys: Mapping[str, Sequence[str]] | None = None,
     statistics: Mapping[str, Statistics] | None = None,
     purge: float | None = None,
+    unbounded: str = "refuse",
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
@@ -74,7 +75,8 @@ def replay(
     A relation is given likewise, with its rows, or with updates that have `ts` and `_op` ('+' or '-'). Relations in `nrrs` are
     non-retroactive. `keys` names the key columns of relations, where a '+' replaces the row of its key. `schemas` gives
     columns and types as DDL, for inputs whose rows do not determine them. `statistics` of streams and relations by name,
-    such as those of another `Result`, guide the planner.
+    such as those of another `Result`, guide the planner. With `unbounded="allow"` queries may keep all rows of streams for
+    ever, as with that argument of `Engine.stream`.
 
     `strategy`, `join`, `tau` (the interval of releases, in `unit`), `partitions` (of calendar buffers), `buckets` (of all
     windows of a multi-way join) and `purge` (the interval, in `unit`, at which joins remove expired rows; 0: at once) are
@@ -93,7 +95,7 @@ def replay(
     settings = _settings(units, delays, probe, patience)
     if runtime == "spark" and settings.delays:
         raise StrategyError("delays are simulated: use runtime='local'")
-    catalog, inputs, tables = given.read(units, schemas, slack, keys, statistics)
+    catalog, inputs, tables = given.read(units, schemas, slack, keys, statistics, unbounded)
     end = FOREVER if until is None else units.instant("until", until) + 1
     planned = plan_query(sql, catalog, shards=shards, options=options)
     last = last_release(options.tau, end)

@@ -60,6 +60,7 @@ def replay_job(
     shards: int = 2,
     keys: Mapping[str, Sequence[str]] | None = None,
     statistics: Mapping[str, Statistics] | None = None,
+    unbounded: str = "refuse",
 ) -> dict[str, Result]:
     """Run the queries together, as one job, and return the changes of each one's answer by its name.
 
@@ -73,7 +74,9 @@ def replay_job(
     units = TimeUnit(unit)
     check_word("runtime", runtime, ("local", "spark"))
     shards = check_count("shards", shards, most=MOST_SHARDS)
-    catalog, inputs, tables = Inputs.of(streams, relations, nrrs).read(units, schemas, slack, keys, statistics)
+    catalog, inputs, tables = Inputs.of(streams, relations, nrrs).read(
+        units, schemas, slack, keys, statistics, unbounded
+    )
     end = FOREVER if until is None else units.instant("until", until) + 1
     planned: dict[str, Planned] = {}
     for name, sql, given in _listed(queries):

@@ -128,4 +128,15 @@ class Result:
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in row.values())
+    return tuple(map(_hashable, row.values()))
+
+
+def _hashable(value: Any) -> Any:
+    """The value as one that is equal exactly to those that SQL does not tell from it."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    if isinstance(value, dict):
+        return tuple((name, _hashable(inner)) for name, inner in value.items())
+    return value

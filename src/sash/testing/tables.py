@@ -77,7 +77,7 @@ def typed(rows: InputRows, schema: Schema | None, unit: TimeUnit) -> TypedRows:
         return TypedRows(schema, [_typed(rows, column, unit) for column in schema])
     fields, not_carried = [], {}
     for column, values in rows.columns.items():
-        found = _list_type(rows.name, column, values) if isinstance(values, list) else values.type
+        found = infer_type(rows.name, column, values) if isinstance(values, list) else values.type
         dtype = _carried(found)
         if dtype is None:
             not_carried[column] = type_name(found)
@@ -111,15 +111,6 @@ def _distinct(kind: str, name: str, columns: Sequence[str]) -> Sequence[str]:
     return columns
 
 
-def _list_type(name: str, column: str, values: list[Any]) -> pa.DataType:
-    if not any(isinstance(value, list | tuple | dict) for value in values):
-        return infer_type(name, column, values)
-    try:
-        return pa.infer_type(values)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return pa.list_(pa.null())
-
-
 def _carried(dtype: pa.DataType) -> pa.DataType | None:
     """The type of a column of a query for an Arrow type, or None if queries have no such columns."""
     if pa.types.is_dictionary(dtype):
@@ -138,8 +129,24 @@ def _carried(dtype: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(dtype.precision, dtype.scale) if dtype.precision <= 38 and dtype.scale >= 0 else None
     if pa.types.is_float16(dtype):
         return types.FLOAT
+    if types.is_nested(dtype) or pa.types.is_large_list(dtype) or pa.types.is_fixed_size_list(dtype):
+        return _carried_nested(dtype)
     dtype = _UNSIGNED.get(dtype, dtype)
     return dtype if types.is_supported(dtype) else None
+
+
+def _parts(dtype: pa.DataType) -> tuple[pa.DataType, ...]:
+    return types.parts_of(dtype) if types.is_nested(dtype) else (dtype.value_type,)
+
+
+def _carried_nested(dtype: pa.DataType) -> pa.DataType | None:
+    inner = [part if pa.types.is_null(part) else _carried(part) for part in _parts(dtype)]
+    known = [part for part in inner if part is not None]
+    if len(known) < len(inner):
+        return None
+    if types.is_struct(dtype):
+        return types.struct_of([(field.name, part) for field, part in zip(dtype, known, strict=True)])
+    return types.map_of(*known) if types.is_map(dtype) else types.array_of(known[0])
 
 
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)

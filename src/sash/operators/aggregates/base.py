@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 from sash.operators.kernels.touches import Events, Mask
 from sash.plan.expressions import AggregateCall
 from sash.state.changes import ChangeBatch
-from sash.state.hashing import decimal_words, null_mask
-from sash.state.memory import Ints
+from sash.state.hashing import decimal_words, hash_rows, null_mask
+from sash.state.interner import Interner
+from sash.state.memory import HeapMemory, Ints
+from sash.state.nested import is_nested
 
 NO_MASK = np.zeros(0, np.bool_)
 
@@ -79,7 +81,9 @@ _PLAIN = {8: (np.int8, pa.int8()), 16: (np.int16, pa.int16()), 32: (np.int32, pa
 
 def fits_word(dtype: pa.DataType) -> bool:
     """Whether values of this type have at most 64 bits."""
-    return not (pa.types.is_decimal(dtype) or pa.types.is_string(dtype) or pa.types.is_binary(dtype))
+    return not (
+        pa.types.is_decimal(dtype) or pa.types.is_string(dtype) or pa.types.is_binary(dtype) or is_nested(dtype)
+    )
 
 
 def fixed_versions(bits: Ints, nulls: Mask, dtype: pa.DataType) -> Versions:
@@ -100,6 +104,9 @@ def fixed_versions(bits: Ints, nulls: Mask, dtype: pa.DataType) -> Versions:
 
 def array_versions(array: pa.Array) -> Versions:
     """A column of any type."""
+    if is_nested(array.type):
+        codes, _ = Interner(HeapMemory()).intern(*hash_rows([array], len(array)))
+        return Versions(array, codes)
     codes = array.dictionary_encode(null_encoding="encode").indices
     return Versions(array, np.array(codes.to_numpy(zero_copy_only=False), np.int64))
 

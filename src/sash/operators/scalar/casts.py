@@ -6,6 +6,7 @@ Every conversion below returns NULL where it fails; `cast` then raises, or leave
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,8 @@ from sash.errors import EvaluationError, excerpt
 from sash.operators.scalar import arrays, decimals, formatting, parsing
 from sash.operators.scalar.arrays import Array, Datum, Numbers, kernel
 from sash.operators.scalar.mathematics import scaled_half_up
-from sash.plan.types import type_name
+from sash.operators.scalar.nested_casts import cast_nested, same_kind, text_of
+from sash.plan.types import is_nested, parts_of, type_name
 from sash.time import DAY, SECOND
 
 Conversion: TypeAlias = Callable[[Array, pa.DataType], Array]
@@ -28,6 +30,8 @@ def cast(values: Array, dtype: pa.DataType, lenient: bool = False) -> Array:
         return values
     if pa.types.is_null(source):
         return arrays.nulls(len(values), dtype)
+    if is_nested(source):
+        return _cast_nested(values, dtype, lenient)
     conversion = _CONVERSIONS.get((_kind(source), _kind(dtype)))
     if conversion is None:
         raise EvaluationError(f"cannot cast {type_name(source)} to {type_name(dtype)}; cast to a third type first")
@@ -42,6 +46,14 @@ def cast(values: Array, dtype: pa.DataType, lenient: bool = False) -> Array:
             "use TRY_CAST to get NULL instead"
         )
     return result
+
+
+def _cast_nested(values: Array, dtype: pa.DataType, lenient: bool) -> Array:
+    if dtype == pa.string():
+        return text_of(values, cast)
+    if not same_kind(values.type, dtype):
+        raise EvaluationError(f"cannot cast {type_name(values.type)} to {type_name(dtype)}")
+    return cast_nested(values, dtype, partial(cast, lenient=lenient))
 
 
 def _shown(value: pa.Scalar[Any]) -> str:
@@ -63,11 +75,19 @@ def cast_datum(datum: Datum, dtype: pa.DataType) -> Datum:
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether there is a conversion between the types."""
+    if is_nested(source) and same_kind(source, target):
+        return all(map(can_cast, parts_of(source), parts_of(target)))
+    if is_nested(source) and target == pa.string():
+        return all(can_cast(part, target) for part in parts_of(source))
     return bool(source == target or pa.types.is_null(source) or (_kind(source), _kind(target)) in _CONVERSIONS)
 
 
 def may_fail(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether a cast between these types may fail on some value."""
+    if is_nested(source) and same_kind(source, target):
+        return any(map(may_fail, parts_of(source), parts_of(target)))
+    if is_nested(source) or pa.types.is_null(source):
+        return False
     return not (source == target or (_kind(source), _kind(target)) in _SAFE)
 
 

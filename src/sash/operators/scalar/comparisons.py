@@ -5,12 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import EvaluationError
-from sash.operators.scalar.arrays import Array, Datum, broadcast, broadcast_all, holds_any, kernel, nulls, rows_of
+from sash.operators.scalar.arrays import (
+    Array,
+    Datum,
+    broadcast,
+    broadcast_all,
+    holds_any,
+    kernel,
+    nullify,
+    nulls,
+    rows_of,
+)
 from sash.operators.scalar.casts import cast, cast_datum
+from sash.plan.types import is_nested
+from sash.state.ordering import encode_order
 
 _KERNELS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _MIRRORED = {"gt": "lt", "ge": "le"}
@@ -23,6 +36,8 @@ def comparison(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Arr
 
 def compare(name: str, left: Datum, right: Datum) -> Array:
     """The comparison; NULL where a side is NULL."""
+    if is_nested(left.type):
+        left, right = ordered_bytes(left), ordered_bytes(right)
     if pa.types.is_boolean(left.type):
         left, right = left.cast(pa.uint8()), right.cast(pa.uint8())
     if not (_has_nan(left) or _has_nan(right)):
@@ -41,6 +56,16 @@ def compare(name: str, left: Datum, right: Datum) -> Array:
     return kernel("or", plain, above)
 
 
+def ordered_bytes(datum: Datum) -> Datum:
+    """Arrays and structs as binaries in the same order; NULLs stay."""
+    if isinstance(datum, pa.Scalar):
+        return ordered_bytes(broadcast(datum, 1))[0]
+    offsets, data = encode_order([datum], [False], [True], len(datum))
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    encoded: Array = pa.Array.from_buffers(pa.binary(), len(datum), buffers, 0)
+    return nullify(encoded, kernel("is_null", datum))
+
+
 def eq_null_safe(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """<=>: equality in which NULL equals NULL."""
     left, right = arguments
@@ -57,6 +82,8 @@ def is_in(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     if pa.types.is_null(value.type):
         return nulls(rows_of(arguments), pa.bool_())
     options = [cast_datum(option, value.type) for option in options]
+    if is_nested(value.type):
+        value, options = ordered_bytes(value), [ordered_bytes(option) for option in options]
     if not isinstance(value, pa.Array) or any(isinstance(option, pa.Array) for option in options):
         result = compare("eq", *broadcast_all([value, options[0]]))
         for option in options[1:]:
@@ -82,12 +109,23 @@ def extreme(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         flags = [cast_datum(argument, dtype).cast(pa.uint8()) for argument in arguments]
         return extreme(name, broadcast_all(flags), pa.uint8()).cast(dtype)
     arrays = [cast(array, dtype) for array in broadcast_all(arguments)]
+    if is_nested(dtype):
+        return _nested_extreme(name, arrays)
     result = kernel(f"{name}_element_wise", *arrays)
     if name == "max":
         for array in arrays:
             if _has_nan(array):
                 is_nan = kernel("coalesce", kernel("is_nan", array), pa.scalar(False))
                 result = kernel("if_else", is_nan, pa.scalar(math.nan, dtype), result)
+    return result
+
+
+def _nested_extreme(name: str, arrays: Sequence[Array]) -> Array:
+    result = arrays[0]
+    for array in arrays[1:]:
+        better = compare("gt" if name == "max" else "lt", array, result)
+        better = kernel("coalesce", better, kernel("is_null", result))
+        result = kernel("if_else", kernel("and", better, kernel("is_valid", array)), array, result)
     return result
 
 

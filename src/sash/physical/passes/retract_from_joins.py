@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.physical.nodes import Aggregate, Join, Operation, Physical, Project, SetOperation
+from sash.physical.nodes import Aggregate, IntervalJoin, Join, Operation, Physical, Project, SetOperation
 from sash.physical.passes.base import PlannerSettings, readers, rebuild
 from sash.physical.retractions import with_retractions
 
@@ -28,7 +28,7 @@ def retract_from_joins(root: Physical, settings: PlannerSettings) -> Physical:
         """Whether it is a join, or computed from one, that may retract: it has one reader and expires its rows at once."""
         match node:
             case Join():
-                return counted[id(node)] == 1 and node.purge is None
+                return counted[id(node)] == 1 and node.purge is None and not isinstance(node, IntervalJoin)
             case Project():
                 return counted[id(node)] == 1 and free(node.inputs[0])
             case _:

@@ -1,0 +1,112 @@
+"""Interval joins: how long rows are kept, and endless state where it is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from sash.errors import OptionError, UnboundedStateError
+from sash.optimizer.plan_cost import PlanCosts
+from sash.physical.nodes import IntervalJoin, operations
+from sash.plan.catalog import Catalog
+from sash.plan.nodes import Join, walk
+from sash.plan.time_bounds import TimeBounds, time_bounds
+from sash.planning import Planned, plan_query
+from sash.rows import parse_schema
+from sash.testing import replay
+from sash.time import MINUTE, SECOND
+
+NEAR = "a.ts BETWEEN b.ts - INTERVAL 5 MINUTES AND b.ts"
+
+
+def planned(sql: str, unbounded: str = "refuse") -> Planned:
+    catalog = Catalog()
+    for name in ("a", "b", "c"):
+        catalog.add_stream(name, parse_schema("ts TIMESTAMP, k INT, at TIMESTAMP"), "ts", rate=10, unbounded=unbounded)
+    return plan_query(sql, catalog)
+
+
+def bounds(condition: str, windows: str = "[RANGE 1 HOUR]") -> TimeBounds:
+    plan = planned(f"SELECT a.k FROM a {windows} JOIN b {windows} ON a.k = b.k WHERE {condition}")
+    return time_bounds(next(node for node in walk(plan.optimized) if isinstance(node, Join)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "left", "right"),
+    [
+        (NEAR, 5 * MINUTE + 1, 1),
+        ("b.ts > a.ts - INTERVAL 1 SECOND AND b.ts < a.ts + INTERVAL 1 MINUTE", MINUTE, SECOND),
+        ("a.ts >= b.ts + INTERVAL 2 SECONDS", 1, None),
+        ("a.ts = b.ts", 1, 1),
+        ("a.at BETWEEN b.ts - INTERVAL 5 MINUTES AND b.ts", None, None),
+        ("a.ts <= b.ts OR a.k = 1", None, None),
+    ],
+)
+def test_bounds(condition: str, left: int | None, right: int | None) -> None:
+    assert bounds(condition) == TimeBounds(left, right)
+
+
+def test_a_sampled_window_has_no_bounds() -> None:
+    assert not bounds(NEAR, "[RANGE 1 HOUR SLIDE 1 MINUTE]")
+
+
+def test_explain_shows_the_bounds_and_the_smaller_state() -> None:
+    sql = f"SELECT a.k FROM a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR] ON a.k = b.k AND {NEAR}"
+    made = planned(sql)
+    (join,) = (
+        node for stage in made.physical.stages for node in operations(stage.root) if isinstance(node, IntervalJoin)
+    )
+    assert join.lives == (5 * MINUTE + 1, 1)
+    assert "IntervalJoin ON k = k LEFT KEPT FOR 300000001 MICROSECONDS, RIGHT KEPT FOR 1 MICROSECOND" in made.explain()
+    costs = PlanCosts()
+    bounded, free = (
+        costs.state(next(node for node in walk(planned(text).optimized) if isinstance(node, Join)))
+        for text in (sql, sql.replace(NEAR, "a.k > 1"))
+    )
+    assert 3_000 < bounded < 3_100
+    assert free > 40_000
+
+
+def test_rows_leave_when_no_partner_can_come() -> None:
+    rows = [{"ts": second, "k": second % 3} for second in range(1000)]
+    given = {"streams": {"a": rows, "b": rows}, "unit": "s", "schemas": dict.fromkeys("ab", "ts TIMESTAMP, k INT")}
+    sql = "SELECT a.ts FROM a {} JOIN b {} ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 5 SECONDS AND b.ts"
+    for window in ("", "[RANGE UNBOUNDED]", "[RANGE 900 SECONDS]"):
+        result = replay(sql.format(window, window), **given, until=999, batch=100)
+        assert result.actual is not None
+        joined = sum(kept for name, kept in result.actual.rows.items() if "Join" in name)
+        assert 0 < joined < 12
+
+
+UNBOUNDED = {
+    "a join": "SELECT a.k FROM a JOIN b ON a.k = b.k AND a.ts >= b.ts - INTERVAL 5 MINUTES",
+    "LEFT JOIN": f"SELECT a.k FROM a LEFT JOIN b ON a.k = b.k AND {NEAR}",
+    "EXCEPT": "SELECT k FROM a EXCEPT SELECT k FROM b",
+    "MEDIAN": "SELECT MEDIAN(k) AS m FROM a [RANGE UNBOUNDED]",
+}
+
+
+@pytest.mark.parametrize("operator", UNBOUNDED)
+def test_endless_state_is_refused_unless_it_is_allowed(operator: str) -> None:
+    with pytest.raises(UnboundedStateError, match=f"{operator} would have to remember every row"):
+        planned(UNBOUNDED[operator])
+    text = planned(UNBOUNDED[operator], "allow").explain()
+    assert f"{operator} keeps every row of stream" in text
+    assert "up to 10 more per second" in text
+
+
+def test_a_bounded_join_has_no_endless_state() -> None:
+    assert "grows without end" not in planned(f"SELECT a.k FROM a JOIN b ON a.k = b.k AND {NEAR}", "allow").explain()
+
+
+def test_three_streams_are_joined_with_their_bounds() -> None:
+    two = f"SELECT a.ts, a.k FROM a JOIN b ON a.k = b.k AND {NEAR}"
+    with pytest.raises(UnboundedStateError):
+        planned(f"SELECT t.k FROM ({two}) AS t JOIN c ON t.k = c.k")
+    made = planned(f"SELECT t.k FROM ({two}) AS t JOIN c ON t.k = c.k", "allow")
+    names = [node.name for stage in made.physical.stages for node in operations(stage.root)]
+    assert "IntervalJoin" in names
+
+
+def test_unbounded_is_refuse_or_allow() -> None:
+    with pytest.raises(OptionError, match="there is no unbounded 'yes'; use one of refuse, allow"):
+        planned("SELECT k FROM a", "yes")
