@@ -271,9 +271,12 @@ class Binder:
         if order is not None:
             spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
             binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
-            outputs = list(zip(names, expressions, strict=True))
             items = sort_items(
-                self.source, order, lambda part: self._sort_expression(part, binder, expressions), outputs
+                self.source,
+                order,
+                lambda part: self._sort_expression(part, binder, expressions),
+                expressions,
+                named_all="all" in {name.lower() for name in names},
             )
         return sorted_and_limited(self.source, node, plan, items, names, expressions)
 

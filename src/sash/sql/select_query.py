@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -247,8 +248,10 @@ class _Select:
             return []
         outputs = {item.name.lower(): item.expression for item in reversed(items)}
         binder = replace(self.grouped, clause="ORDER BY", first=outputs)
-        named = [(item.name, item.expression) for item in items]
-        return sort_items(self.source, order, lambda node: self._sort_expression(node, items, binder), named)
+        named_all = "all" in outputs or bool(self.scope.find("all", None))
+        made = [item.expression for item in items]
+        bind: Callable[[exp.Expr], Expression] = lambda node: self._sort_expression(node, items, binder)  # noqa: E731
+        return sort_items(self.source, order, bind, made, named_all=named_all)
 
     def _sort_expression(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:
