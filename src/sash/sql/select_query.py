@@ -196,11 +196,12 @@ class _Select:
         return entries
 
     def _star(self, qualifier: str | None, node: exp.Expr) -> list[Entry]:
-        """The columns that * stands for; those of a query around this one if this has no FROM, or no such table."""
-        for outer in reversed(self.plain.around) if not self.scope.has(qualifier) else ():
-            if outer.scope.has(qualifier):
-                entries = outer.scope.star(self.source, qualifier, node)
-                return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
+        """The columns that * stands for; of `t.*`, those of a query around this one if this has no such table."""
+        if qualifier is not None and not self.scope.has(qualifier):
+            for outer in reversed(self.plain.around):
+                if outer.scope.has(qualifier):
+                    entries = outer.scope.star(self.source, qualifier, node)
+                    return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
         return self.scope.star(self.source, qualifier, node)
 
     def _grouping(self, items: list[Item], aliases: dict[str, Expression]) -> Grouping:
