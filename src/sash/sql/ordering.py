@@ -43,13 +43,14 @@ def sort_items(
     source: SqlText,
     order: exp.Expr,
     bind: Callable[[exp.Expr], Expression],
-    outputs: Sequence[Expression],
+    outputs: Sequence[Expression] = (),
     *,
-    named_all: bool,
+    named_all: bool = True,
 ) -> list[SortItem]:
     """The expressions of ORDER BY; NULLs come first by default if the order is ascending.
 
-    `outputs` are the output columns, which ORDER BY ALL stands for, unless there is a column of that name (`named_all`).
+    `outputs` are the output columns, which ORDER BY ALL stands for, unless there is a column of that name (`named_all`);
+    without them, as in a window, ALL is the name of a column.
     """
     source.refuse_all_but(order, "expressions")
     items: list[SortItem] = []
