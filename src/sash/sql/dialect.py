@@ -147,6 +147,11 @@ class SashParser(SparkParser):
     def _parse_grouping_set(self) -> exp.Expr | None:
         return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
+    def _parse_pivot_aggregation(self) -> exp.Expr | None:
+        """An aggregate of PIVOT, or an expression of aggregates."""
+        made = self._parse_bitwise()  # what follows FOR is no comprehension
+        return made if self._curr.text.upper() == "FOR" else self._parse_alias(made)
+
     def _parse_value(self, values: bool = True) -> exp.Tuple | None:
         """A row of VALUES; one without parentheses is a single value, and AS after it names the table."""
         if self._curr.token_type == TokenType.L_PAREN:

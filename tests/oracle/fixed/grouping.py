@@ -1,4 +1,4 @@
-"""GROUPING SETS, ROLLUP and CUBE; constant relations: VALUES, and SELECT without FROM, with streams.
+"""GROUPING SETS, ROLLUP and CUBE; PIVOT and UNPIVOT; constant relations: VALUES, and SELECT without FROM, with streams.
 
 Spark's grand total of nothing is no row, DuckDB's is one.
 """
@@ -32,6 +32,18 @@ CASES = (
     case("join_of_a_rollup", "", {"s": 5, "r": 5}, sash="SELECT a.k, a.n, b.v FROM (SELECT k, COUNT(*) AS n FROM {s} GROUP BY ROLLUP (k)) AS a JOIN {r} AS b ON a.k = b.k", duck="SELECT a.k, a.n, b.v FROM (SELECT k, COUNT(*) AS n FROM {s} GROUP BY ROLLUP (k) HAVING COUNT(*) > 0) AS a JOIN {r} AS b ON a.k = b.k"),
     case("having_of_a_cube", "", {"s": 5}, sash="SELECT k, g, SUM(v) AS t FROM {s} GROUP BY CUBE (k, g) HAVING GROUPING(k) = 1 AND SUM(v) > 5", duck="SELECT k, g, SUM(v) AS t FROM {s} GROUP BY CUBE (k, g) HAVING GROUPING(k) = 1 AND SUM(v) > 5"),
     case("rollup_of_rows", "", {"s": View("s", rows=4)}, sash="SELECT k, COUNT(*) AS n FROM {s} GROUP BY ROLLUP (k)", duck="SELECT k, COUNT(*) AS n FROM {s} GROUP BY ROLLUP (k) HAVING COUNT(*) > 0"),
+    case("pivot", "", {"s": 5}, sash="SELECT * FROM (SELECT k, g, v FROM {s}) PIVOT (SUM(v) AS t FOR g IN ('a', 'b' AS b, NULL AS none))",
+         duck="SELECT k, SUM(v) FILTER (WHERE g = 'a') AS a, SUM(v) FILTER (WHERE g = 'b') AS b, SUM(v) FILTER (WHERE g IS NULL) AS none FROM {s} GROUP BY k"),
+    case("pivot_counts", "", {"s": 5}, sash="SELECT * FROM (SELECT g, k, v FROM {s}) PIVOT (COUNT(v) AS n, MAX(v) AS m FOR k IN (1, 2))",
+         duck="SELECT g, NULLIF(COUNT(*) FILTER (WHERE k = 1), 0) - COUNT(*) FILTER (WHERE k = 1 AND v IS NULL) AS n1, MAX(v) FILTER (WHERE k = 1) AS m1, NULLIF(COUNT(*) FILTER (WHERE k = 2), 0) - COUNT(*) FILTER (WHERE k = 2 AND v IS NULL) AS n2, MAX(v) FILTER (WHERE k = 2) AS m2 FROM {s} GROUP BY g"),
+    case("pivot_of_everything", "", {"s": 5}, empties=False, sash="SELECT * FROM (SELECT k, v FROM {s}) PIVOT (SUM(v) FOR k IN (1, 2))",
+         duck="SELECT SUM(v) FILTER (WHERE k = 1) AS a, SUM(v) FILTER (WHERE k = 2) AS b FROM {s}"),
+    case("unpivot", "", {"s": 5}, sash="SELECT * FROM (SELECT g, k, v FROM {s}) UNPIVOT (x FOR what IN (k, v))",
+         duck="SELECT g, 'k' AS what, k AS x FROM {s} WHERE k IS NOT NULL UNION ALL SELECT g, 'v', v FROM {s} WHERE v IS NOT NULL"),
+    case("unpivot_counted", "", {"s": 5}, sash="SELECT what, x, COUNT(*) AS n FROM {s} UNPIVOT INCLUDE NULLS (x FOR what IN (k AS a, v AS b)) GROUP BY what, x",
+         duck="SELECT what, x, COUNT(*) AS n FROM (SELECT 'a' AS what, k AS x FROM {s} UNION ALL SELECT 'b', v FROM {s}) AS u GROUP BY what, x"),
+    case("unpivot_of_groups", "", {"s": 5}, sash="SELECT * FROM (SELECT k, MIN(v) AS low, MAX(v) AS high FROM {s} GROUP BY k) UNPIVOT (x FOR what IN (low, high))",
+         duck="SELECT k, 'low' AS what, MIN(v) AS x FROM {s} GROUP BY k HAVING MIN(v) IS NOT NULL UNION ALL SELECT k, 'high', MAX(v) FROM {s} GROUP BY k HAVING MAX(v) IS NOT NULL"),
     case("values_lookup", f"SELECT s.v, t.name FROM {{s}} AS s JOIN {_VALUES} ON s.k = t.k", {"s": 5}),
     case("values_outer", f"SELECT t.name, s.v FROM {_VALUES} LEFT JOIN {{s}} AS s ON s.k = t.k", {"s": 5}, empties=False),
     case("values_full", f"SELECT t.name, s.v FROM {_VALUES} FULL JOIN {{s}} AS s ON s.k = t.k", {"s": 5}, empties=False),
