@@ -168,6 +168,7 @@ class SashParser(SparkParser):
         table = super()._parse_table_parts(schema, is_db_reference, wildcard, fast)
         if table is not None and self._at_window():
             table.meta["window"] = self._read_bracketed_window()
+            table.set("pivots", self._parse_pivots())
         return table
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
