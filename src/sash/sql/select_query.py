@@ -223,6 +223,8 @@ class _Select:
 
     def _key(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
         """A key of GROUP BY: an expression, an alias, or the position of an output column."""
+        if isinstance(node, exp.Tuple) and not node.expressions:
+            raise self.source.error(UnsupportedSqlError, "GROUP BY () has no columns: leave it out", node)
         if isinstance(node, exp.Literal) and not node.is_string:
             key = self._ordinal(node, items).expression
         else:
