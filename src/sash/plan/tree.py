@@ -83,7 +83,8 @@ def label(node: nodes.Node) -> str:
         case nodes.TopK():
             order = ", ".join(f"{node.schema[key.column].name}#{key.column}{sort_direction(key)}" for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
-            return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
+            each = " OF EACH " + ", ".join(f"{node.schema[n].name}#{n}" for n in node.by) if node.by else ""
+            return f"TopK {node.limit}{offset}{each}{f' BY {order}' if order else ''}"
 
 
 def describe_over(
@@ -101,7 +102,10 @@ def describe_over(
 def _window_call(call: WindowCall, schema: Schema) -> str:
     arguments = [column.name for column in call.arguments] + ([str(call.parameter)] if call.parameter else [])
     text = f"{call.function}({', '.join(arguments)})" if call.aggregate is None else describe_aggregate(call.aggregate)
-    text += " IGNORE NULLS" if call.ignore_nulls else ""
+    if call.present is not None:
+        text += (
+            " IGNORE NULLS" if call.present == call.arguments[0] else f" FILTER (WHERE {call.present.name} IS NOT NULL)"
+        )
     over = []
     if call.order:
         over.append("ORDER BY " + ", ".join(f"{schema[k.column].name}{sort_direction(k)}" for k in call.order))

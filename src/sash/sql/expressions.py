@@ -10,17 +10,20 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
-from sash.plan.expressions import Case, Expression, Literal
+from sash.plan.expressions import Case, Expression, Literal, UserCall
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
+from sash.sql import now
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import INFIX, call, canonical_name, cast_of
+from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
+from sash.sql.row_aggregates import bind_user
 from sash.sql.scope import Scope
 from sash.sql.signatures.dates import WITH_UNITS, time_field
 from sash.sql.source import SqlText
@@ -355,8 +358,15 @@ class ExpressionBinder:
     def _function(self, node: exp.Expr) -> Expression:
         written = node.name.lower()
         arguments = node.expressions
-        if written in AGGREGATES:
+        if written in AGGREGATES or written in self.spark_functions.user.aggregates:
             return self._aggregate(node)
+        if written in ("grouping", "grouping_id"):
+            return self._grouping(node)
+        if written in self.spark_functions.user.functions:
+            code = self.spark_functions.user.functions[written]
+            return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
+        if written in now.NAMES and not arguments:
+            return self._now(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
         if written in WITH_UNITS and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
@@ -372,6 +382,23 @@ class ExpressionBinder:
         if name is None:
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        name, arguments = node.name.lower(), node.expressions
+        if self.aggregates is None:
+            raise self._unsupported(f"{name.upper()} in {self.clause}", node)
+        if name == "grouping" and len(arguments) != 1:
+            raise self.source.error(TypeMismatchError, f"GROUPING takes 1 argument, not {len(arguments)}", node)
+        self.aggregates.groupings.append(node)
+        plain = replace(self, aggregates=None)
+        return grouping_call(name, [plain.bind(argument) for argument in arguments])
+
+    def _now(self, node: exp.Expr) -> Expression:
+        """NOW(), CURRENT_TIMESTAMP or CURRENT_DATE, which WHERE turns into when rows are valid."""
+        if self.clause != "WHERE":
+            raise now.refusal(self.source, node, self.clause)
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        return now.instant(name or ("current_date" if isinstance(node, exp.CurrentDate) else "now"))
 
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
@@ -390,14 +417,26 @@ class ExpressionBinder:
             raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
         return bind_window(self, self.windows, node)
 
+    def _outer_aggregate(self, node: exp.Expr) -> Expression | None:
+        """An aggregate of columns of the query around this one, as in HAVING; None if it is not such."""
+        outer = self.around[-1] if self.around else None
+        columns = list(node.find_all(exp.Column))
+        own = any(self.scope.find(column.name, column.table or None) for column in columns)
+        if outer is None or outer.aggregate is None or own or not columns:
+            return None
+        return outer.reference(outer.aggregate(node))
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
         written = call.name
-        if written not in AGGREGATES:
+        user = self.spark_functions.user.aggregates.get(written)
+        if written not in AGGREGATES and user is None:
             clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
             raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
+            if (found := self._outer_aggregate(node)) is not None:
+                return found
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
         outer = self.aggregates.outer
@@ -413,15 +452,18 @@ class ExpressionBinder:
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
-            aggregate = bind_aggregate(
-                AGGREGATES[written],
-                bound,
-                call.distinct,
-                filter_,
-                descending=descending,
-                ignore_nulls=call.ignore_nulls,
-                order=order,
-            )
+            if user is not None:
+                aggregate = bind_user(user, bound, call.distinct, filter_)
+            else:
+                aggregate = bind_aggregate(
+                    AGGREGATES[written],
+                    bound,
+                    call.distinct,
+                    filter_,
+                    descending=descending,
+                    ignore_nulls=call.ignore_nulls,
+                    order=order,
+                )
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))
@@ -485,6 +527,8 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
     exp.Tuple: (ExpressionBinder._tuple, ("expressions",)),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
+    exp.CurrentTimestamp: (ExpressionBinder._now, ()),
+    exp.CurrentDate: (ExpressionBinder._now, ()),
     exp.Any: (ExpressionBinder._any, ("this",)),
     exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
     exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),

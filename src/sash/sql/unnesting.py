@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sash.errors import UnsupportedSqlError
+from sash.plan.compound import balanced
 from sash.plan.describe import describe
 from sash.plan.expressions import (
+    AggregateCall,
     Call,
     Case,
     Column,
@@ -27,8 +29,23 @@ from sash.plan.expressions import (
     conjuncts,
     substitute,
 )
-from sash.plan.nodes import Aggregate, AssignWindows, Distinct, Except, Filter, Intersect, Join, Node, Project, Union
-from sash.plan.types import BOOLEAN
+from sash.plan.nodes import (
+    Aggregate,
+    AssignWindows,
+    Distinct,
+    Except,
+    Expand,
+    Filter,
+    Intersect,
+    Join,
+    Node,
+    Over,
+    Project,
+    TopK,
+    Union,
+)
+from sash.plan.types import BOOLEAN, INT
+from sash.plan.window_calls import WHOLE, WindowCall
 from sash.sql.correlation import (
     numbers_at,
     outer_reference,
@@ -38,7 +55,7 @@ from sash.sql.correlation import (
 )
 from sash.sql.functions import call
 from sash.sql.joins import Branch, Tree, build, width
-from sash.sql.ordering import project
+from sash.sql.ordering import MOST_ROWS, project
 from sash.sql.scope import shift
 from sash.sql.source import SqlText
 
@@ -122,11 +139,23 @@ class Unnesting:
                 return Pulled(Distinct(lifted.node), columns(node), lifted.predicates(width))
             case Union() | Except() | Intersect():
                 return self._set_operation(node)
+            case Expand():
+                rows: list[Node] = [Project(node.child, node.names, made) for made in node.lists]
+                return self.pull(balanced(rows, Union))
             case AssignWindows():
                 child = self.settled(self.pull(node.child))
                 below = named(child.node, (*columns(child.node), child.outputs[node.time]))
                 made = AssignWindows(below, len(below.schema) - 1, node.windows)
                 return Pulled(made, (*child.outputs, *columns(made)[-2:]), child.predicates)
+            case TopK():
+                return self._top(node)
+            case Over():
+                lifted = self._lift(self.settled(self.pull(node.child)))
+                width = len(node.child.schema)
+                partition = (*node.partition, *range(width, width + len(lifted.keys)))
+                over = replace(node, child=lifted.node, partition=partition)
+                outputs = (*columns(over)[:width], *columns(over)[width + len(lifted.keys) :])
+                return Pulled(over, outputs, lifted.predicates(width))
             case _:
                 raise self.source.error(
                     UnsupportedSqlError,
@@ -235,11 +264,27 @@ class Unnesting:
         outputs = (*all_columns[:own], *all_columns[own + len(lifted.keys) :])
         otherwise = None
         if not node.keys:
-            otherwise = tuple(
-                Literal(0 if aggregate.function in _ZERO_IF_EMPTY else None, aggregate.dtype)
-                for aggregate in node.aggregates
-            )
+            otherwise = tuple(_of_nothing(aggregate) for aggregate in node.aggregates)
         return Pulled(made, outputs, lifted.predicates(own), otherwise)
+
+    def _top(self, node: TopK) -> Pulled:
+        """LIMIT for every value of the keys: the rows by their number in the order."""
+        lifted = self._lift(self.settled(self.pull(node.child)))
+        width = len(node.schema)
+        if not lifted.keys:
+            return Pulled(replace(node, child=lifted.node), columns(node), lifted.predicates(width))
+        call = WindowCall("row_number", (), INT, node.order, WHOLE)
+        partition = tuple(range(width, width + len(lifted.keys)))
+        over = Over(lifted.node, partition, tuple(range(width)), ("row_number",), (call,))
+        number = columns(over)[-1]
+        parts: list[Expression] = []
+        if node.offset + node.limit < MOST_ROWS:
+            parts.append(Call("le", (number, Literal(node.offset + node.limit, INT)), BOOLEAN))
+        if node.offset:
+            parts.append(Call("gt", (number, Literal(node.offset, INT)), BOOLEAN))
+        predicate = conjunction(parts)
+        made = over if predicate is None else Filter(over, predicate)
+        return Pulled(made, columns(node), lifted.predicates(width))
 
     def _set_operation(self, node: Union | Except | Intersect) -> Pulled:
         sides = [self.settled(self.pull(child)) for child in node.children]
@@ -305,6 +350,13 @@ class Unnesting:
             for number, column in zip(numbers, domain, strict=True)
         )
         return Pulled(made, left.outputs if node.kind in ("semi", "anti") else outputs, predicates)
+
+
+def _of_nothing(aggregate: AggregateCall) -> Expression:
+    """The value of an aggregate without input."""
+    if aggregate.function in ("collect_list", "collect_set"):
+        return Call("array", (), aggregate.dtype)
+    return Literal(0 if aggregate.function in _ZERO_IF_EMPTY else None, aggregate.dtype)
 
 
 _CONSTRUCTS = {"Over": "OVER", "TopK": "LIMIT"}

@@ -184,6 +184,7 @@ CASES = (
         "SELECT k, COUNT(*) AS n, (SELECT COUNT(*) FROM {r} AS b WHERE b.k = a.k) AS m, "
         "k IN (SELECT k FROM {r} AS b) AS i FROM {s} AS a GROUP BY k",
         _SIDES,
+        duck="SELECT k, COUNT(*) AS n, (SELECT COUNT(*) FROM {r} AS b WHERE b.k = a.k) AS m, COALESCE(k IN (SELECT k FROM {r} AS b), FALSE) AS i FROM {s} AS a GROUP BY k",
     ),
     case("exists_value", "SELECT ts, EXISTS (SELECT 1 FROM {r} AS b WHERE b.k = a.k) AS e FROM {s} AS a", _SIDES),
     case("exists_value_plain", "SELECT ts, EXISTS (SELECT 1 FROM {r} AS b WHERE v > 4) AS e FROM {s} AS a", _SIDES),
@@ -192,16 +193,37 @@ CASES = (
         "SELECT ts, NOT EXISTS (SELECT 1 FROM {r} AS b WHERE b.v > a.v) AS e FROM {s} AS a",
         _SIDES,
     ),
-    case("in_value", "SELECT ts, k IN (SELECT k FROM {r} AS b) AS i FROM {s} AS a", _SIDES),
-    case("in_value_correlated", "SELECT ts, v IN (SELECT v FROM {r} AS b WHERE b.k = a.k) AS i FROM {s} AS a", _SIDES),
-    case("in_value_unequal", "SELECT ts, v NOT IN (SELECT v FROM {r} AS b WHERE b.k < a.k) AS i FROM {s} AS a", _SIDES),
+    case(
+        "in_value",
+        "SELECT ts, k IN (SELECT k FROM {r} AS b) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, COALESCE(k IN (SELECT k FROM {r} AS b), FALSE) AS i FROM {s} AS a",
+    ),
+    case(
+        "in_value_correlated",
+        "SELECT ts, v IN (SELECT v FROM {r} AS b WHERE b.k = a.k) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, COALESCE(v IN (SELECT v FROM {r} AS b WHERE b.k = a.k), FALSE) AS i FROM {s} AS a",
+    ),
+    case(
+        "in_value_unequal",
+        "SELECT ts, v NOT IN (SELECT v FROM {r} AS b WHERE b.k < a.k) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, COALESCE(v NOT IN (SELECT v FROM {r} AS b WHERE b.k < a.k), FALSE) AS i FROM {s} AS a",
+    ),
     case(
         "in_value_two_columns",
         "SELECT ts, (k, v) IN (SELECT k, v FROM {r} AS b) AS i FROM {s} AS a",
         _SIDES,
         duck="SELECT ts, CASE WHEN EXISTS (SELECT 1 FROM {r} AS b WHERE a.k = b.k AND a.v = b.v) THEN TRUE "
-        "WHEN EXISTS (SELECT 1 FROM {r} AS b WHERE (a.k = b.k OR a.k IS NULL OR b.k IS NULL) "
-        "AND (a.v = b.v OR a.v IS NULL OR b.v IS NULL)) THEN NULL ELSE FALSE END AS i FROM {s} AS a",
+        "ELSE FALSE END AS i FROM {s} AS a",
+    ),
+    case(
+        "not_in_value_two_columns",
+        "SELECT ts, (k, v) NOT IN (SELECT k, v FROM {r} AS b) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, NOT EXISTS (SELECT 1 FROM {r} AS b WHERE (a.k = b.k OR a.k IS NULL OR b.k IS NULL) "
+        "AND (a.v = b.v OR a.v IS NULL OR b.v IS NULL)) AS i FROM {s} AS a",
     ),
     case(
         "under_or",
@@ -350,6 +372,47 @@ CASES = (
         duck="SELECT a.ts AS ts, b.ts AS us FROM (SELECT *, EXISTS (SELECT 1 FROM {q} AS c WHERE c.k = a.k) AS i FROM {s} AS a) "
         "AS a FULL JOIN (SELECT *, EXISTS (SELECT 1 FROM {q} AS c WHERE c.v = b.v) AS i FROM {r} AS b) AS b "
         "ON a.k = b.k AND a.i AND b.i",
+    ),
+    case(
+        "having_outer_aggregate",
+        "SELECT k, COUNT(*) AS n FROM {s} AS a GROUP BY k HAVING EXISTS (SELECT 1 FROM {r} AS b WHERE b.v < MAX(a.v))",
+        _SIDES,
+        duck="SELECT k, n FROM (SELECT k, COUNT(*) AS n, MAX(v) AS m FROM {s} AS a GROUP BY k) AS a "
+        "WHERE EXISTS (SELECT 1 FROM {r} AS b WHERE b.v < m)",
+    ),
+    case(
+        "lateral_top",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a, LATERAL "
+        "(SELECT v AS w FROM {r} AS b WHERE b.k = a.k ORDER BY v DESC LIMIT 1) AS b",
+        _SIDES,
+        duck="SELECT a.ts AS ts, b.w AS w FROM {s} AS a, LATERAL "
+        "(SELECT v AS w FROM {r} AS b WHERE b.k = a.k ORDER BY v DESC NULLS LAST LIMIT 1) AS b",
+    ),
+    case(
+        "lateral_top_unequal",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a LEFT JOIN LATERAL "
+        "(SELECT v AS w FROM {r} AS b WHERE b.v <= a.v ORDER BY v LIMIT 2 OFFSET 1) AS b ON TRUE",
+        _SIDES,
+    ),
+    case(
+        "scalar_top",
+        "SELECT ts, (SELECT v FROM {r} AS b WHERE b.k = a.k ORDER BY ts DESC, v LIMIT 1) AS w FROM {s} AS a",
+        _SIDES,
+    ),
+    case(
+        "in_top",
+        "SELECT ts, v FROM {s} AS a WHERE v IN (SELECT v FROM {r} AS b WHERE b.g = a.g ORDER BY ts, v LIMIT 2)",
+        _SIDES,
+        duck="SELECT ts, v FROM {s} AS a WHERE v IN "
+        "(SELECT v FROM {r} AS b WHERE b.g = a.g ORDER BY ts, v NULLS FIRST LIMIT 2)",
+    ),
+    case(
+        "lateral_rank",
+        "SELECT a.ts AS ts, b.v AS v, b.n AS n FROM {s} AS a, LATERAL "
+        "(SELECT v, RANK() OVER (PARTITION BY g ORDER BY v) AS n FROM {r} AS b WHERE b.k = a.k) AS b",
+        _SIDES,
+        duck="SELECT a.ts AS ts, b.v AS v, b.n AS n FROM {s} AS a, LATERAL "
+        "(SELECT v, RANK() OVER (PARTITION BY g ORDER BY v NULLS FIRST) AS n FROM {r} AS b WHERE b.k = a.k) AS b",
     ),
     case(
         "in_of_scalar",
