@@ -28,6 +28,7 @@ from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
 from sash.sql.windows import WindowCollector, bind_window
+from sash.sql.words import word_of
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
@@ -168,7 +169,7 @@ class ExpressionBinder:
     def _connector(self, node: exp.Connector) -> Expression:
         """AND and OR; long chains are left-deep trees, so they are unrolled."""
         if type(node) not in (exp.And, exp.Or):
-            raise self._unsupported(node.key.upper(), node)
+            raise self._unsupported(word_of(node), node)
         operands: list[exp.Expr] = []
         inner: exp.Expr = node
         while type(inner) is type(node):

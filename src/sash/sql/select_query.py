@@ -28,6 +28,7 @@ from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate
 from sash.sql.window_function import with_window_column
 from sash.sql.windows import WINDOWS, WindowCollector
+from sash.sql.words import word_of
 
 MOST_COLUMNS = 20_000
 _GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -202,7 +203,7 @@ class _Select:
         keys: list[Expression] = []
         for node in [exp.column("all")] if group.args.get("all") else group.expressions:
             if isinstance(node, _GROUPINGS):
-                name = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else node.key.upper()
+                name = word_of(node)
                 raise self.source.error(UnsupportedSqlError, f"Sash does not run {name}; write a UNION ALL", node)
             if isinstance(node, exp.Literal) and not node.is_string:
                 key = self._ordinal(node, items).expression

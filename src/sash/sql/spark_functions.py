@@ -17,6 +17,7 @@ from sash.sql.functions import canonical_name
 from sash.sql.render import quoted, to_spark_sql
 from sash.sql.source import SqlText
 from sash.sql.spark_library import calls, library, similar_function
+from sash.sql.words import word_of
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,7 @@ class SparkFunctions:
 
 def function_name(node: exp.Expr) -> str:
     """The name of the node in messages."""
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+    return word_of(node)
 
 
 def _template(node: exp.Expr, column: Callable[[exp.Column], Expression]) -> tuple[str, tuple[Expression, ...]]:
