@@ -11,6 +11,7 @@ from sash.plan.nodes import (
     Distinct,
     Expand,
     Filter,
+    Generate,
     Join,
     Lifetime,
     Node,
@@ -94,7 +95,7 @@ def has_times(node: Node) -> bool:
     match node:
         case Stream():
             return True
-        case Filter() | Project() | Expand() | AssignWindows():
+        case Filter() | Project() | Expand() | Generate() | AssignWindows():
             return has_times(node.child)
         case Lifetime():
             return node.start is None and has_times(node.child)

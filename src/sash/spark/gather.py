@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
 
 from sash.plan.types import BIGINT, BOOLEAN, NULL, TIMESTAMP, TINYINT, Schema
 from sash.spark.batch_metrics import METRICS_COLUMN, from_words, to_words
@@ -41,11 +42,13 @@ class Gather:
     time: pa.DataType
 
     @property
-    def ddl(self) -> str:
+    def struct(self) -> StructType:
         """The columns that leave the last processor."""
-        return ", ".join(
-            f"{name} {from_arrow_type(dtype).simpleString()}{' NOT NULL' if name in (_SIGN, _TIME) else ''}"
-            for name, dtype in self._columns.items()
+        return StructType(
+            [
+                StructField(name, from_arrow_type(dtype), nullable=name not in (_SIGN, _TIME))
+                for name, dtype in self._columns.items()
+            ]
         )
 
     @property
