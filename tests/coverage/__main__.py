@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
+
+from pyspark.errors import PySparkException
 
 from tests.coverage.batch import SparkBatch
 from tests.coverage.pinned import constructs, queries, read, write
@@ -16,12 +19,19 @@ def main() -> None:
     arguments.add_argument("--all", action="store_true", help="also ask for answers that are pinned already")
     given = arguments.parse_args()
     oracle = SparkBatch(batch_session())
+    refused: list[str] = []
     for construct in given.constructs or constructs():
         known = {} if given.all else read(construct)
         for query in queries(construct):
-            if query.sql not in known:
+            if query.sql in known:
+                continue
+            try:
                 known[query.sql] = oracle.answer(query)
+            except PySparkException as problem:
+                refused.append(f"{query.sql}\n    {str(problem).splitlines()[0]}")
         write(construct, known)
+    if refused:
+        sys.exit("\n".join(["Spark refuses these queries:", *refused]))
 
 
 main()

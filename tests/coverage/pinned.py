@@ -93,10 +93,12 @@ def read(construct: str) -> dict[str, Pinned]:
 
 
 def write(construct: str, answers: Mapping[str, Pinned]) -> None:
-    """Write the answers of a file, in the order of its queries."""
+    """Write the answers of a file that are known, in the order of its queries."""
     lines: list[str] = []
     for query in queries(construct):
-        pinned = answers[query.sql]
+        pinned = answers.get(query.sql)
+        if pinned is None:
+            continue
         lines += [query.sql, f"  {json.dumps(pinned.types)}"]
         for instant, rows in pinned.rows.items():
             lines.append(f"  @{instant}")

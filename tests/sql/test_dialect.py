@@ -102,7 +102,6 @@ def test_trailing_window_stands_at_the_end_of_any_query(query: str) -> None:
         ("SELECT qty FROM sales [ROWS 5", SqlSyntaxError, "]", 29),
         ("SELECT qty FROM sales [PARTITION BY ROWS 5]", SqlSyntaxError, "PARTITION BY columns ROWS n", 42),
         ("SELECT qty FROM sales [PARTITION BY itm ROWS 5]", UnknownNameError, "did you mean item", 37),
-        ("SELECT qty FROM sales WINDOW w AS (PARTITION BY item)", UnsupportedSqlError, "named WINDOW", 23),
         ("SELECT x FROM (SELECT qty AS x FROM sales WINDOW 1 HOUR)", SqlSyntaxError, "end of the query", 56),
         ("SELECT qty FROM sales WINDOW 1 HOUR WHERE qty > 1", SqlSyntaxError, "end of the query", 37),
     ],

@@ -117,7 +117,7 @@ class PlanCosts:
             case nodes.Aggregate():
                 kept = self.estimates(node.child).rows if pattern(node.child) > Pattern.MONO else 0.0
                 return self.estimates(node).rows + kept
-            case nodes.Except() | nodes.Intersect() | nodes.TopK() | nodes.Alike():
+            case nodes.Except() | nodes.Intersect() | nodes.TopK() | nodes.Over() | nodes.Alike():
                 return sum(self.estimates(child).rows for child in node.children)
 
     def _kept_by_join(self, node: nodes.Join) -> float:
@@ -165,6 +165,9 @@ class PlanCosts:
             case nodes.Alike():
                 search = flows[0] * math.log2(2 + below[1].rows)
                 return search + self.estimates(node).rate + self._kept(node.children)
+            case nodes.Over():
+                changes = self.estimates(node).rate
+                return 2 * rates[0] * math.log2(2 + below[0].rows) + changes + self._kept(node.children)
             case nodes.TopK():
                 return 2 * rates[0] * math.log2(2 + below[0].rows) + self._kept(node.children)
 

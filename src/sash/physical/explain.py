@@ -24,6 +24,7 @@ from sash.plan.rates import DEFAULT_RATE
 from sash.plan.tree import (
     MOST_LISTS,
     assignment_text,
+    describe_over,
     duration_text,
     label,
     lifetime_text,
@@ -298,6 +299,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (node.mode,)
         case nodes.Alike():
             return (alike_text(node),)
+        case nodes.Over():
+            return (describe_over(node.partition, node.ties, node.calls, schema),)
         case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""

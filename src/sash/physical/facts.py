@@ -54,7 +54,7 @@ def facts_of(node: Operation) -> Facts:
             return Facts(must_expire=True, repeatable=True)
         case nodes.Distinct():
             return Facts(must_expire=True, light=True, endless="fifo")
-        case nodes.Aggregate() | nodes.TopK() | nodes.Alike():
+        case nodes.Aggregate() | nodes.TopK() | nodes.Over() | nodes.Alike():
             return Facts(must_expire=True)
         case nodes.ExceptAll() | nodes.SetOperation():
             return Facts(must_expire=True, retracts_early=True)

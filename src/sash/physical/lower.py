@@ -36,13 +36,11 @@ from sash.physical.nrr_joins import (
     without_mirroring,
 )
 from sash.physical.retractions import with_retractions
-from sash.physical.row_times import with_time
 from sash.physical.shapes import (
     expiry_of,
     has_count_window,
     has_distinct,
     has_spark_functions,
-    has_times,
     horizon_of,
     is_leg,
     leg_source,
@@ -65,6 +63,7 @@ from sash.plan.nodes import (
     Join,
     Lifetime,
     Node,
+    Over,
     Project,
     Range,
     Relation,
@@ -77,6 +76,7 @@ from sash.plan.nodes import (
 )
 from sash.plan.options import DEFAULT, Options
 from sash.plan.patterns import Pattern, is_nonretroactive, is_table, pattern
+from sash.plan.row_times import has_times, with_time
 from sash.plan.time_bounds import TimeBounds, needs_bounds, time_bounds
 from sash.plan.types import BIGINT, Field, Schema
 
@@ -273,6 +273,14 @@ class Lowering:
                 inputs = (self._input(node.child),)
                 return physical.TopK(
                     order=node.order, limit=node.limit, offset=node.offset, inputs=inputs, output=_explicit(node)
+                )
+            case Over():
+                return physical.Over(
+                    partition=node.partition,
+                    ties=node.ties,
+                    calls=node.calls,
+                    inputs=(self._input(node.child),),
+                    output=_explicit(node),
                 )
             case Alike():
                 return self._alike(node)

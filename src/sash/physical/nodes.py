@@ -18,6 +18,7 @@ from sash.plan.nodes import JoinKind, Node, Rows, SortKey, TimeWindows, Window
 from sash.plan.nodes import Relation as LogicalRelation
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
+from sash.plan.window_calls import WindowCall
 
 OutputExpiry = Literal["mono", "fifo", "calendar", "strict", "explicit"]
 """How the rows of an edge end: never, in order of arrival, in any order, in any order unless a retraction comes first, or
@@ -295,6 +296,15 @@ class TopK(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Over(_Operator):
+    """Window functions over partitions, with their orders and frames; `ties` order rows that are otherwise equal."""
+
+    partition: tuple[int, ...]
+    ties: tuple[int, ...]
+    calls: tuple[WindowCall, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CountWindow(_Operator):
     """A window of the last n rows, of the stream or of each partition."""
 
@@ -341,6 +351,7 @@ Operation = (
     | Lookup
     | MultiJoin
     | NrrJoin
+    | Over
     | Project
     | Sample
     | SemiJoin

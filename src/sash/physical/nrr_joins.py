@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from sash.physical.nodes import Operation, Physical
 from sash.physical.nodes import Project as PhysicalProject
-from sash.physical.shapes import has_times
 from sash.plan.expressions import Column, Expression, remap
 from sash.plan.keys import keys
 from sash.plan.nodes import Filter, Join, Node, Project, Stream, walk, with_children
 from sash.plan.patterns import is_nonretroactive, is_table
+from sash.plan.row_times import has_times
 
 
 def only_stream(node: Node) -> Stream | None:

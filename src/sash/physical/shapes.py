@@ -7,24 +7,20 @@ from sash.plan.compound import walk as walk_expression
 from sash.plan.expressions import Column, Expression, SparkFunction
 from sash.plan.nodes import (
     Aligned,
-    AssignWindows,
     Distinct,
     Expand,
     Filter,
-    Generate,
     Join,
-    Lifetime,
     Node,
     Project,
     Range,
     Relation,
     Rows,
     Stream,
-    Union,
     Window,
     walk,
 )
-from sash.plan.patterns import is_nonretroactive, is_table
+from sash.plan.patterns import is_table
 
 
 def is_leg(node: Node) -> bool:
@@ -88,26 +84,6 @@ def leg_source(node: Node) -> Stream | Relation:
     while not isinstance(node, Stream | Relation):
         node = node.children[0]
     return node
-
-
-def has_times(node: Node) -> bool:
-    """Whether every row of the node has the time of the stream rows it was made of."""
-    match node:
-        case Stream():
-            return True
-        case Filter() | Project() | Expand() | Generate() | AssignWindows():
-            return has_times(node.child)
-        case Lifetime():
-            return node.start is None and has_times(node.child)
-        case Union():
-            return has_times(node.left) and has_times(node.right)
-        case Join():
-            sides = [has_times(side) or is_table(side) or is_nonretroactive(side) for side in (node.left, node.right)]
-            looked_up = is_table(node.right) or is_nonretroactive(node.right)
-            lookup = looked_up and node.kind in ("left", "semi", "anti")
-            return all(sides) and (node.kind == "inner" or lookup)
-        case _:
-            return False
 
 
 def has_count_window(node: Node) -> bool:

@@ -141,6 +141,8 @@ class StageSplitter:
                 return self._keyed(node, parts, keys, carried)
             case nodes.Alike():
                 return self._alike(node, parts)
+            case nodes.Over():
+                return self._keyed(node, parts, [(n,) for n in node.partition], [{n} for n in node.partition])
             case nodes.TopK():
                 return self._keyed(node, parts, [], [])
 

@@ -32,6 +32,7 @@ from sash.plan.nodes import (
     Join,
     Lifetime,
     Node,
+    Over,
     Project,
     Relation,
     Stream,
@@ -39,6 +40,7 @@ from sash.plan.nodes import (
     Union,
     once_per_node,
 )
+from sash.plan.window_calls import WindowCall
 
 _SYMMETRIC = frozenset({"eq", "ne", "eq_null_safe"})
 """Functions of two arguments whose order does not matter."""
@@ -69,6 +71,14 @@ def canonical(node: Node) -> Node:
             return Aggregate(canonical(node.child), node.keys, _positions(calls), calls)
         case Distinct() | TopK() | AssignWindows():
             return replace(node, child=canonical(node.child))
+        case Over():
+            return Over(
+                canonical(node.child),
+                node.partition,
+                node.ties,
+                _positions(node.calls),
+                tuple(map(_canonical_window_call, node.calls)),
+            )
         case Lifetime():
             start, end = (None if one is None else canonical_expression(one) for one in (node.start, node.end))
             return Lifetime(canonical(node.child), start, end)
@@ -125,6 +135,11 @@ def _digest(expression: Expression) -> bytes:
 
 def _canonical_call(call: AggregateCall) -> AggregateCall:
     return replace(call, arguments=tuple(replace(column, name="") for column in call.arguments))
+
+
+def _canonical_window_call(call: WindowCall) -> WindowCall:
+    aggregate = None if call.aggregate is None else _canonical_call(call.aggregate)
+    return replace(call, arguments=tuple(replace(column, name="") for column in call.arguments), aggregate=aggregate)
 
 
 def _positions(columns: Sequence[object]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def keys(node: nodes.Node) -> Keys:
             return frozenset()
         case nodes.Relation():
             return frozenset() if node.key is None else frozenset({Key(node.key)})
-        case nodes.Filter() | nodes.Lifetime():
+        case nodes.Filter() | nodes.Lifetime() | nodes.Over():
             return keys(node.child)
         case nodes.AssignWindows():
             return frozenset(key | {len(node.schema) - 1} for key in keys(node.child))

@@ -37,6 +37,7 @@ from sash.plan.nodes import (
     Join,
     Lifetime,
     Node,
+    Over,
     Project,
     Relation,
     Stream,
@@ -93,7 +94,7 @@ def lift(node: Node) -> Lifted:
             return _aggregate(node)
         case Distinct():
             return _distinct(node)
-        case TopK():
+        case TopK() | Over():
             return Lifted(replace(node, child=_fixed(node.child)))
         case Union() | Except() | Intersect():
             return Lifted(replace(node, left=_fixed(node.left), right=_fixed(node.right)))

@@ -11,6 +11,7 @@ from typing import TypeVar
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.plan.types import BOOLEAN, INT, Field, Schema
+from sash.plan.window_calls import WindowCall
 
 
 @dataclass(frozen=True)
@@ -310,6 +311,23 @@ class TopK(_Unary):
 
 
 @dataclass(frozen=True)
+class Over(_Unary):
+    """Window functions over partitions of the rows: the columns of the input, then one per call.
+
+    Rows that are equal in the order of a call are ordered by the columns `ties`, ascending, NULLs first.
+    """
+
+    partition: tuple[int, ...]
+    ties: tuple[int, ...]
+    names: tuple[str, ...]
+    calls: tuple[WindowCall, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.child.schema + tuple(Field(n, call.dtype) for n, call in zip(self.names, self.calls, strict=True))
+
+
+@dataclass(frozen=True)
 class Alike(_Binary):
     """The answers of alike queries: each row of the left input with the constants of every query that has it in its answer.
 
@@ -345,6 +363,7 @@ Node = (
     | Except
     | Intersect
     | TopK
+    | Over
     | Alike
 )
 
@@ -357,7 +376,7 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
     match node:
         case Stream() | Relation():
             return node
-        case Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK():
+        case Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK() | Over():
             (child,) = children
             return replace(node, child=child)
         case Generate() | AssignWindows() | Lifetime():

@@ -68,7 +68,7 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_union(node)
         case nodes.Intersect():
             return Pattern.WK if max(pattern(node.left), pattern(node.right)) <= Pattern.WKS else Pattern.STR
-        case nodes.Except() | nodes.TopK() | nodes.Alike():
+        case nodes.Except() | nodes.TopK() | nodes.Over() | nodes.Alike():
             return Pattern.STR
 
 
@@ -156,6 +156,8 @@ def row_keeping_operator(node: nodes.Node) -> str | None:
             return "INTERSECT"
         case nodes.TopK():
             return "ORDER BY ... LIMIT"
+        case nodes.Over():
+            return f"{node.calls[0].function.upper()}(...) OVER"
         case nodes.Alike():
             return "a set of alike queries"
         case nodes.Aggregate():

@@ -30,6 +30,9 @@ DEFAULT_ROWS = 1_000.0
 DEFAULT_DISTINCT = 1_000.0
 UNBOUNDED_SECONDS = DAY / SECOND
 
+_AFFECTED = 3
+"""Assumed number of other rows whose window function changes with a row."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -134,6 +137,11 @@ class Estimates:
                 return _bag_difference(node, self) if node.all else _set_difference(node, self)
             case nodes.Intersect():
                 return _intersection(node, self)
+            case nodes.Over():
+                below = self(node.child)
+                moved = min(below.rows, float(len(node.calls) * _AFFECTED))
+                counts = (*below.distinct, *(below.rows for _ in node.calls))
+                return _made(2 * below.rate * (1 + moved), below.rows, counts, below.rate * moved)
             case nodes.TopK():
                 below = self(node.child)
                 share = min(1.0, (node.limit + node.offset) / max(below.rows, 1.0))

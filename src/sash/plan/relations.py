@@ -86,6 +86,8 @@ def _culprit(node: nodes.Node, relation: nodes.Relation) -> str:
             return "INTERSECT"
         case nodes.TopK():
             return "LIMIT"
+        case nodes.Over():
+            return "OVER"
         case nodes.Alike():
             return "a set of alike queries"
         case nodes.Distinct():

@@ -9,6 +9,7 @@ from sash.plan.compound import rewrite
 from sash.plan.describe import describe, describe_aggregate
 from sash.plan.expressions import AggregateCall, Column, Expression
 from sash.plan.types import Schema
+from sash.plan.window_calls import Bound, WindowCall
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND
 
 _UNITS = (
@@ -79,10 +80,51 @@ def label(node: nodes.Node) -> str:
             return type(node).__name__ + (" all" if node.all else "")
         case nodes.Alike():
             return _alike_label(node)
+        case nodes.Over():
+            return f"Over {describe_over(node.partition, node.ties, node.calls, node.child.schema)}"
         case nodes.TopK():
             order = ", ".join(f"{node.schema[key.column].name}#{key.column}{sort_direction(key)}" for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
             return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
+
+
+def describe_over(
+    partition: tuple[int, ...], ties: tuple[int, ...], calls: tuple[WindowCall, ...], schema: Schema
+) -> str:
+    """Window functions as SQL-like text: the calls, the partition, and the columns that break ties."""
+    parts = [", ".join(_window_call(call, schema) for call in calls)]
+    if partition:
+        parts.append("PARTITION BY " + ", ".join(schema[column].name for column in partition))
+    if ties:
+        parts.append("TIES BY " + ", ".join(schema[column].name for column in ties))
+    return " ".join(parts)
+
+
+def _window_call(call: WindowCall, schema: Schema) -> str:
+    arguments = [column.name for column in call.arguments] + ([str(call.parameter)] if call.parameter else [])
+    text = f"{call.function}({', '.join(arguments)})" if call.aggregate is None else describe_aggregate(call.aggregate)
+    text += " IGNORE NULLS" if call.ignore_nulls else ""
+    over = []
+    if call.order:
+        over.append("ORDER BY " + ", ".join(f"{schema[k.column].name}{sort_direction(k)}" for k in call.order))
+    if call.aggregate is not None or call.function in ("first_value", "last_value", "nth_value"):
+        if not call.frame.is_whole:
+            unit = "ROWS" if "row" in (call.frame.start.kind, call.frame.end.kind) else "RANGE"
+            ends = _bound(call.frame.start, "PRECEDING", schema), _bound(call.frame.end, "FOLLOWING", schema)
+            over.append(f"{unit} BETWEEN {ends[0]} AND {ends[1]}")
+        elif call.order:
+            over.append("ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+    return f"{text} OVER ({' '.join(over)})"
+
+
+def _bound(bound: Bound, side: str, schema: Schema) -> str:
+    if bound.kind == "unbounded":
+        return f"UNBOUNDED {side}"
+    if bound.kind == "peer" or (bound.kind == "row" and not bound.offset):
+        return "CURRENT ROW"
+    if bound.column is not None:
+        return schema[bound.column].name
+    return f"{abs(bound.offset)} {'PRECEDING' if bound.offset < 0 else 'FOLLOWING'}"
 
 
 def _expanded(made: tuple[Expression, ...], node: nodes.Expand) -> str:

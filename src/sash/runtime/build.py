@@ -23,6 +23,7 @@ from sash.operators.lifetime import Lifetime
 from sash.operators.lookup import Lookup
 from sash.operators.multi_join import MultiJoin
 from sash.operators.nrr_join import NrrJoin
+from sash.operators.over import Over
 from sash.operators.project import Project
 from sash.operators.sample import Sample
 from sash.operators.semi_join import SemiJoin
@@ -85,6 +86,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             )
         case nodes.NrrJoin():
             return NrrJoin(memory, _two(node), node.kind, node.keys, node.condition)
+        case nodes.Over():
+            return Over(memory, _one(node), node.partition, node.ties, node.calls)
         case nodes.Project():
             return Project(memory, _one(node), node.expressions)
         case nodes.Sample():

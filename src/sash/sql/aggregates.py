@@ -104,9 +104,13 @@ _NUMERIC = SUMS | _STATISTICS | {"approx_percentile"}
 
 @dataclass
 class AggregateCollector:
-    """The aggregates of one SELECT. Each is a column after the `width` columns of FROM."""
+    """The aggregates of one SELECT. Each is a column after the `width` columns of FROM.
+
+    `outer` collects the aggregates in the arguments of these, where there may be any: below OVER.
+    """
 
     width: int
+    outer: AggregateCollector | None = None
     found: list[BoundAggregate] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     _positions: dict[BoundAggregate, int] = field(default_factory=dict)

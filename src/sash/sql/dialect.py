@@ -284,11 +284,7 @@ class SashParser(SparkParser):
         if self._next.token_type not in (TokenType.NUMBER, TokenType.DASH, TokenType.INTERVAL) and (
             self._next.text.upper() != "UNBOUNDED"
         ):
-            raise self._source.error(
-                UnsupportedSqlError,
-                "Sash does not run a named WINDOW clause; a window over streams is written WINDOW 1 HOUR",
-                token.start,
-            )
+            return self._parse_window_clause()
         self._advance()
         self.trailing_window = self._read_range(token.start)
         if self._curr and self._curr.token_type != TokenType.SEMICOLON:

@@ -26,6 +26,7 @@ from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
+from sash.sql.windows import WindowCollector, bind_window
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
@@ -44,6 +45,7 @@ class ExpressionBinder:
     aggregates: AggregateCollector | None = None
     first: Mapping[str, Expression] = field(default_factory=dict)
     aliases: Mapping[str, Expression] = field(default_factory=dict)
+    windows: WindowCollector | None = None
     bound: Mapping[int, Expression] = field(default_factory=dict)
     """Expressions that are bound already, by the identity of their nodes."""
     around: Scopes = ()
@@ -95,8 +97,6 @@ class ExpressionBinder:
             return self._nested(node).exists(node, node.this)
         if isinstance(node, _SUBQUERIES):
             return self._nested(node).scalar(node)
-        if isinstance(node, exp.Window):
-            raise self._unsupported("window functions (OVER); a stream's window is written after its name", node)
         if isinstance(node, exp.Star):
             raise self._unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.Interval):
@@ -185,6 +185,8 @@ class ExpressionBinder:
             if moved is not None:
                 return moved
         name = INFIX[type(node)]
+        if isinstance(node.expression, exp.Any | exp.All) and isinstance(node, exp.Like | exp.ILike):
+            return self._like_several(node)
         if isinstance(node.expression, exp.Any | exp.All) and name in COMPARISONS:
             every = isinstance(node.expression, exp.All)
             return self._nested(node).compare(name, self.bind(node.this), node.expression.this, every)
@@ -198,6 +200,17 @@ class ExpressionBinder:
                     "use datediff(a, b) or unix_micros(a) - unix_micros(b)"
                 )
         return _negated(node, call(name, [left, right]))
+
+    def _like_several(self, node: exp.Expr) -> Expression:
+        """LIKE ANY, LIKE SOME and LIKE ALL over a list of patterns."""
+        name, list_ = INFIX[type(node)], node.expression.this
+        patterns = list_.expressions if isinstance(list_, exp.Tuple) else [list_.unnest()]
+        if not patterns or any(isinstance(pattern, _SUBQUERIES) for pattern in patterns):
+            raise self._unsupported("LIKE ANY and LIKE ALL of anything but a list of patterns", node)
+        subject = self.bind(node.this)
+        matches = [_negated(node, call(name, [subject, self.bind(pattern)])) for pattern in patterns]
+        connective = "or" if isinstance(node.expression, exp.Any) else "and"
+        return balanced(matches, lambda left, right: call(connective, [left, right]))
 
     def _moved(self, node: exp.Expr) -> Expression | None:
         """A date or time plus or minus a constant interval; None if there is no interval."""
@@ -242,6 +255,9 @@ class ExpressionBinder:
         if isinstance(inner, exp.Literal) and not inner.args.get("is_string"):
             return number_literal(self.source, node, f"-{inner.this}")
         return call("negate", [self.bind(inner)])
+
+    def _bit_not(self, node: exp.Expr) -> Expression:
+        return call("bit_not", [self.bind(node.this)])
 
     def _is(self, node: exp.Expr) -> Expression:
         value, test = self.bind(node.this), node.expression
@@ -329,7 +345,8 @@ class ExpressionBinder:
         return call(name, [self.bind(part) for part in parts if part is not None])
 
     def _position(self, node: exp.Expr) -> Expression:
-        return call("instr", [self.bind(node.this), self.bind(node.args["substr"])])
+        parts = [node.args["substr"], node.this, node.args.get("position")]
+        return call("locate", [self.bind(part) for part in parts if part is not None])
 
     def _extract(self, node: exp.Expr) -> Expression:
         part = EXTRACTS.get(node.this.name.lower())
@@ -344,14 +361,14 @@ class ExpressionBinder:
             return self._aggregate(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
-        if written in ("locate", "charindex") and len(arguments) == 2:
-            return call("instr", [self.bind(arguments[1]), self.bind(arguments[0])])
+        if written == "charindex" and len(arguments) == 2:
+            return call("locate", [self.bind(argument) for argument in arguments])
         if written in ("ltrim", "rtrim") and len(arguments) == 2:
             return call(written, [self.bind(arguments[1]), self.bind(arguments[0])])
         if written == "struct":
             return self._struct(arguments)
         name = canonical_name(written)
-        if name is None or (written == "log" and len(arguments) != 1) or (name == "to_date" and len(arguments) != 1):
+        if name is None or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
 
@@ -366,6 +383,12 @@ class ExpressionBinder:
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         return self._aggregate(node)
 
+    def _window(self, node: exp.Expr) -> Expression:
+        """A window function."""
+        if self.windows is None:
+            raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
+        return bind_window(self, self.windows, node)
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -376,7 +399,10 @@ class ExpressionBinder:
         if self.aggregates is None:
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
-        inner = replace(self, aggregates=None, clause="the argument of an aggregate", first={}, aliases={})
+        outer = self.aggregates.outer
+        inner = replace(
+            self, aggregates=outer, clause="the argument of an aggregate", first={}, aliases={}, windows=None
+        )
         arguments, descending = placed_arguments(self.source, call)
         if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             self.source.refuse_all_but(arguments[0])
@@ -439,6 +465,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Paren: (ExpressionBinder._inner, ("this",)),
     exp.Not: (ExpressionBinder._not, ("this",)),
     exp.Neg: (ExpressionBinder._negate, ("this",)),
+    exp.BitwiseNot: (ExpressionBinder._bit_not, ("this",)),
     exp.Is: (ExpressionBinder._is, ("this", "expression")),
     exp.NullSafeNEQ: (ExpressionBinder._differs, ("this", "expression")),
     exp.Between: (ExpressionBinder._between, ("this", "low", "high")),
@@ -451,7 +478,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.TryCast: (ExpressionBinder._cast, ("this", "to", "_type", "safe")),
     exp.Substring: (ExpressionBinder._substring, ("this", "start", "length")),
     exp.Trim: (ExpressionBinder._trim, ("this", "expression", "position")),
-    exp.StrPosition: (ExpressionBinder._position, ("this", "substr")),
+    exp.StrPosition: (ExpressionBinder._position, ("this", "substr", "position")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
     exp.Dot: (ExpressionBinder._field, ("this", "expression")),
     exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
@@ -461,6 +488,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
     exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),
     exp.RespectNulls: (ExpressionBinder._aggregate, ("this",)),
+    exp.Window: (ExpressionBinder._window, ("this", "partition_by", "order", "spec", "alias", "over")),
     exp.WithinGroup: (ExpressionBinder._aggregate, ("this", "expression")),
 }
 """Node -> its binding method and the arguments that the method handles."""

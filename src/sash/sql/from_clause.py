@@ -277,7 +277,7 @@ class FromBinder:
     def _on(self, branch: Branch, both: Scope, on: exp.Expr) -> Tree:
         """The join on a condition over the columns of both sides."""
         spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
-        subqueries = self.subqueries(both)
+        subqueries = replace(self.subqueries(both), knows_null=branch.kind != "inner")
         binder = ExpressionBinder(self.source, both, spark_functions, "ON", around=self.around, subqueries=subqueries)
         parts = conjuncts(binder.predicate(on))
         branch.conditions.extend(part for part in parts if not has_subquery(part))

@@ -188,9 +188,10 @@ def in_list(name: str, arguments: Arguments) -> Expression:
 
 
 def concat(name: str, arguments: Arguments) -> Expression:
-    """Strings; other types are cast."""
-    if arguments and all(argument.dtype in (types.BINARY, types.NULL) for argument in arguments):
-        raise TypeMismatchError("concat takes STRING; cast BINARY to STRING")
+    """Strings, or bytes; other types are cast to STRING."""
+    kinds = {argument.dtype for argument in arguments}
+    if types.BINARY in kinds and kinds <= {types.BINARY, types.NULL}:
+        return Call(name, tuple(coerce(argument, types.BINARY) for argument in arguments), types.BINARY)
     return of_types((types.STRING,), types.STRING)(name, arguments)
 
 

@@ -5,8 +5,6 @@ The functions are evaluated in operators/scalar.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 from sqlglot import exp
 
@@ -15,15 +13,8 @@ from sash.plan.expressions import Cast, Expression
 from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
 from sash.sql import nested_rules
-
-
-@dataclass(frozen=True)
-class Signature:
-    """How many arguments a function takes (`most` None: any number) and how it is typed."""
-
-    least: int
-    most: int | None
-    rule: rules.Rule
+from sash.sql.signatures import conditional, numbers, strings
+from sash.sql.signatures.base import Signature
 
 
 def call(name: str, arguments: rules.Arguments) -> Expression:
@@ -57,7 +48,6 @@ FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(2, None, rules.merge) for name in ("greatest", "least")},
     "nullif": Signature(2, 2, rules.nullif),
     "nvl2": Signature(3, 3, rules.nvl2),
-    **{name: Signature(1, 1, rules.to_integer) for name in ("ceil", "floor")},
     "round": Signature(1, 2, rules.rounded),
     **{
         name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE))
@@ -66,13 +56,10 @@ FUNCTIONS: dict[str, Signature] = {
     "pow": Signature(2, 2, rules.of_types((DOUBLE,), DOUBLE)),
     **{name: Signature(1, 1, rules.of_types((STRING,), STRING)) for name in ("upper", "lower", "reverse", "initcap")},
     **{name: Signature(1, 2, rules.of_types((STRING,), STRING)) for name in ("trim", "ltrim", "rtrim")},
-    "length": Signature(1, 1, rules.of_types((STRING,), INT)),
-    "substring": Signature(2, 3, rules.of_types((STRING, INT), STRING)),
     "concat": Signature(1, None, rules.concat),
     "concat_ws": Signature(2, None, rules.of_types((STRING,), STRING)),
     "replace": Signature(2, 3, rules.of_types((STRING,), STRING)),
-    **{name: Signature(2, 2, rules.of_types((STRING, INT), STRING)) for name in ("left", "right", "repeat")},
-    **{name: Signature(2, 3, rules.of_types((STRING, INT, STRING), STRING)) for name in ("lpad", "rpad")},
+    **{name: Signature(2, 2, rules.of_types((STRING, INT), STRING)) for name in ("repeat",)},
     "instr": Signature(2, 2, rules.of_types((STRING,), INT)),
     **{name: Signature(2, 2, rules.of_types((STRING,), BOOLEAN)) for name in ("starts_with", "ends_with", "contains")},
     "split_part": Signature(3, 3, rules.of_types((STRING, STRING, INT), STRING)),
@@ -112,9 +99,14 @@ FUNCTIONS: dict[str, Signature] = {
     "size": Signature(1, 1, nested_rules.size),
     **{name: Signature(2, 2, nested_rules.element_at) for name in ("element_at", "try_element_at", "get")},
     "array_contains": Signature(2, 2, nested_rules.array_contains),
+    **conditional.SIGNATURES,
+    **numbers.SIGNATURES,
+    **strings.SIGNATURES,
 }
 
 ALIASES: dict[str, str] = {
+    **numbers.ALIASES,
+    **strings.ALIASES,
     "array_size": "size",
     "cardinality": "size",
     "ceiling": "ceil",
@@ -131,7 +123,6 @@ ALIASES: dict[str, str] = {
     "isnull": "is_null",
     "lcase": "lower",
     "len": "length",
-    "log": "ln",
     "mod": "modulo",
     "negative": "negate",
     "nvl": "coalesce",
@@ -163,6 +154,8 @@ INFIX: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "bit_and",
     exp.BitwiseOr: "bit_or",
     exp.BitwiseXor: "bit_xor",
+    exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
     exp.DPipe: "concat",
     exp.RegexpLike: "rlike",
     exp.Like: "like",
@@ -181,7 +174,7 @@ EXTRACTS = {
 OPERATORS = frozenset(
     {"add", "subtract", "multiply", "divide", "modulo", "negate", "int_divide", "eq", "ne", "lt", "le", "gt", "ge"}
     | {"eq_null_safe", "and", "or", "not", "in", "is_not_null", "is_nan", "is_null"}
-    | {"bit_and", "bit_or", "bit_xor"}
+    | {"bit_and", "bit_or", "bit_xor", "bit_not"}
 )
 """Canonical names of functions that are written as operators."""
 

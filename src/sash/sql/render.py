@@ -15,7 +15,13 @@ from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal,
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
 
 _INFIX = {name: sign for name, (_, sign) in INFIX.items()} | {"int_divide": "div", "ne": "!="}
-_RENAMED = {"starts_with": "startswith", "ends_with": "endswith", "is_nan": "isnan"}
+_RENAMED = {
+    "starts_with": "startswith",
+    "ends_with": "endswith",
+    "is_nan": "isnan",
+    "ceil_to": "ceil",
+    "floor_to": "floor",
+}
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
 
@@ -103,6 +109,7 @@ def _window_bound(call: Call, arguments: list[str]) -> str:
 _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "negate": lambda _, a: f"(- {a[0]})",
     "not": lambda _, a: f"(NOT {a[0]})",
+    "bit_not": lambda _, a: f"(~ {a[0]})",
     "is_null": lambda _, a: f"({a[0]} IS NULL)",
     "is_not_null": lambda _, a: f"({a[0]} IS NOT NULL)",
     "in": lambda _, a: f"({a[0]} IN ({', '.join(a[1:])}))",

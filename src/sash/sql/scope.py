@@ -108,10 +108,8 @@ class Scope:
             )
         return found[0].expression if found else None
 
-    def has(self, qualifier: str | None) -> bool:
-        """Whether there is a column with this qualifier; if that is None, any."""
-        if qualifier is None:
-            return bool(self.entries)
+    def has(self, qualifier: str) -> bool:
+        """Whether there is a column with this qualifier."""
         return any(
             entry.qualifier is not None and entry.qualifier.lower() == qualifier.lower() for entry in self.entries
         )

@@ -33,12 +33,14 @@ from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of
 from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
+from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate
 from sash.sql.window_function import with_window_column
+from sash.sql.windows import WINDOWS, WindowCollector
 
 MOST_COLUMNS = 20_000
 _GENERATED = "generated"
@@ -59,8 +61,22 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     """The plan of a SELECT, and the order of its rows; the caller handles WITH."""
     source.refuse_all_but(
         node,
-        *("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset"),
-        "laterals",
+        *(
+            "with_",
+            "expressions",
+            "from_",
+            "joins",
+            "where",
+            "group",
+            "having",
+            "distinct",
+            "order",
+            "limit",
+            "offset",
+            "windows",
+            "qualify",
+            "laterals",
+        ),
     )
     from_ = node.args.get("from_")
     tree, scope = from_binder.nothing
@@ -94,7 +110,8 @@ class _Select:
         self.below = below
         self.collector = AggregateCollector(len(below.schema))
         self.plain = binder
-        self.grouped = replace(binder, aggregates=self.collector)
+        self.windows = WindowCollector(source, node.args.get("windows") or [])
+        self.grouped = replace(binder, aggregates=self.collector, windows=self.windows)
         self.generators: list[Generator] = []
 
     @property
@@ -111,8 +128,9 @@ class _Select:
         predicate = None
         if having is not None:
             self.source.refuse_all_but(having, "this")
-            binder = replace(self.grouped, clause="HAVING", first=self._shadowing(aliases, keys))
+            binder = replace(self.grouped, clause="HAVING", windows=None, first=self._shadowing(aliases, keys))
             predicate = binder.predicate(having.this)
+        qualify = self._qualify(aliases)
         order = self._order(items)
         node: Node = self.below
         translate: Translate = as_it_is
@@ -124,6 +142,17 @@ class _Select:
             order = [replace(key, expression=translate(key.expression, key.node)) for key in order]
             if predicate is not None and having is not None:
                 node = self.subqueries.filter(node, translate(predicate, having), translate)
+            qualify = None if qualify is None else translate(qualify, self.node.args["qualify"])
+            self.windows.change(lambda part: translate(part, self.node))
+        if self.windows.found:
+            node, made = self.subqueries.attach(node, self.windows.expressions, translate)
+            self.windows.change(dict(zip(self.windows.expressions, made, strict=True)).__getitem__)
+            node, columns = over(node, self.windows)
+            items = [replace(item, expression=columns(item.expression)) for item in items]
+            order = [replace(key, expression=columns(key.expression)) for key in order]
+            qualify = None if qualify is None else columns(qualify)
+        if qualify is not None:
+            node = self.subqueries.filter(node, qualify, translate)
         expressions = [*(item.expression for item in items), *(key.expression for key in order)]
         arrays = [translate(each.array, self.node) for each in self.generators]
         node, made = self.subqueries.attach(node, [*expressions, *arrays], translate)
@@ -144,7 +173,7 @@ class _Select:
 
         def change(part: Expression) -> Expression | None:
             if isinstance(part, Call) and part.function == _GENERATED:
-                number, place = (each.value for each in part.arguments if isinstance(each, Literal))
+                number, place = (int(each.value) for each in part.arguments if isinstance(each, Literal))
                 return outputs[number][place]
             return None
 
@@ -154,7 +183,7 @@ class _Select:
         """The output columns of a generator, which stand for what it will generate from the rows of this SELECT."""
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
         given = node.expressions if isinstance(node, exp.Aliases) else [node.args["alias"]] if node.alias else []
-        generator = bind_generator(binder, inner)
+        generator = bind_generator(replace(binder, windows=None), inner)
         if self.generators:
             raise self.source.error(UnsupportedSqlError, "a SELECT may have one generator; use LATERAL VIEW", node)
         names = named_outputs(self.source, generator, given, node)
@@ -163,6 +192,19 @@ class _Select:
         self.generators.append(generator)
         stands = [Call(_GENERATED, (number, Literal(n, INT)), each.dtype) for n, each in enumerate(sample)]
         return [Item(name, each, node) for name, each in zip(names, stands, strict=True)]
+
+    def _qualify(self, aliases: dict[str, Expression]) -> Expression | None:
+        """The predicate of QUALIFY, over window functions."""
+        clause = self.node.args.get("qualify")
+        if clause is None:
+            return None
+        self.source.refuse_all_but(clause, "this")
+        predicate = replace(self.grouped, clause="QUALIFY", aliases=aliases).predicate(clause.this)
+        if not self.windows.found:
+            raise self.source.error(
+                UnsupportedSqlError, "QUALIFY needs a window function (OVER) in SELECT or QUALIFY: use WHERE", clause
+            )
+        return predicate
 
     def _items(self) -> list[Item]:
         items: list[Item] = []
@@ -194,18 +236,15 @@ class _Select:
         return items
 
     def _star(self, qualifier: str | None, node: exp.Expr) -> list[Entry]:
-        """The columns that * stands for; those of a query around this one if this has no FROM, or no such table."""
-        for outer in reversed(self.plain.around) if not self.scope.has(qualifier) else ():
-            if outer.scope.has(qualifier):
-                entries = outer.scope.star(self.source, qualifier, node)
-                return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
-        if (
-            qualifier is not None
-            and not self.scope.has(qualifier)
-            and len(found := self.scope.find(qualifier, None)) == 1
-        ):
-            struct = found[0].expression
-            if is_struct(struct.dtype):
+        """The columns that * stands for; of `t.*`, those of a query around this one if this has no such table."""
+        if qualifier is not None and not self.scope.has(qualifier):
+            for outer in reversed(self.plain.around):
+                if outer.scope.has(qualifier):
+                    entries = outer.scope.star(self.source, qualifier, node)
+                    return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
+            found = self.scope.find(qualifier, None)
+            if len(found) == 1 and is_struct(found[0].expression.dtype):
+                struct = found[0].expression
                 return [Entry(None, field.name, field_of(struct, field.name)) for field in struct.dtype]
         return self.scope.star(self.source, qualifier, node)
 
@@ -248,7 +287,7 @@ class _Select:
         return items[position - 1]
 
     def _has_aggregate(self, expression: Expression) -> bool:
-        return any(index >= self.collector.width for index in columns_of(expression))
+        return any(self.collector.width <= index < WINDOWS for index in columns_of(expression))
 
     def _order(self, items: list[Item]) -> list[SortItem]:
         order = self.node.args.get("order")
@@ -298,6 +337,8 @@ class _Select:
             if part in positions:
                 return Column(positions[part], describe(part), part.dtype)
             if isinstance(part, Column):
+                if part.index >= WINDOWS:
+                    return part
                 if part.index < self.collector.width:
                     raise self.source.error(
                         UnsupportedSqlError,

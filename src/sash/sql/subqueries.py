@@ -43,12 +43,16 @@ class Subqueries:
     around: Scopes
     own: OuterScope
     found: list[Subquery] = field(default_factory=list)
+    knows_null: bool = False
+    """Whether IN is NULL where it is neither true nor false; in Spark it is false then, but for ON of outer joins."""
 
     def exists(self, node: exp.Expr, query: exp.Expr) -> Expression:
         """EXISTS (query)."""
         return self._placeholder(Subquery("exists", self._bound(query, node), node=node), 0, BOOLEAN)
 
-    def contains(self, values: Sequence[Expression], node: exp.Expr, query: exp.Expr) -> Expression:
+    def contains(
+        self, values: Sequence[Expression], node: exp.Expr, query: exp.Expr, knows_null: bool = False
+    ) -> Expression:
         """`values IN (query)`."""
         plan = self._bound(query, node)
         if len(plan.schema) != len(values):
@@ -58,7 +62,7 @@ class Subqueries:
         for value, column in zip(values, columns(plan), strict=True):
             call("eq", [value, column])
         operands = tuple(self.own.reference(value) for value in values)
-        return self._placeholder(Subquery("in", plan, operands, node), 0, BOOLEAN)
+        return self._placeholder(Subquery("in", plan, operands, knows_null or self.knows_null, node), 0, BOOLEAN)
 
     def scalar(self, node: exp.Expr) -> Expression:
         """The only value of a query; NULL if it has no row."""
@@ -69,9 +73,9 @@ class Subqueries:
     def compare(self, function: str, value: Expression, node: exp.Expr, every: bool) -> Expression:
         """`value = ANY (query)`, `value < ALL (query)` and so on, from the smallest and the largest value of the query."""
         if function == "eq" and not every:
-            return self.contains([value], node, node)
+            return self.contains([value], node, node, knows_null=True)
         if function == "ne" and every:
-            return call("not", [self.contains([value], node, node)])
+            return call("not", [self.contains([value], node, node, knows_null=True)])
         if not every:
             return call("not", [self.compare(_NEGATED[function], value, node, every=True)])
         plan = self._bound(node, node)
@@ -123,7 +127,7 @@ class Subqueries:
 
     def filter(self, node: Node, predicate: Expression, translate: Translate) -> Node:
         """The rows of the node for which the predicate is true; its subqueries become semi and anti joins."""
-        parts = conjuncts(predicate)
+        parts = conjuncts(self._with_not_in(predicate))
         plain = conjunction([part for part in parts if not has_subquery(part)])
         below = node if plain is None else Filter(node, plain)
         rest = []
@@ -133,27 +137,21 @@ class Subqueries:
             found = number_of(inner)
             subquery = None if found is None else self.found[found[0]]
             nested = subquery is not None and any(map(has_subquery, self._operands(subquery)))
-            if subquery is not None and subquery.kind != "scalar" and not nested:
-                below = self._joins(below, translate).semi(below, subquery, negated)
+            if found is not None and subquery is not None and subquery.kind != "scalar" and not nested:
+                below = self._joins(below, translate).semi(below, subquery, negated != (found[1] == 1))
             elif has_subquery(part):
                 rest.append(part)
         remaining = conjunction(rest)
         if remaining is None:
             return below
-        wide, (made,) = self.attach(below, [remaining], translate, _positive(remaining))
+        wide, (made,) = self.attach(below, [remaining], translate)
         return project(Filter(wide, made), [f.name for f in node.schema], list(columns(node)))
 
     def attach(
-        self,
-        node: Node,
-        expressions: Sequence[Expression],
-        translate: Translate,
-        positive: frozenset[int] = frozenset(),
+        self, node: Node, expressions: Sequence[Expression], translate: Translate
     ) -> tuple[Node, list[Expression]]:
-        """The node joined with the subqueries of the expressions, and the expressions over its columns.
-
-        The node keeps its columns. `positive` are subqueries for which NULL means the same as false.
-        """
+        """The node, which keeps its columns, joined with the subqueries of the expressions, and these over its columns."""
+        expressions = [self._with_not_in(each) for each in expressions]
         made: dict[int, list[Expression]] = {}
 
         def change(part: Expression) -> Expression | None:
@@ -163,22 +161,43 @@ class Subqueries:
         def translated(expression: Expression, where: exp.Expr) -> Expression:
             return rewrite(translate(expression, where), change)
 
-        for number in self._used(expressions):
+        for number, used in self._used(expressions):
             joins, subquery = self._joins(node, translated), self.found[number]
-            node, made[number] = joins.values(node, subquery, number in positive)
+            node, made[number] = joins.values(node, subquery, used)
         return node, [rewrite(each, change) for each in expressions]
 
-    def _used(self, expressions: Sequence[Expression]) -> list[int]:
-        """The numbers of the subqueries in the expressions, and in the operands of these, the innermost first."""
-        numbers: set[int] = set()
+    def _used(self, expressions: Sequence[Expression]) -> list[tuple[int, set[int]]]:
+        """The subqueries in the expressions, and in the operands of these, with their columns; the innermost first."""
+        used: dict[int, set[int]] = {}
         pending = list(expressions)
         while pending:
             for part in walk(pending.pop()):
-                found = number_of(part)
-                if found is not None and found[0] not in numbers:
-                    numbers.add(found[0])
-                    pending.extend(self._operands(self.found[found[0]]))
-        return sorted(numbers)
+                if (found := number_of(part)) is not None:
+                    if found[0] not in used:
+                        pending.extend(self._operands(self.found[found[0]]))
+                    used.setdefault(found[0], set()).add(found[1])
+        return sorted(used.items())
+
+    def _with_not_in(self, expression: Expression) -> Expression:
+        """The expression with NOT pushed down to subqueries, and NOT of an IN as a value of its own, as Spark has it."""
+        if not has_subquery(expression):
+            return expression
+
+        def change(part: Expression) -> Expression | None:
+            if not isinstance(part, Call) or part.function != "not":
+                return None
+            inner = part.arguments[0]
+            if isinstance(inner, Call) and inner.function == "not":
+                return self._with_not_in(inner.arguments[0])
+            if isinstance(inner, Call) and inner.function in ("and", "or"):
+                negated = [self._with_not_in(Call("not", (each,), BOOLEAN)) for each in inner.arguments]
+                return Call("or" if inner.function == "and" else "and", tuple(negated), BOOLEAN)
+            found = number_of(inner)
+            if found is None or self.found[found[0]].kind != "in" or self.found[found[0]].knows_null:
+                return None
+            return Call(SUBQUERY, (Literal(found[0], INT), Literal(1, INT)), BOOLEAN)
+
+        return rewrite(expression, change)
 
     def _operands(self, subquery: Subquery) -> list[Expression]:
         """The left side of IN as it is written."""
@@ -223,17 +242,3 @@ def number_of(expression: Expression) -> tuple[int, int] | None:
 def has_subquery(expression: Expression) -> bool:
     """Whether there is a subquery in the expression."""
     return any(isinstance(part, Call) and part.function == SUBQUERY for part in walk(expression))
-
-
-def _positive(predicate: Expression) -> frozenset[int]:
-    """The subqueries below AND and OR alone, where NULL is as good as false; those also used elsewhere are not."""
-    everywhere: list[int] = [found[0] for part in walk(predicate) if (found := number_of(part)) is not None]
-    direct = []
-    pending = [predicate]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Call) and part.function in ("and", "or"):
-            pending.extend(part.arguments)
-        elif (found := number_of(part)) is not None:
-            direct.append(found[0])
-    return frozenset(number for number in direct if direct.count(number) == everywhere.count(number))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sash.plan.compound import balanced, walk
 from sash.plan.expressions import AggregateCall, Call, Case, Column, Expression, Literal, conjunction
-from sash.plan.nodes import Aggregate, Distinct, Filter, JoinKind, Node, Project, TopK
+from sash.plan.nodes import ONE_ROW, Aggregate, Distinct, Filter, JoinKind, Node, Project, TopK
 from sash.plan.types import BIGINT, BOOLEAN
 from sash.sql.correlation import OuterScope, numbers_at, outer_references, references_of, replace_references
 from sash.sql.functions import call
@@ -27,11 +27,16 @@ Translate = Callable[[Expression, exp.Expr], Expression]
 
 @dataclass(frozen=True)
 class Subquery:
-    """A subquery of an expression; `operands` are the left side of IN, as references to the query around it."""
+    """A subquery of an expression; `operands` are the left side of IN, as references to the query around it.
+
+    With `knows_null`, IN is NULL where it is neither true nor false. Otherwise, as in Spark, it is false then, and NOT IN,
+    which is its column 1, is false too.
+    """
 
     kind: Kind
     plan: Node
     operands: tuple[Expression, ...] = ()
+    knows_null: bool = False
     node: exp.Expr = field(default_factory=exp.Expression, compare=False)
 
 
@@ -77,8 +82,8 @@ class SubqueryJoins:
             node = _joined(node, "anti", unnesting, *_keyed_by(pulled, unknown, maybe))
         return node
 
-    def values(self, node: Node, subquery: Subquery, positive: bool) -> tuple[Node, list[Expression]]:
-        """The node with further columns, and the values of the subquery over them."""
+    def values(self, node: Node, subquery: Subquery, used: Collection[int]) -> tuple[Node, list[Expression]]:
+        """The node with further columns, and the values of the subquery over them; `used` are the columns that matter."""
         plan = _without_limit(subquery.plan) if subquery.kind == "exists" else subquery.plan
         unnesting = self._unnesting(subquery, plan)
         pulled = unnesting.pull(plan)
@@ -91,7 +96,7 @@ class SubqueryJoins:
                 node, mark = _mark(node, unnesting, pulled, ())
                 return node, [mark]
             case "in":
-                return _in_value(node, unnesting, unnesting.plain(pulled), subquery.operands, positive)
+                return _in_values(node, unnesting, unnesting.plain(pulled), subquery, used)
 
 
 def _without_limit(plan: Node) -> Node:
@@ -210,14 +215,14 @@ def _has_columns(expression: Expression) -> bool:
     return any(isinstance(part, Column) for part in walk(expression))
 
 
-def _in_value(
-    node: Node, unnesting: Unnesting, pulled: Pulled, operands: Sequence[Expression], positive: bool
+def _in_values(
+    node: Node, unnesting: Unnesting, pulled: Pulled, subquery: Subquery, used: Collection[int]
 ) -> tuple[Node, list[Expression]]:
-    """IN as a value: true, false or NULL."""
-    border = len(node.schema)
+    """IN and NOT IN as values."""
+    border, operands = len(node.schema), subquery.operands
     pairs = list(zip(operands, pulled.outputs, strict=True))
     node, equal = _mark(node, unnesting, pulled, [call("eq", pair) for pair in pairs])
-    if positive:
+    if not subquery.knows_null and 1 not in used:
         return node, [equal]
     maybe = _maybe_equal(pairs)
     unknown: list[Expression] = []
@@ -229,6 +234,9 @@ def _in_value(
     if (condition := _missing_operand(unnesting, operands)) is not None:
         node, mark = _mark(node, unnesting, pulled, maybe, condition)
         unknown.append(call("and", [place(unnesting, condition, border), mark]))
+    if not subquery.knows_null:
+        maybe_equal = balanced([equal, *unknown], lambda one, other: call("or", [one, other]))
+        return node, [equal, call("not", [maybe_equal])]
     branches: list[tuple[Expression, Expression]] = [(equal, TRUE)]
     branches += [(each, Literal(None, BOOLEAN)) for each in unknown]
     return node, [Case(tuple(branches), Literal(False, BOOLEAN), BOOLEAN)]
@@ -237,30 +245,35 @@ def _in_value(
 def _scalar(node: Node, unnesting: Unnesting, pulled: Pulled) -> tuple[Node, list[Expression]]:
     """The values of the only row of a subquery."""
     border = len(node.schema)
+    values: list[Expression]
     if not pulled.predicates and not unnesting.is_correlated(*pulled.outputs):
         return _uncorrelated(node, pulled)
     if pulled.otherwise is not None:
         marked = named(pulled.node, (*columns(pulled.node), TRUE))
         made = _joined(node, "left", unnesting, replace(pulled, node=marked), ())
         there = call("is_not_null", [columns(made)[-1]])
-        values: list[Expression] = [
+        values = [
             _case(there, place(unnesting, output, border), place(unnesting, other, border))
             for output, other in zip(pulled.outputs, pulled.otherwise, strict=True)
         ]
         return made, values
+    if pulled.node == ONE_ROW:
+        tests = conjunction([place(unnesting, part, border) for part in pulled.predicates])
+        values = [place(unnesting, output, border) for output in pulled.outputs]
+        return node, [each if tests is None else Case(((tests, each),), None, each.dtype) for each in values]
     if unnesting.is_correlated(*pulled.outputs) or not unnesting.liftable(pulled):
         pulled = unnesting.bound(pulled)
-    tests = [test for part in pulled.predicates if (test := unnesting.test_of(part)) is not None]
-    below = named(pulled.node, (*pulled.outputs, *(inner for inner, _, _ in tests)))
+    keys = [test for part in pulled.predicates if (test := unnesting.test_of(part)) is not None]
+    below = named(pulled.node, (*pulled.outputs, *(inner for inner, _, _ in keys)))
     width = len(pulled.outputs)
-    single = _single(below, width, tuple(range(width, width + len(tests))))
+    single = _single(below, width, tuple(range(width, width + len(keys))))
     conditions = [
         Call(function, (column, outer), BOOLEAN)
-        for column, (_, function, outer) in zip(columns(single), tests, strict=False)
+        for column, (_, function, outer) in zip(columns(single), keys, strict=False)
     ]
     rest = [part for part in pulled.predicates if not _has_columns(part)]
     made = _joined(node, "left", unnesting, Pulled(single, (), (*conditions, *rest)), ())
-    count, *found = columns(made)[border + len(tests) :]
+    count, *found = columns(made)[border + len(keys) :]
     return made, [Call("single_value", (count, value), value.dtype) for value in found]
 
 

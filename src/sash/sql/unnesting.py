@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sash.errors import UnsupportedSqlError
+from sash.plan.compound import balanced
 from sash.plan.describe import describe
 from sash.plan.expressions import (
     Call,
@@ -27,7 +28,19 @@ from sash.plan.expressions import (
     conjuncts,
     substitute,
 )
-from sash.plan.nodes import Aggregate, AssignWindows, Distinct, Except, Filter, Intersect, Join, Node, Project, Union
+from sash.plan.nodes import (
+    Aggregate,
+    AssignWindows,
+    Distinct,
+    Except,
+    Expand,
+    Filter,
+    Intersect,
+    Join,
+    Node,
+    Project,
+    Union,
+)
 from sash.plan.types import BOOLEAN
 from sash.sql.correlation import (
     numbers_at,
@@ -122,6 +135,9 @@ class Unnesting:
                 return Pulled(Distinct(lifted.node), columns(node), lifted.predicates(width))
             case Union() | Except() | Intersect():
                 return self._set_operation(node)
+            case Expand():
+                rows: list[Node] = [Project(node.child, node.names, made) for made in node.lists]
+                return self.pull(balanced(rows, Union))
             case AssignWindows():
                 child = self.settled(self.pull(node.child))
                 below = named(child.node, (*columns(child.node), child.outputs[node.time]))
@@ -307,7 +323,7 @@ class Unnesting:
         return Pulled(made, left.outputs if node.kind in ("semi", "anti") else outputs, predicates)
 
 
-_CONSTRUCTS = {"TopK": "LIMIT"}
+_CONSTRUCTS = {"Over": "OVER", "TopK": "LIMIT"}
 
 
 def _conditions(node: Join, outputs: Sequence[Expression]) -> list[Expression]:

@@ -12,3 +12,30 @@ SELECT id, ABS(v) AS a, ROUND(x, 1) AS b, FLOOR(x) AS c, CEIL(d) AS e, SQRT(ABS(
 SELECT id, YEAR(day) AS y, MONTH(day) AS m, DAY(day) AS d, HOUR(at) AS h, MINUTE(at) AS n FROM s;
 SELECT id, v & 3 AS a, v | 8 AS b, v ^ 5 AS c FROM s;
 SELECT id, GREATEST(v, k, 5) AS high, LEAST(v, k) AS low FROM s
+;
+SELECT id, v * 1.5 AS a, v + x AS b, small + big AS c FROM s WHERE x < 100;
+SELECT id, v % -4 AS a, -v % 4 AS b, MOD(v, 3) AS c, PMOD(v, 3) AS d FROM s;
+SELECT id, 7 / 2 AS a, 7 DIV 2 AS b, -7 / 2 AS c, -7 DIV 2 AS e, 7 % 0.5 AS f FROM s WHERE id = 1;
+SELECT id, SIGN(v) AS a, POWER(v, 2) AS b, EXP(0) AS c FROM s;
+SELECT id, CAST(g AS BINARY) AS a, CAST(bin AS STRING) AS b FROM s WHERE id < 4;
+SELECT id, CAST(day AS STRING) AS a, CAST(at AS STRING) AS b, CAST(day AS TIMESTAMP) AS c FROM s;
+SELECT id, CAST(v AS DOUBLE) AS a, CAST(v AS BIGINT) AS b, CAST(k AS SMALLINT) AS c, CAST(v AS BOOLEAN) AS e FROM s;
+SELECT id, CAST(d AS STRING) AS a, CAST(d AS DECIMAL(6,1)) AS b, CAST(d AS BIGINT) AS c FROM s;
+SELECT id, CAST(big AS STRING) AS a, CAST(CAST(v AS STRING) AS INT) AS b, CAST(b AS STRING) AS c FROM s;
+SELECT id, LEFT(g, 1) AS a, RIGHT(g, 2) AS b, LPAD(g, 4, '*') AS c, RPAD(g, 3, '-') AS e FROM s;
+SELECT id, REPEAT(g, 2) AS a, REVERSE(g) AS b, INSTR(g, 'b') AS c, LOCATE('b', g) AS e FROM s;
+SELECT id, LTRIM('  x ') AS a, RTRIM(' x  ') AS b, INITCAP(g) AS c, ASCII(g) AS e FROM s;
+SELECT id, SUBSTRING(g, 1, 1) AS a, SUBSTRING(g, -2) AS b, SUBSTR(g, 2, 2) AS c FROM s;
+SELECT id, CONCAT_WS('/', g, 'x', NULL) AS a, TRANSLATE(g, 'ab', 'xy') AS b FROM s;
+SELECT id, DAYOFWEEK(day) AS a, DAYOFYEAR(day) AS b, WEEKOFYEAR(day) AS c, QUARTER(day) AS e FROM s;
+SELECT id, DATE_ADD(day, 1) AS a, DATE_SUB(day, 30) AS b, DATEDIFF(day, DATE '2024-01-01') AS c, LAST_DAY(day) AS e FROM s;
+SELECT id, SECOND(at) AS a, DATE_TRUNC('HOUR', at) AS b, DATE_TRUNC('MONTH', at) AS c FROM s;
+SELECT id, EXTRACT(YEAR FROM at) AS a, EXTRACT(DAY FROM day) AS b FROM s;
+SELECT id, IFNULL(v, -1) AS a, NVL2(v, 'set', 'unset') AS b, NULLIF(g, 'a') AS c FROM s;
+SELECT id, CASE WHEN v IS NULL THEN NULL WHEN v > 0 THEN 1.5 ELSE 2 END AS a FROM s;
+SELECT id, CASE WHEN b THEN day ELSE DATE '2000-01-01' END AS a FROM s;
+SELECT id, v BETWEEN k AND 10 AS a, v = 7 OR k = 1 AS b FROM s;
+SELECT id, 'it''s' AS a, "two" AS b, 1L AS c, 2S AS e, 1.5D AS f, 1.50 AS h, TRUE AS i, NULL AS j FROM s WHERE id = 1;
+SELECT *, v + 1 AS more FROM e;
+SELECT id, 2 + 3 * 4 - 6 / 3 AS a, (2 + 3) * 4 AS b, - 3 - -4 AS c FROM s WHERE id < 3;
+SELECT id, GREATEST(g, 'b') AS a, LEAST(d, 1) AS b, GREATEST(x, d) AS c FROM s WHERE x < 100

@@ -13,3 +13,36 @@ SELECT a.id, b.w FROM s [RANGE 4 SECONDS] AS a JOIN r [RANGE 20 SECONDS] AS b ON
 SELECT s.id, q.z FROM s JOIN q ON s.k <=> q.k AND s.v <> q.z;
 SELECT s.k, COUNT(*) AS n, SUM(r.w) AS total FROM s JOIN r ON s.k = r.k GROUP BY s.k;
 SELECT s.id, e.v FROM s LEFT JOIN e ON s.k = e.k
+;
+SELECT s.id, r.w FROM s, r WHERE s.k = r.k AND s.v > r.w;
+SELECT s.id, r.w, q.z FROM s JOIN r ON s.k = r.k LEFT JOIN q ON q.k = s.k AND q.z > r.w;
+SELECT s.id, r.w FROM s INNER JOIN r ON s.k = r.k AND s.g = r.g WHERE r.w IS NOT NULL;
+SELECT s.id, r.y FROM s LEFT OUTER JOIN r ON s.k = r.k WHERE r.k IS NULL;
+SELECT r.w, q.name FROM r FULL OUTER JOIN q ON r.k = q.k;
+SELECT s.id, r.w FROM s FULL JOIN r ON s.k = r.k AND s.v = r.w;
+SELECT k, s.id, q.name FROM s LEFT JOIN q USING (k);
+SELECT k, s.id, q.name FROM s RIGHT JOIN q USING (k);
+SELECT s.id, r.w FROM s JOIN r USING (k, g);
+SELECT id, w FROM s NATURAL JOIN (SELECT k, w FROM r) AS p;
+SELECT id FROM s LEFT SEMI JOIN q USING (k);
+SELECT id FROM s LEFT ANTI JOIN q ON s.k = q.k AND q.z > 2;
+SELECT id FROM s LEFT SEMI JOIN r ON s.g = r.g AND s.k = r.k;
+SELECT a.id AS one, b.id AS other FROM s a JOIN s b ON a.g = b.g AND a.id < b.id WHERE a.v IS NOT NULL;
+SELECT a.id AS one, c.w FROM s a JOIN s b ON a.k = b.k AND a.id = b.id JOIN r c ON b.k = c.k;
+SELECT x.k, x.n, y.n AS m FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) AS x JOIN (SELECT k, COUNT(*) AS n FROM r GROUP BY k) AS y ON x.k = y.k;
+SELECT x.k, y.high FROM (SELECT DISTINCT k FROM s) AS x LEFT JOIN (SELECT k, MAX(w) AS high FROM r GROUP BY k) AS y ON x.k = y.k;
+SELECT s.id, p.name FROM s JOIN (SELECT k, name FROM q WHERE z > 2) AS p ON s.k = p.k;
+SELECT s.id, r.w FROM s JOIN r ON s.v + 1 = r.w + 7;
+SELECT s.id, r.w FROM s JOIN r ON s.v > r.w AND s.k < r.k;
+SELECT s.id, r.w FROM s JOIN r ON s.x = r.y;
+SELECT s.id, q.z FROM s JOIN q ON s.v = q.z OR s.k = q.z;
+SELECT s.id, e.v FROM e RIGHT JOIN s ON s.k = e.k AND s.v = e.v;
+SELECT s.id, t.v FROM s JOIN t ON s.k = t.k AND s.v > t.v;
+SELECT s.g, SUM(q.z) AS total FROM s JOIN q ON s.k = q.k GROUP BY s.g HAVING SUM(q.z) > 4;
+SELECT COUNT(*) AS n FROM s JOIN r ON s.k = r.k;
+SELECT COUNT(*) AS n FROM s LEFT JOIN r ON s.k = r.k WHERE r.k IS NULL;
+SELECT DISTINCT s.g, q.name FROM s JOIN q ON s.k = q.k;
+SELECT s.id, r.w FROM s LEFT JOIN r ON s.k = r.k AND s.v > 5;
+SELECT s.id, r.w FROM s LEFT JOIN r ON s.k = r.k AND r.y IS NULL;
+SELECT a.id, b.w, c.z FROM s [RANGE 4 SECONDS] AS a LEFT JOIN r [RANGE 6 SECONDS] AS b ON a.k = b.k LEFT JOIN q [RANGE 20 SECONDS] AS c ON a.k = c.k;
+SELECT s.id, r.w, q.z, t.v FROM s JOIN r ON s.k = r.k JOIN q ON q.k = s.k JOIN t ON t.k = s.k

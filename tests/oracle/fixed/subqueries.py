@@ -184,6 +184,7 @@ CASES = (
         "SELECT k, COUNT(*) AS n, (SELECT COUNT(*) FROM {r} AS b WHERE b.k = a.k) AS m, "
         "k IN (SELECT k FROM {r} AS b) AS i FROM {s} AS a GROUP BY k",
         _SIDES,
+        duck="SELECT k, COUNT(*) AS n, (SELECT COUNT(*) FROM {r} AS b WHERE b.k = a.k) AS m, COALESCE(k IN (SELECT k FROM {r} AS b), FALSE) AS i FROM {s} AS a GROUP BY k",
     ),
     case("exists_value", "SELECT ts, EXISTS (SELECT 1 FROM {r} AS b WHERE b.k = a.k) AS e FROM {s} AS a", _SIDES),
     case("exists_value_plain", "SELECT ts, EXISTS (SELECT 1 FROM {r} AS b WHERE v > 4) AS e FROM {s} AS a", _SIDES),
@@ -192,16 +193,37 @@ CASES = (
         "SELECT ts, NOT EXISTS (SELECT 1 FROM {r} AS b WHERE b.v > a.v) AS e FROM {s} AS a",
         _SIDES,
     ),
-    case("in_value", "SELECT ts, k IN (SELECT k FROM {r} AS b) AS i FROM {s} AS a", _SIDES),
-    case("in_value_correlated", "SELECT ts, v IN (SELECT v FROM {r} AS b WHERE b.k = a.k) AS i FROM {s} AS a", _SIDES),
-    case("in_value_unequal", "SELECT ts, v NOT IN (SELECT v FROM {r} AS b WHERE b.k < a.k) AS i FROM {s} AS a", _SIDES),
+    case(
+        "in_value",
+        "SELECT ts, k IN (SELECT k FROM {r} AS b) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, COALESCE(k IN (SELECT k FROM {r} AS b), FALSE) AS i FROM {s} AS a",
+    ),
+    case(
+        "in_value_correlated",
+        "SELECT ts, v IN (SELECT v FROM {r} AS b WHERE b.k = a.k) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, COALESCE(v IN (SELECT v FROM {r} AS b WHERE b.k = a.k), FALSE) AS i FROM {s} AS a",
+    ),
+    case(
+        "in_value_unequal",
+        "SELECT ts, v NOT IN (SELECT v FROM {r} AS b WHERE b.k < a.k) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, COALESCE(v NOT IN (SELECT v FROM {r} AS b WHERE b.k < a.k), FALSE) AS i FROM {s} AS a",
+    ),
     case(
         "in_value_two_columns",
         "SELECT ts, (k, v) IN (SELECT k, v FROM {r} AS b) AS i FROM {s} AS a",
         _SIDES,
         duck="SELECT ts, CASE WHEN EXISTS (SELECT 1 FROM {r} AS b WHERE a.k = b.k AND a.v = b.v) THEN TRUE "
-        "WHEN EXISTS (SELECT 1 FROM {r} AS b WHERE (a.k = b.k OR a.k IS NULL OR b.k IS NULL) "
-        "AND (a.v = b.v OR a.v IS NULL OR b.v IS NULL)) THEN NULL ELSE FALSE END AS i FROM {s} AS a",
+        "ELSE FALSE END AS i FROM {s} AS a",
+    ),
+    case(
+        "not_in_value_two_columns",
+        "SELECT ts, (k, v) NOT IN (SELECT k, v FROM {r} AS b) AS i FROM {s} AS a",
+        _SIDES,
+        duck="SELECT ts, NOT EXISTS (SELECT 1 FROM {r} AS b WHERE (a.k = b.k OR a.k IS NULL OR b.k IS NULL) "
+        "AND (a.v = b.v OR a.v IS NULL OR b.v IS NULL)) AS i FROM {s} AS a",
     ),
     case(
         "under_or",

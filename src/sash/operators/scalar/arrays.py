@@ -175,3 +175,59 @@ def map_distinct(values: Array, function: Callable[[Any], Any], dtype: pa.DataTy
     encoded = values.dictionary_encode()
     results: Array = pa.array([function(value) for value in encoded.dictionary.to_pylist()], dtype)
     return results.take(encoded.indices)
+
+
+def map_rows(
+    function: Callable[..., Any], arguments: Sequence[Datum], dtype: pa.DataType, *, nulls: bool = False
+) -> Array:
+    """A Python function of each distinct combination of arguments, for operations without an Arrow kernel.
+
+    Dates and timestamps are passed as days and microseconds since 1970. A row with a NULL is NULL, unless the function
+    takes None (`nulls`).
+    """
+    rows = rows_of(arguments)
+    varying = [index for index, argument in enumerate(arguments) if isinstance(argument, pa.Array)]
+    values: list[Any] = [
+        None if isinstance(each, pa.Array) else plain_values(broadcast(each, 1))[0] for each in arguments
+    ]
+    if not nulls and any(values[index] is None for index in range(len(values)) if index not in varying):
+        return pa.nulls(rows, dtype)
+    encoded = [broadcast(arguments[index], rows).dictionary_encode("encode") for index in varying]
+    dictionaries = [plain_values(each.dictionary) for each in encoded]
+    codes = [numbers(each.indices).astype(np.int64) for each in encoded]
+    combinations, which = _distinct(codes, [len(dictionary) for dictionary in dictionaries])
+    results = []
+    for chosen in combinations:
+        for index, dictionary, code in zip(varying, dictionaries, chosen, strict=True):
+            values[index] = dictionary[code]
+        known = nulls or not any(value is None for value in values)
+        results.append(function(*values) if known else None)
+    return from_plain(results, dtype).take(pa.array(which))
+
+
+def _distinct(codes: Sequence[Numbers], sizes: Sequence[int]) -> tuple[list[list[int]], Numbers]:
+    """The distinct combinations of codes, and the number of that of each row."""
+    if len(codes) == 1:
+        return [[code] for code in range(sizes[0])], codes[0]
+    which, parts = codes[0], [np.arange(sizes[0])]
+    for code, size in zip(codes[1:], sizes[1:], strict=True):
+        found, which = np.unique(which * size + code, return_inverse=True)
+        parts = [*(part[found // size] for part in parts), found % size]
+    return np.stack(parts, axis=1).tolist(), which.reshape(-1)
+
+
+def plain_values(values: Array) -> list[Any]:
+    """Python values; dates and timestamps as integers, which Python's own types could not all hold."""
+    if pa.types.is_timestamp(values.type):
+        values = values.view(pa.int64())
+    elif pa.types.is_date32(values.type):
+        values = values.view(pa.int32())
+    plain: list[Any] = values.to_pylist()
+    return plain
+
+
+def from_plain(values: Sequence[Any], dtype: pa.DataType) -> Array:
+    """An array of Python values; those of dates and timestamps are integers."""
+    physical = pa.int32() if pa.types.is_date32(dtype) else pa.int64() if pa.types.is_timestamp(dtype) else dtype
+    built: Array = pa.array(values, physical)
+    return built if physical == dtype else built.view(dtype)

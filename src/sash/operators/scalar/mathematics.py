@@ -78,8 +78,14 @@ def scaled_half_up(values: Numbers, places: int) -> tuple[Numbers, Numbers]:
 
 
 def function(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
-    """A function of doubles by its Arrow kernel: sign, sqrt, exp, power."""
+    """A function of doubles by its Arrow kernel: sqrt, exp, power."""
     return kernel(name, *(argument.cast(pa.float64()) for argument in arguments))
+
+
+def sign(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """1.0 or -1.0; zeros keep their signs."""
+    values = arrays.broadcast_all(arguments)[0].cast(pa.float64())
+    return kernel("if_else", kernel("equal", values, pa.scalar(0.0)), values, kernel("sign", values))
 
 
 def logarithm(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:

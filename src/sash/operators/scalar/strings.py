@@ -174,6 +174,15 @@ def md5(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     )
 
 
+def sha1(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+    """The SHA-1 digest as hexadecimal text."""
+    return arrays.map_distinct(
+        arrays.broadcast_all(arguments)[0],
+        lambda value: hashlib.sha1(_bytes(value), usedforsecurity=False).hexdigest(),
+        dtype,
+    )
+
+
 def sha2(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     """The SHA-2 digest as hexadecimal text; NULL for an invalid number of bits."""
 

@@ -125,7 +125,7 @@ def _position(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
     The output has the node's columns, followed by those that the lookup adds.
     """
     match node:
-        case nodes.Stream() | nodes.Relation() | nodes.Expand() | nodes.TopK() | nodes.Alike():
+        case nodes.Stream() | nodes.Relation() | nodes.Expand() | nodes.TopK() | nodes.Over() | nodes.Alike():
             return None
         case nodes.Generate() | nodes.AssignWindows() | nodes.Lifetime():
             return None

@@ -71,6 +71,8 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             return _prune_join(node, needed)
         case nodes.Aggregate():
             return _prune_aggregate(node, needed)
+        case nodes.Over():
+            return _prune_over(node, needed)
         case nodes.Distinct() | nodes.TopK():
             child, at = _exactly(node.child, _all(node))
             return replace(node, child=child), at
@@ -164,6 +166,26 @@ def _prune_join(node: nodes.Join, needed: frozenset[int]) -> tuple[nodes.Node, P
 def _side(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     """An input of a join; a non-retroactive relation keeps all columns, since its updates are whole rows."""
     return (node, _positions(_all(node))) if is_nonretroactive(node) else _exactly(node, needed)
+
+
+def _prune_over(node: nodes.Over, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
+    """Without the calls that nobody needs; without all of them the rows are those of the input."""
+    width = len(node.child.schema)
+    kept = [position for position in range(len(node.calls)) if position + width in needed]
+    read = frozenset(column for column in needed if column < width)
+    if not kept:
+        return _prune(node.child, read)
+    calls = [node.calls[position] for position in kept]
+    ties = node.ties if any(call.depends_on_ties for call in calls) else ()
+    child, at = _exactly(node.child, read.union(node.partition, ties, *(call.columns for call in calls)))
+    over = nodes.Over(
+        child,
+        tuple(at[column] for column in node.partition),
+        tuple(at[column] for column in ties),
+        tuple(node.names[position] for position in kept),
+        tuple(call.moved(at) for call in calls),
+    )
+    return over, {**at, **{width + position: len(at) + n for n, position in enumerate(kept)}}
 
 
 def _prune_aggregate(node: nodes.Aggregate, needed: frozenset[int]) -> tuple[nodes.Node, Places]:

@@ -76,6 +76,9 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
         case nodes.Except() | nodes.Intersect():
             moving, staying = _divided(parts, _is_of_value)
             return filtered(replace(node, left=_push(node.left, moving), right=_push(node.right, moving)), staying)
+        case nodes.Over():
+            moving, staying = _divided(parts, lambda part: _is_of_partition(part, node))
+            return filtered(replace(node, child=_push(node.child, moving)), staying)
         case nodes.TopK():
             return filtered(replace(node, child=_push(node.child, [])), parts)
         case nodes.Alike():
@@ -108,6 +111,11 @@ def _is_of_value(part: expressions.Expression) -> bool:
 def _is_of_group(part: expressions.Expression, node: nodes.Aggregate) -> bool:
     """Whether the part selects whole groups. A global aggregate has a row even if no input row passes."""
     return bool(node.keys) and expressions.columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
+
+
+def _is_of_partition(part: expressions.Expression, node: nodes.Over) -> bool:
+    """Whether the part selects whole partitions."""
+    return expressions.columns_of(part) <= frozenset(node.partition) and _is_of_value(part)
 
 
 def _push_below_project(node: nodes.Project, parts: Parts) -> nodes.Node:

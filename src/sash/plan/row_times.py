@@ -17,6 +17,26 @@ from sash.plan.patterns import is_nonretroactive, is_table
 _TIME = "time"
 
 
+def has_times(node: Node) -> bool:
+    """Whether every row of the node has the time of the stream rows it was made of."""
+    match node:
+        case Stream():
+            return True
+        case Filter() | Project() | Expand() | Generate() | AssignWindows():
+            return has_times(node.child)
+        case Lifetime():
+            return node.start is None and has_times(node.child)
+        case Union():
+            return has_times(node.left) and has_times(node.right)
+        case Join():
+            sides = [has_times(side) or is_table(side) or is_nonretroactive(side) for side in (node.left, node.right)]
+            looked_up = is_table(node.right) or is_nonretroactive(node.right)
+            lookup = looked_up and node.kind in ("left", "semi", "anti")
+            return all(sides) and (node.kind == "inner" or lookup)
+        case _:
+            return False
+
+
 def with_time(node: Node) -> Node:
     """The node's columns, then the time of each row: of a joined one, that of the row that came last.
 

@@ -1,0 +1,3 @@
+-- Pass through: what reading and writing costs.
+SELECT auction, bidder, price, ts, extra
+FROM bid

@@ -1,0 +1,13 @@
+-- Auction statistics: bids of each day, by auction.
+-- NEXMark keeps days for ever; here a bid counts for 5 minutes.
+SELECT auction, CAST(ts AS DATE) AS day,
+  COUNT(*) AS total_bids,
+  COUNT(*) FILTER (WHERE price < 10000) AS rank1_bids,
+  COUNT(*) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bids,
+  COUNT(*) FILTER (WHERE price >= 1000000) AS rank3_bids,
+  MIN(price) AS min_price,
+  MAX(price) AS max_price,
+  AVG(price) AS avg_price,
+  SUM(price) AS sum_price
+FROM bid [RANGE 5 MINUTES]
+GROUP BY auction, CAST(ts AS DATE)

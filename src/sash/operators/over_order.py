@@ -1,0 +1,173 @@
+"""The rows of window functions in one order: trees by partition, and the tasks that the functions with this order need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.errors import UnsupportedSqlError
+from sash.operators.kernels import window_tasks as kinds
+from sash.operators.kernels.treap import Treap
+from sash.operators.kernels.window_functions import Trees
+from sash.operators.kernels.window_search import Keys
+from sash.plan.nodes import SortKey
+from sash.plan.types import type_name
+from sash.plan.window_calls import Bound, WindowCall
+from sash.state.hashing import decimal_words, hash_rows, null_mask
+from sash.state.memory import Arrays, Ints, Memory
+from sash.state.ordering import encode_order, ordered_bits
+
+_RANKING = {
+    "row_number": kinds.ROW_NUMBER,
+    "rank": kinds.RANK,
+    "dense_rank": kinds.DENSE_RANK,
+    "percent_rank": kinds.PERCENT_RANK,
+    "cume_dist": kinds.CUME_DIST,
+    "ntile": kinds.NTILE,
+}
+_BOUNDS = {"unbounded": kinds.UNBOUNDED, "row": kinds.ROW, "peer": kinds.PEER, "value": kinds.VALUE}
+_NARROW_DECIMAL = 18
+
+
+class OrderedRows:
+    """The trees of one order; a row's slot has one node per tree. Tree 0 has all rows."""
+
+    def __init__(
+        self, memory: Memory, dtypes: Sequence[pa.DataType], order: tuple[SortKey, ...], ties: tuple[int, ...]
+    ):
+        self._dtypes = dtypes
+        self._order = order
+        named = {key.column for key in order}
+        self._sorted = (*order, *(SortKey(column) for column in ties if column not in named))
+        self._present: list[int] = []
+        self._ranked = False
+        self._words: list[int] = [key.column for key in order[:1]]
+        self._tasks: list[tuple[int, ...]] = []
+        self._treap = Treap(memory.scope("tree"))
+        self._roots = Arrays(memory, {"group.roots": np.int64})
+        self._by_slot = Arrays(memory, {"peer.low": np.uint64, "peer.high": np.uint64})
+        self._members = Arrays(memory, {"member": np.int8})
+        self._bounds = Arrays(memory, {"words": np.int64, "classes": np.int8})
+
+    def task(self, call: WindowCall) -> int:
+        """The number of the task that computes the call; calls with equal tasks share one."""
+        task = self._task_of(call)
+        if task not in self._tasks:
+            self._tasks.append(task)
+        return self._tasks.index(task)
+
+    def _task_of(self, call: WindowCall) -> tuple[int, ...]:
+        if call.function in _RANKING:
+            self._ranked |= call.function == "dense_rank"
+            return (_RANKING[call.function], call.parameter, 0, 0, 0, 0, 0)
+        tree = self._tree_of(call.arguments[0].index) if call.ignore_nulls else 0
+        if call.function in ("lag", "lead"):
+            return (kinds.SHIFT, call.parameter if call.function == "lead" else -call.parameter, tree, 0, 0, 0, 0)
+        frame = (*self._bound(call.frame.start), *self._bound(call.frame.end))
+        if call.aggregate is not None:
+            return (kinds.WHOLE if call.frame.is_whole else kinds.SWEEP, 0, 0, *frame)
+        chosen = {"first_value": 1, "last_value": -1}.get(call.function, call.parameter)
+        return (kinds.PICK, chosen, tree, *frame)
+
+    def _tree_of(self, column: int) -> int:
+        """The tree of the rows that have a value in the column."""
+        if column not in self._present:
+            self._present.append(column)
+        return 1 + self._present.index(column)
+
+    def _bound(self, bound: Bound) -> tuple[int, int]:
+        if bound.column is None:
+            return _BOUNDS[bound.kind], bound.offset
+        if bound.column not in self._words:
+            self._words.append(bound.column)
+        return _BOUNDS[bound.kind], self._words.index(bound.column)
+
+    @property
+    def tasks(self) -> npt.NDArray[np.int64]:
+        """The tasks as a table."""
+        return np.array(self._tasks, np.int64).reshape(len(self._tasks), kinds.TASK)
+
+    @property
+    def stride(self) -> int:
+        """Nodes per slot."""
+        return 1 + len(self._present) + self._ranked
+
+    def add(self, slots: Ints, columns: Sequence[pa.Array], capacity: int, groups: int) -> None:
+        """Write the keys of new rows; every slot is below `capacity`, every group below `groups`."""
+        stride, rows = self.stride, len(slots)
+        self._roots.reserve(stride * groups)
+        self._by_slot.reserve(capacity)
+        self._members.reserve(stride * capacity)
+        self._bounds.reserve(max(1, len(self._words)) * capacity)
+        if not rows:
+            return
+        offsets, data = encode_order(
+            [columns[key.column] for key in self._sorted],
+            [key.descending for key in self._sorted],
+            [key.nulls_first for key in self._sorted],
+            rows,
+        )
+        for k in range(stride):
+            self._treap.write(slots * stride + k, offsets, data)
+        if self._order:
+            low, high = hash_rows([columns[key.column] for key in self._order], rows)
+            self._by_slot["peer.low"][slots], self._by_slot["peer.high"][slots] = low, high
+        for k, column in enumerate(self._present, start=1):
+            mask = null_mask(columns[column])
+            self._members["member"][slots * stride + k] = 1 if mask is None else ~mask
+        if len(self._words) > 1 or self._has_value_bounds:
+            for number, column in enumerate(self._words):
+                words, classes = _in_order(columns[column], self._order[0])
+                at = slots * len(self._words) + number
+                self._bounds["words"][at], self._bounds["classes"][at] = words, classes
+
+    @property
+    def _has_value_bounds(self) -> bool:
+        return any(kinds.VALUE in (task[kinds.START], task[kinds.STOP]) for task in self._tasks)
+
+    @property
+    def trees(self) -> Trees:
+        """The arrays as kernels take them; they are invalid after rows are added."""
+        keys = Keys(
+            self._by_slot["peer.low"],
+            self._by_slot["peer.high"],
+            self._bounds["words"],
+            self._bounds["classes"],
+            max(1, len(self._words)),
+            self.stride,
+        )
+        distinct = self.stride - 1 if self._ranked else 0
+        return Trees(self._treap.nodes, keys, self._roots["group.roots"], self._members["member"], distinct)
+
+    def is_empty(self, groups: Ints) -> npt.NDArray[np.bool_]:
+        """Whether these partitions have no rows."""
+        empty: npt.NDArray[np.bool_] = self._roots["group.roots"][groups * self.stride] == 0
+        return empty
+
+    def free(self, slots: Ints) -> None:
+        """Free the keys of rows that have ended."""
+        for k in range(self.stride):
+            self._treap.free(slots * self.stride + k)
+
+
+def _in_order(column: pa.Array, key: SortKey) -> tuple[Ints, npt.NDArray[np.int8]]:
+    """Values as integers in the order of the key, with a class that puts NULLs before or after them."""
+    if pa.types.is_decimal(column.type):
+        if column.type.precision > _NARROW_DECIMAL:
+            raise UnsupportedSqlError(
+                f"a RANGE frame with an offset needs a DECIMAL of at most {_NARROW_DECIMAL} digits in ORDER BY, not "
+                f"{type_name(column.type)}: cast it"
+            )
+        words = np.ascontiguousarray(decimal_words(column)[:, 0]).view(np.int64)
+    else:
+        words = ordered_bits(column)
+    words = ~words if key.descending else words.copy()
+    classes = np.ones(len(words), np.int8)
+    mask = null_mask(column)
+    if mask is not None:
+        words[mask] = 0
+        classes[mask] = 0 if key.nulls_first else 2
+    return words, classes

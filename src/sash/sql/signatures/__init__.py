@@ -1,0 +1,1 @@
+"""Signatures of scalar functions, by family."""

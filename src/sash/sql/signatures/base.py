@@ -1,0 +1,16 @@
+"""How a scalar function is typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sash.sql.function_rules import Rule
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How many arguments a function takes (`most` None: any number) and how it is typed."""
+
+    least: int
+    most: int | None
+    rule: Rule
