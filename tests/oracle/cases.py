@@ -14,6 +14,7 @@ from tests.oracle.fixed import (
     joins,
     multi_joins,
     nested,
+    now,
     over,
     papers,
     relations,
@@ -44,6 +45,7 @@ CASES: tuple[Case, ...] = (
     *papers.CASES,
     *times.CASES,
     *time_windows.CASES,
+    *now.CASES,
 )
 
 CHANGING: tuple[Case, ...] = relations.CASES

@@ -43,6 +43,8 @@ class View:
     aligned: tuple[int, ...] | None = None
     """No window, but rows are assigned to windows: (length, step), valid until `length` after the last multiple of `step`.
     Windows end at multiples of `step`, or of the third number."""
+    edges: tuple[int, ...] = ()
+    """Further instants, in units, at which the answer may change: a query that reads NOW() changes while no row does."""
 
     @property
     def drains(self) -> bool:
@@ -81,6 +83,7 @@ class Oracle:
         for name, view in views.items():
             rows = streams[view.stream]
             self._load(name, rows, self._validity(rows, view), schemas.get(view.stream))
+            self._edges |= {edge * self._scale for edge in view.edges}
         for name, updates in (relations or {}).items():
             key = (keys or {}).get(name)
             rows, validity = self._versions(updates if key is None else unkeyed(updates, key))

@@ -63,7 +63,7 @@ class OrderedRows:
         if call.function in _RANKING:
             self._ranked |= call.function == "dense_rank"
             return (_RANKING[call.function], call.parameter, 0, 0, 0, 0, 0)
-        tree = self._tree_of(call.arguments[0].index) if call.ignore_nulls else 0
+        tree = 0 if call.present is None else self._tree_of(call.present.index)
         if call.function in ("lag", "lead"):
             return (kinds.SHIFT, call.parameter if call.function == "lead" else -call.parameter, tree, 0, 0, 0, 0)
         frame = (*self._bound(call.frame.start), *self._bound(call.frame.end))

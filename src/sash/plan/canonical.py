@@ -139,7 +139,9 @@ def _canonical_call(call: AggregateCall) -> AggregateCall:
 
 def _canonical_window_call(call: WindowCall) -> WindowCall:
     aggregate = None if call.aggregate is None else _canonical_call(call.aggregate)
-    return replace(call, arguments=tuple(replace(column, name="") for column in call.arguments), aggregate=aggregate)
+    present = None if call.present is None else replace(call.present, name="")
+    arguments = tuple(replace(column, name="") for column in call.arguments)
+    return replace(call, arguments=arguments, present=present, aggregate=aggregate)
 
 
 def _positions(columns: Sequence[object]) -> tuple[str, ...]:

@@ -120,9 +120,9 @@ def _moved(expression: Expression) -> tuple[int, int] | None:
     added = 0
     while isinstance(expression, Call) and expression.function == "timestamp_add_micros":
         expression, micros = expression.arguments
-        if not isinstance(micros, Literal) or micros.value is None:
+        if not isinstance(micros, Literal) or not isinstance(micros.value, int):
             return None
-        added += int(micros.value)
+        added += micros.value
     return (expression.index, added) if isinstance(expression, Column) else None
 
 

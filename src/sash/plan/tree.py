@@ -103,7 +103,10 @@ def describe_over(
 def _window_call(call: WindowCall, schema: Schema) -> str:
     arguments = [column.name for column in call.arguments] + ([str(call.parameter)] if call.parameter else [])
     text = f"{call.function}({', '.join(arguments)})" if call.aggregate is None else describe_aggregate(call.aggregate)
-    text += " IGNORE NULLS" if call.ignore_nulls else ""
+    if call.present is not None:
+        text += (
+            " IGNORE NULLS" if call.present == call.arguments[0] else f" FILTER (WHERE {call.present.name} IS NOT NULL)"
+        )
     over = []
     if call.order:
         over.append("ORDER BY " + ", ".join(f"{schema[k.column].name}{sort_direction(k)}" for k in call.order))

@@ -57,7 +57,8 @@ class WindowCall:
     """One window function: ranking, lag, lead, first_value, last_value, nth_value, or an aggregate over a frame.
 
     `parameter` is NTILE's number of buckets, the distance of LAG and LEAD, or the n of NTH_VALUE. The second argument of
-    LAG and LEAD is the value where there is no such row. An aggregate's arguments are those of `aggregate`.
+    LAG and LEAD is the value where there is no such row. An aggregate's arguments are those of `aggregate`. `present` is the
+    column of which only rows with a value count, because of IGNORE NULLS or FILTER.
     """
 
     function: str
@@ -66,7 +67,7 @@ class WindowCall:
     order: tuple[SortKey, ...]
     frame: Frame
     parameter: int = 0
-    ignore_nulls: bool = False
+    present: Column | None = None
     aggregate: AggregateCall | None = None
 
     @property
@@ -83,6 +84,7 @@ class WindowCall:
         """The input columns that the call reads."""
         bounds = (self.frame.start.column, self.frame.end.column)
         arguments = self.arguments if self.aggregate is None else self.aggregate.arguments
+        arguments += () if self.present is None else (self.present,)
         return frozenset(
             (
                 *(column.index for column in arguments),
@@ -105,6 +107,7 @@ class WindowCall:
             self,
             arguments=columns(self.arguments),
             order=tuple(replace(key, column=at[key.column]) for key in self.order),
+            present=None if self.present is None else replace(self.present, index=at[self.present.index]),
             frame=Frame(bound(self.frame.start), bound(self.frame.end)),
             aggregate=None if aggregate is None else replace(aggregate, arguments=columns(aggregate.arguments)),
         )

@@ -109,11 +109,13 @@ class _Unpack:
         for batch in batches:
             columns = []
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                if name in nested:
-                    offsets, data = byte_buffers(column.cast(pa.binary()))
-                    column = decode_values(nested[name], offsets[:-1], data)[0]
-                columns.append(column)
+                columns.append(_unpacked(column, nested[name]) if name in nested else column)
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _unpacked(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    offsets, data = byte_buffers(column.cast(pa.binary()))
+    return decode_values(dtype, offsets[:-1], data)[0]
 
 
 def _carried(dtype: pa.DataType) -> pa.DataType:

@@ -7,7 +7,7 @@ no plan has any.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -33,6 +33,8 @@ class OuterScope:
     depth: int
     scope: Scope
     references: list[Expression] = field(default_factory=list)
+    aggregate: Callable[[exp.Expr], Expression] | None = None
+    """Binds an aggregate of the query in one of its subqueries; None in those of WHERE."""
     _numbers: dict[Expression, int] = field(default_factory=dict)
 
     def lookup(self, source: SqlText, node: exp.Column) -> Expression | None:

@@ -12,6 +12,7 @@ from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.expressions import Case, Expression, Literal
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
+from sash.sql import now
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
@@ -359,6 +360,8 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES:
             return self._aggregate(node)
+        if written in now.NAMES and not arguments:
+            return self._now(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
         if written == "charindex" and len(arguments) == 2:
@@ -371,6 +374,13 @@ class ExpressionBinder:
         if name is None or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _now(self, node: exp.Expr) -> Expression:
+        """NOW(), CURRENT_TIMESTAMP or CURRENT_DATE, which WHERE turns into when rows are valid."""
+        if self.clause != "WHERE":
+            raise now.refusal(self.source, node, self.clause)
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        return now.instant(name or ("current_date" if isinstance(node, exp.CurrentDate) else "now"))
 
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
@@ -389,6 +399,15 @@ class ExpressionBinder:
             raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
         return bind_window(self, self.windows, node)
 
+    def _outer_aggregate(self, node: exp.Expr) -> Expression | None:
+        """An aggregate of columns of the query around this one, as in HAVING; None if it is not such."""
+        outer = self.around[-1] if self.around else None
+        columns = list(node.find_all(exp.Column))
+        own = any(self.scope.find(column.name, column.table or None) for column in columns)
+        if outer is None or outer.aggregate is None or own or not columns:
+            return None
+        return outer.reference(outer.aggregate(node))
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -397,6 +416,8 @@ class ExpressionBinder:
             clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
             raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
+            if (found := self._outer_aggregate(node)) is not None:
+                return found
             hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
         outer = self.aggregates.outer
@@ -484,6 +505,8 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
     exp.Tuple: (ExpressionBinder._tuple, ("expressions",)),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
+    exp.CurrentTimestamp: (ExpressionBinder._now, ()),
+    exp.CurrentDate: (ExpressionBinder._now, ()),
     exp.Any: (ExpressionBinder._any, ("this",)),
     exp.Filter: (ExpressionBinder._aggregate, ("this", "expression")),
     exp.IgnoreNulls: (ExpressionBinder._aggregate, ("this",)),

@@ -11,10 +11,10 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Expression, Literal
-from sash.plan.types import BIGINT, DATE, is_integer, is_numeric, type_name
+from sash.plan.types import BIGINT, DATE, STRING, is_integer, is_numeric, type_name
 from sash.plan.window_calls import BoundKind
 from sash.sql.coercion import coerce
-from sash.sql.functions import call
+from sash.sql.functions import call, cast_of
 from sash.sql.literals import add_interval, constant_interval
 
 if TYPE_CHECKING:
@@ -107,7 +107,12 @@ def _limit(
             )
         return add_interval(key.expression, interval.negated() if backward else interval)
     offset = binder.bind(node)
-    if not isinstance(offset, Literal) or not is_numeric(offset.dtype) or offset.value is None or offset.value < 0:
+    known = (
+        isinstance(offset, Literal)
+        and offset.value is not None
+        and (is_numeric(offset.dtype) or offset.dtype == STRING)
+    )
+    if not known or (isinstance(offset, Literal) and is_numeric(offset.dtype) and offset.value < 0):
         raise source.error(
             TypeMismatchError, "a RANGE frame takes a number or an INTERVAL that is a constant, not negative", node
         )
@@ -120,6 +125,7 @@ def _limit(
             f"a RANGE frame with a number needs a number or a DATE in ORDER BY, not {type_name(value.dtype)}",
             node,
         )
-    if is_integer(value.dtype) and is_integer(offset.dtype):
+    offset = cast_of(offset, value.dtype, lenient=False)
+    if is_integer(value.dtype):
         value = coerce(value, BIGINT)
     return call("subtract" if backward else "add", [value, offset])

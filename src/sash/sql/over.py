@@ -139,7 +139,7 @@ class _Inputs:
             tuple(SortKey(self.place(key.expression), key.descending, key.nulls_first) for key in window.order),
             Frame(self._bound(window.frame.start), self._bound(window.frame.end)),
             window.parameter,
-            window.ignore_nulls,
+            None if window.present is None else self.column(window.present),
             aggregate,
         )
 

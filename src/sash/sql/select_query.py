@@ -32,6 +32,7 @@ from sash.sql.generators import Generator, bind_generator, generator_name, named
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of
+from sash.sql.now import reads_now, valid_now
 from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
 from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
@@ -90,9 +91,10 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     plain = ExpressionBinder(source, scope, spark_functions, "WHERE", around=from_binder.around, subqueries=subqueries)
     below: Node
     if (where := node.args.get("where")) is not None:
-        rest = [part for part in conjuncts(plain.predicate(where.this)) if not push_equality(tree, part)]
-        predicate = conjunction(rest)
-        below = build(tree)
+        parts = conjuncts(plain.predicate(where.this))
+        timed = [part for part in parts if reads_now(part)]
+        predicate = conjunction([part for part in parts if part not in timed and not push_equality(tree, part)])
+        below = valid_now(source, where, build(tree), timed)
         below = below if predicate is None else subqueries.filter(below, predicate, as_it_is)
     else:
         below = build(tree)
@@ -113,6 +115,7 @@ class _Select:
         self.windows = WindowCollector(source, node.args.get("windows") or [])
         self.grouped = replace(binder, aggregates=self.collector, windows=self.windows)
         self.generators: list[Generator] = []
+        self.subqueries.own.aggregate = self.grouped.bind
 
     @property
     def subqueries(self) -> Subqueries:

@@ -38,10 +38,13 @@ from sash.plan.nodes import (
     Intersect,
     Join,
     Node,
+    Over,
     Project,
+    TopK,
     Union,
 )
-from sash.plan.types import BOOLEAN
+from sash.plan.types import BOOLEAN, INT
+from sash.plan.window_calls import WHOLE, WindowCall
 from sash.sql.correlation import (
     numbers_at,
     outer_reference,
@@ -51,7 +54,7 @@ from sash.sql.correlation import (
 )
 from sash.sql.functions import call
 from sash.sql.joins import Branch, Tree, build, width
-from sash.sql.ordering import project
+from sash.sql.ordering import MOST_ROWS, project
 from sash.sql.scope import shift
 from sash.sql.source import SqlText
 
@@ -143,6 +146,15 @@ class Unnesting:
                 below = named(child.node, (*columns(child.node), child.outputs[node.time]))
                 made = AssignWindows(below, len(below.schema) - 1, node.windows)
                 return Pulled(made, (*child.outputs, *columns(made)[-2:]), child.predicates)
+            case TopK():
+                return self._top(node)
+            case Over():
+                lifted = self._lift(self.settled(self.pull(node.child)))
+                width = len(node.child.schema)
+                partition = (*node.partition, *range(width, width + len(lifted.keys)))
+                over = replace(node, child=lifted.node, partition=partition)
+                outputs = (*columns(over)[:width], *columns(over)[width + len(lifted.keys) :])
+                return Pulled(over, outputs, lifted.predicates(width))
             case _:
                 raise self.source.error(
                     UnsupportedSqlError,
@@ -256,6 +268,25 @@ class Unnesting:
                 for aggregate in node.aggregates
             )
         return Pulled(made, outputs, lifted.predicates(own), otherwise)
+
+    def _top(self, node: TopK) -> Pulled:
+        """LIMIT for every value of the keys: the rows by their number in the order."""
+        lifted = self._lift(self.settled(self.pull(node.child)))
+        width = len(node.schema)
+        if not lifted.keys:
+            return Pulled(replace(node, child=lifted.node), columns(node), lifted.predicates(width))
+        call = WindowCall("row_number", (), INT, node.order, WHOLE)
+        partition = tuple(range(width, width + len(lifted.keys)))
+        over = Over(lifted.node, partition, tuple(range(width)), ("row_number",), (call,))
+        number = columns(over)[-1]
+        parts: list[Expression] = []
+        if node.offset + node.limit < MOST_ROWS:
+            parts.append(Call("le", (number, Literal(node.offset + node.limit, INT)), BOOLEAN))
+        if node.offset:
+            parts.append(Call("gt", (number, Literal(node.offset, INT)), BOOLEAN))
+        predicate = conjunction(parts)
+        made = over if predicate is None else Filter(over, predicate)
+        return Pulled(made, columns(node), lifted.predicates(width))
 
     def _set_operation(self, node: Union | Except | Intersect) -> Pulled:
         sides = [self.settled(self.pull(child)) for child in node.children]

@@ -11,12 +11,13 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnknownNameError, UnsupportedSqlError
 from sash.plan.compound import rewrite
-from sash.plan.expressions import Column, Expression, Literal, columns_of
+from sash.plan.expressions import Case, Column, Expression, Literal, columns_of
 from sash.plan.types import BOOLEAN, DOUBLE, INT, NULL, is_integer
 from sash.plan.window_calls import RANKING
 from sash.sql.aggregates import AGGREGATES, AggregateCollector
 from sash.sql.coercion import coerce
 from sash.sql.frames import BoundFrame, bind_frame
+from sash.sql.functions import call
 from sash.sql.naming import spark_name
 from sash.sql.ordering import SortItem, sort_items
 from sash.sql.row_aggregates import BoundAggregate
@@ -56,7 +57,7 @@ class BoundWindow:
     order: tuple[SortExpression, ...]
     frame: BoundFrame
     parameter: int = 0
-    ignore_nulls: bool = False
+    present: Expression | None = None
     aggregate: BoundAggregate | None = None
 
     def over(self, change: Callable[[Expression], Expression]) -> BoundWindow:
@@ -68,6 +69,7 @@ class BoundWindow:
             partition=tuple(map(change, self.partition)),
             order=tuple(replace(key, expression=change(key.expression)) for key in self.order),
             frame=self.frame.over(change),
+            present=None if self.present is None else change(self.present),
             aggregate=None
             if aggregate is None
             else replace(aggregate, arguments=tuple(map(change, aggregate.arguments))),
@@ -133,20 +135,20 @@ def bind_window(binder: ExpressionBinder, windows: WindowCollector, node: exp.Ex
     partition = tuple(dict.fromkeys(inner.bind(part) for part in definition.partition))
     items = [] if definition.order is None else sort_items(source, definition.order, inner.bind, _NO_OUTPUTS)
     order = _without_constants(items)
-    function, ignore_nulls = _unwrapped(source, node.this)
+    function, ignore_nulls, condition = _unwrapped(source, node.this)
     written = function.name.lower() if isinstance(function, exp.Anonymous) else ""
     name = spark_name(node)
     if written in RANKING or written in _SHIFTS or written == "nth_value" or AGGREGATES.get(written) in _PICKED:
         frame = bind_frame(inner, definition.spec, order)
         made = _own_function(inner, function, written, ignore_nulls, definition, frame)
+        if condition is not None:
+            if made.function not in ("first_value", "last_value", "nth_value"):
+                raise source.error(UnsupportedSqlError, f"Sash does not run FILTER for {written}", condition)
+            made = _filtered(made, replace(inner, clause="FILTER").predicate(condition))
         return windows.add(replace(made, partition=partition, order=order), name)
-    if ignore_nulls:
-        raise source.error(
-            UnsupportedSqlError, f"Sash does not run IGNORE NULLS for {written or 'this function'}", node
-        )
     frame = bind_frame(inner, definition.spec, order)
     collector = AggregateCollector(_AGGREGATES, inner.aggregates)
-    bound = replace(inner, aggregates=collector).bind(function)
+    bound = replace(inner, aggregates=collector).bind(node.this)
     if not collector.found:
         raise source.error(
             UnsupportedSqlError, f"{function.sql(dialect='spark')} is not a window function or an aggregate", node
@@ -196,10 +198,19 @@ def _definition(windows: WindowCollector, node: exp.Expr, depth: int) -> _Defini
     return _Definition(own.partition or base.partition, own.order or base.order, own.spec or base.spec)
 
 
-def _unwrapped(source: SqlText, node: exp.Expr) -> tuple[exp.Expr, bool]:
-    """The function without IGNORE NULLS or RESPECT NULLS around it or in its first argument, and whether NULLs are ignored."""
-    ignore = isinstance(node, exp.IgnoreNulls)
-    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+def _filtered(window: BoundWindow, condition: Expression) -> BoundWindow:
+    """The function of the rows for which the condition is true."""
+    if window.present is not None:
+        condition = call("and", [condition, call("is_not_null", [window.present])])
+    return replace(window, present=Case(((condition, Literal(True, BOOLEAN)),), None, BOOLEAN))
+
+
+def _unwrapped(source: SqlText, node: exp.Expr) -> tuple[exp.Expr, bool, exp.Expr | None]:
+    """The function without the clauses around it, whether NULLs are ignored, and the condition of FILTER."""
+    ignore, condition = False, None
+    while isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        ignore |= isinstance(node, exp.IgnoreNulls)
+        condition = node.expression.this if isinstance(node, exp.Filter) else condition
         node = node.this
     if isinstance(node, exp.Anonymous) and node.expressions:
         last = node.expressions[-1]
@@ -207,8 +218,8 @@ def _unwrapped(source: SqlText, node: exp.Expr) -> tuple[exp.Expr, bool]:
             ignore |= isinstance(last, exp.IgnoreNulls)
             plain = exp.Anonymous(this=node.this, expressions=[*node.expressions[:-1], last.this])
             plain.meta.update(node.meta)
-            return plain, ignore
-    return node, ignore
+            return plain, ignore, condition
+    return node, ignore, condition
 
 
 def _own_function(
@@ -242,7 +253,8 @@ def _own_function(
         if not isinstance(flag, Literal) or flag.dtype != BOOLEAN:
             raise source.error(TypeMismatchError, f"the second argument of {written} is true to ignore NULLs", node)
         ignore_nulls |= bool(flag.value)
-    return BoundWindow(function, (arguments[0],), arguments[0].dtype, (), (), frame, parameter, ignore_nulls)
+    present = arguments[0] if ignore_nulls else None
+    return BoundWindow(function, (arguments[0],), arguments[0].dtype, (), (), frame, parameter, present)
 
 
 def _ranking(
@@ -284,7 +296,9 @@ def _shift(
     operands = [value]
     if len(arguments) > 2 and not (isinstance(arguments[2], Literal) and arguments[2].value is None):
         operands.append(coerce(arguments[2], value.dtype))
-    return BoundWindow(written, tuple(operands), value.dtype, (), (), BoundFrame(), distance, ignore_nulls)
+    return BoundWindow(
+        written, tuple(operands), value.dtype, (), (), BoundFrame(), distance, value if ignore_nulls else None
+    )
 
 
 def _arity(source: SqlText, node: exp.Expr, written: str, arguments: list[Expression], least: int, most: int) -> None:

@@ -18,7 +18,19 @@ from sash.operators.scalar.evaluate import supports
 from sash.plan.catalog import Catalog, StreamEntry
 from sash.plan.compound import rewrite
 from sash.plan.expressions import Column, Expression, substitute
-from sash.plan.nodes import Aggregate, Distinct, Filter, Node, Project, SortKey, Stream, TopK, walk
+from sash.plan.nodes import (
+    Aggregate,
+    AssignWindows,
+    Distinct,
+    Filter,
+    Lifetime,
+    Node,
+    Project,
+    SortKey,
+    Stream,
+    TopK,
+    walk,
+)
 from sash.plan.snapshot_aggregates import refuse_standing_aggregates
 from sash.plan.types import Schema
 from sash.sql import Query, parse_query
@@ -98,6 +110,11 @@ def shape_of(plan: Node, signed: bool = False, order: tuple[SortKey, ...] = ()) 
     chain: list[Node] = []
     node = plan
     while not isinstance(node, Stream):
+        if isinstance(node, AssignWindows | Lifetime):
+            raise UnsupportedSqlError(
+                "a snapshot reads the rows of a window as they are: it takes TUMBLE, but neither HOP nor CUMULATE, and compares "
+                "NOW(), the instant of the snapshot, with the time of the stream alone"
+            )
         if not isinstance(node, Filter | Project | Aggregate | Distinct | TopK):
             raise UnsupportedSqlError(
                 "a snapshot reads one window: for joins, unions and set operators keep the answer of a query with "

@@ -116,10 +116,35 @@ CASES = (
         streams={"s": DAYS},
     ),
     over(
+        "values_of_floats",
+        "SELECT CAST(x AS FLOAT) AS f, COUNT(*) OVER "
+        "(ORDER BY CAST(x AS FLOAT) NULLS LAST RANGE BETWEEN 0.1 PRECEDING AND 1.1 FOLLOWING) AS n FROM {s}",
+        {"s": 5},
+        streams={"s": table("ts x", (1, 0.0), (1, 1.1), (2, 1.2), (4, 0.1), (4, 5.0))},
+    ),
+    over(
         "whole_partitions",
         "SELECT ts, k, v, SUM(v) OVER (PARTITION BY k) AS a, COUNT(DISTINCT g) OVER (PARTITION BY k) AS b, "
         "MAX(v) OVER () AS c, v - AVG(v) OVER (PARTITION BY g) AS d FROM {s}",
         {"s": 5},
+    ),
+    over("count_alone", "SELECT COUNT(*) OVER () AS n FROM {s} WHERE v > 3", {"s": 5}),
+    case(
+        "over_filtered_values",
+        "",
+        {"s": 8},
+        sash="SELECT ts, FIRST_VALUE(v) FILTER (WHERE v > 3) OVER w AS a, LAST(ts) FILTER (WHERE v > 3) OVER w AS b "
+        "FROM {s} WINDOW w AS (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+        duck="SELECT ts, FIRST_VALUE(CASE WHEN v > 3 THEN v END IGNORE NULLS) OVER w AS a, "
+        "LAST_VALUE(CASE WHEN v > 3 THEN ts END IGNORE NULLS) OVER w AS b "
+        f"FROM {{s}} WINDOW w AS (ORDER BY ts {_TIES} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    ),
+    over(
+        "ignoring_nulls",
+        "SELECT ts, LAG(v IGNORE NULLS) OVER w AS a, LEAD(g, 2 IGNORE NULLS) OVER w AS b, "
+        "FIRST_VALUE(k IGNORE NULLS) OVER (ORDER BY ts @ ROWS 1 PRECEDING) AS c, NTH_VALUE(x, 2 IGNORE NULLS) OVER (ORDER BY ts @ ROWS 2 PRECEDING) AS d "
+        "FROM {s} WINDOW w AS (ORDER BY ts @)",
+        {"s": 8},
     ),
     over(
         "filtered",

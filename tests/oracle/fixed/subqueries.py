@@ -374,6 +374,47 @@ CASES = (
         "ON a.k = b.k AND a.i AND b.i",
     ),
     case(
+        "having_outer_aggregate",
+        "SELECT k, COUNT(*) AS n FROM {s} AS a GROUP BY k HAVING EXISTS (SELECT 1 FROM {r} AS b WHERE b.v < MAX(a.v))",
+        _SIDES,
+        duck="SELECT k, n FROM (SELECT k, COUNT(*) AS n, MAX(v) AS m FROM {s} AS a GROUP BY k) AS a "
+        "WHERE EXISTS (SELECT 1 FROM {r} AS b WHERE b.v < m)",
+    ),
+    case(
+        "lateral_top",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a, LATERAL "
+        "(SELECT v AS w FROM {r} AS b WHERE b.k = a.k ORDER BY v DESC LIMIT 1) AS b",
+        _SIDES,
+        duck="SELECT a.ts AS ts, b.w AS w FROM {s} AS a, LATERAL "
+        "(SELECT v AS w FROM {r} AS b WHERE b.k = a.k ORDER BY v DESC NULLS LAST LIMIT 1) AS b",
+    ),
+    case(
+        "lateral_top_unequal",
+        "SELECT a.ts AS ts, b.w AS w FROM {s} AS a LEFT JOIN LATERAL "
+        "(SELECT v AS w FROM {r} AS b WHERE b.v <= a.v ORDER BY v LIMIT 2 OFFSET 1) AS b ON TRUE",
+        _SIDES,
+    ),
+    case(
+        "scalar_top",
+        "SELECT ts, (SELECT v FROM {r} AS b WHERE b.k = a.k ORDER BY ts DESC, v LIMIT 1) AS w FROM {s} AS a",
+        _SIDES,
+    ),
+    case(
+        "in_top",
+        "SELECT ts, v FROM {s} AS a WHERE v IN (SELECT v FROM {r} AS b WHERE b.g = a.g ORDER BY ts, v LIMIT 2)",
+        _SIDES,
+        duck="SELECT ts, v FROM {s} AS a WHERE v IN "
+        "(SELECT v FROM {r} AS b WHERE b.g = a.g ORDER BY ts, v NULLS FIRST LIMIT 2)",
+    ),
+    case(
+        "lateral_rank",
+        "SELECT a.ts AS ts, b.v AS v, b.n AS n FROM {s} AS a, LATERAL "
+        "(SELECT v, RANK() OVER (PARTITION BY g ORDER BY v) AS n FROM {r} AS b WHERE b.k = a.k) AS b",
+        _SIDES,
+        duck="SELECT a.ts AS ts, b.v AS v, b.n AS n FROM {s} AS a, LATERAL "
+        "(SELECT v, RANK() OVER (PARTITION BY g ORDER BY v NULLS FIRST) AS n FROM {r} AS b WHERE b.k = a.k) AS b",
+    ),
+    case(
         "in_of_scalar",
         "SELECT ts, v FROM {s} AS a WHERE (SELECT MAX(v) FROM {r} AS b WHERE b.k = a.k) IN (SELECT v FROM {q} AS c)",
         _ALL,

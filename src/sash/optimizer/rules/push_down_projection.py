@@ -185,7 +185,7 @@ def _prune_over(node: nodes.Over, needed: frozenset[int]) -> tuple[nodes.Node, P
         tuple(node.names[position] for position in kept),
         tuple(call.moved(at) for call in calls),
     )
-    return over, {**at, **{width + position: len(at) + n for n, position in enumerate(kept)}}
+    return over, {**at, **{width + position: len(child.schema) + n for n, position in enumerate(kept)}}
 
 
 def _prune_aggregate(node: nodes.Aggregate, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
