@@ -17,7 +17,7 @@ import pyarrow as pa
 from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Leaf, Operation
 from sash.plan.compound import fold
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
 from sash.plan.nodes import Expand, Project, Relation, Stream
 
 _ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows"})
@@ -50,6 +50,8 @@ def expression_text(expression: Expression, names: Sequence[str] | None = None) 
                 return f"{f'#{part.index}' if names is None else names[part.index]}:{part.dtype}"
             case Literal():
                 return f"{part.value!r}:{part.dtype}"
+            case UserCall():
+                return f"{part.code}({','.join(inner)}):{part.dtype}"
             case Cast():
                 return f"{'try_cast' if part.lenient else 'cast'}({inner[0]}):{part.dtype}"
             case Case():

@@ -13,6 +13,7 @@ from sash.operators.base import Edge
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical import nodes
+from sash.physical.explain_aggregates import aggregate_costs
 from sash.physical.facts import facts_of
 from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage, StageInput
@@ -275,7 +276,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             start, end = (None if e is None else describe(e) for e in (node.start, node.end))
             return (lifetime_text(start, end),)
         case nodes.Aggregate():
-            return ", ".join(map(describe_aggregate, node.aggregates)), _by(schema, node.keys)
+            costs = aggregate_costs(node.aggregates, node.inputs[0].expiry)
+            return ", ".join(map(describe_aggregate, node.aggregates)), _by(schema, node.keys), costs
         case nodes.Combine():
             return (", ".join(map(describe_aggregate, node.aggregates)),)
         case nodes.CountWindow():

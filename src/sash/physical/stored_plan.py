@@ -36,6 +36,7 @@ _MODULES = frozenset(
         "plan.statistics",
         "plan.time_bounds",
         "plan.types",
+        "plan.user_code",
         "plan.window_calls",
     }
 )

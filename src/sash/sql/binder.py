@@ -269,7 +269,7 @@ class Binder:
         expressions: list[Expression] = [Column(i, f.name, f.dtype) for i, f in enumerate(plan.schema)]
         items = [SortItem(expressions[key.column], key.descending, key.nulls_first, node) for key in query.order]
         if order is not None:
-            spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
+            spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None, self.catalog.user)
             binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
             outputs = list(zip(names, expressions, strict=True))
             items = sort_items(

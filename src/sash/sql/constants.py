@@ -31,7 +31,9 @@ def bind_values(source: SqlText, catalog: Catalog, node: exp.Expr) -> Node:
         raise source.error(
             UnsupportedSqlError, f"VALUES may have {MOST_VALUES:,} values: register a relation instead", node
         )
-    binder = ExpressionBinder(source, Scope(()), SparkFunctions(source, catalog.spark_type, ONE_ROW), "VALUES")
+    binder = ExpressionBinder(
+        source, Scope(()), SparkFunctions(source, catalog.spark_type, ONE_ROW, catalog.user), "VALUES"
+    )
     bound = [[binder.bind(value) for value in row] for row in rows]
     columns = [_column(source, node, number, [row[number] for row in bound]) for number in range(width)]
     lists = tuple(zip(*columns, strict=True))

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
-from sash.plan.expressions import Case, Expression, Literal
+from sash.plan.expressions import Case, Expression, Literal, UserCall
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
 from sash.sql import now
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
@@ -22,6 +22,7 @@ from sash.sql.literals import add_interval, backslash_pattern, constant_interval
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
+from sash.sql.row_aggregates import bind_user
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
@@ -358,8 +359,11 @@ class ExpressionBinder:
     def _function(self, node: exp.Expr) -> Expression:
         written = node.name.lower()
         arguments = node.expressions
-        if written in AGGREGATES:
+        if written in AGGREGATES or written in self.spark_functions.user.aggregates:
             return self._aggregate(node)
+        if written in self.spark_functions.user.functions:
+            code = self.spark_functions.user.functions[written]
+            return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
         if written in now.NAMES and not arguments:
             return self._now(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
@@ -412,7 +416,8 @@ class ExpressionBinder:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
         written = call.name
-        if written not in AGGREGATES:
+        user = self.spark_functions.user.aggregates.get(written)
+        if written not in AGGREGATES and user is None:
             clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
             raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
@@ -433,15 +438,18 @@ class ExpressionBinder:
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
-            aggregate = bind_aggregate(
-                AGGREGATES[written],
-                bound,
-                call.distinct,
-                filter_,
-                descending=descending,
-                ignore_nulls=call.ignore_nulls,
-                order=order,
-            )
+            if user is not None:
+                aggregate = bind_user(user, bound, call.distinct, filter_)
+            else:
+                aggregate = bind_aggregate(
+                    AGGREGATES[written],
+                    bound,
+                    call.distinct,
+                    filter_,
+                    descending=descending,
+                    ignore_nulls=call.ignore_nulls,
+                    order=order,
+                )
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))

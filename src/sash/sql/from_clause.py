@@ -155,7 +155,7 @@ class FromBinder:
 
     def _binder(self, node: Node, scope: Scope) -> ExpressionBinder:
         """Binds the arguments of generators, over the columns of a node."""
-        functions = SparkFunctions(self.source, self.catalog.spark_type, node)
+        functions = SparkFunctions(self.source, self.catalog.spark_type, node, self.catalog.user)
         return ExpressionBinder(self.source, scope, functions, "a generator", around=self.around)
 
     def generated(self, tree: Tree, scope: Scope, lateral: exp.Expr, outer: bool = False) -> Bound:
@@ -276,7 +276,7 @@ class FromBinder:
 
     def _on(self, branch: Branch, both: Scope, on: exp.Expr) -> Tree:
         """The join on a condition over the columns of both sides."""
-        spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None)
+        spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None, self.catalog.user)
         subqueries = replace(self.subqueries(both), knows_null=branch.kind != "inner")
         binder = ExpressionBinder(self.source, both, spark_functions, "ON", around=self.around, subqueries=subqueries)
         parts = conjuncts(binder.predicate(on))

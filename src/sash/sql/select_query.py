@@ -86,7 +86,9 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
         tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
     for lateral in node.args.get("laterals") or []:
         tree, scope = from_binder.generated(tree, scope, lateral)
-    spark_functions = SparkFunctions(source, catalog.spark_type, None if isinstance(tree, Branch) else tree)
+    spark_functions = SparkFunctions(
+        source, catalog.spark_type, None if isinstance(tree, Branch) else tree, catalog.user
+    )
     subqueries = from_binder.subqueries(scope)
     plain = ExpressionBinder(source, scope, spark_functions, "WHERE", around=from_binder.around, subqueries=subqueries)
     below: Node
