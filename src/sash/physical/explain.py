@@ -306,7 +306,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
         case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""
-            return str(node.limit), offset, f"BY {order}" if order else ""
+            each = "OF EACH " + ", ".join(schema[column].name for column in node.by) if node.by else ""
+            return str(node.limit), offset, each, f"BY {order}" if order else ""
         case nodes.Sample():
             return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():
