@@ -18,6 +18,7 @@ from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
+from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of, item_of, struct_of
@@ -361,6 +362,8 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES or written in self.spark_functions.user.aggregates:
             return self._aggregate(node)
+        if written in ("grouping", "grouping_id"):
+            return self._grouping(node)
         if written in self.spark_functions.user.functions:
             code = self.spark_functions.user.functions[written]
             return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
@@ -378,6 +381,16 @@ class ExpressionBinder:
         if name is None or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        name, arguments = node.name.lower(), node.expressions
+        if self.aggregates is None:
+            raise self._unsupported(f"{name.upper()} in {self.clause}", node)
+        if name == "grouping" and len(arguments) != 1:
+            raise self.source.error(TypeMismatchError, f"GROUPING takes 1 argument, not {len(arguments)}", node)
+        self.aggregates.groupings.append(node)
+        plain = replace(self, aggregates=None)
+        return grouping_call(name, [plain.bind(argument) for argument in arguments])
 
     def _now(self, node: exp.Expr) -> Expression:
         """NOW(), CURRENT_TIMESTAMP or CURRENT_DATE, which WHERE turns into when rows are valid."""
