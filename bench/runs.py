@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from bench.data import SCHEMA
 from sash.cli.catalog import declared_catalog
@@ -19,6 +21,10 @@ from sash.planning import plan_query
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,12 @@ def scratch() -> Iterator[Path]:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def in_own_process(function: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs) -> _Made:
+    """What the function returns in a new process, which has a Java of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *given, **named).result()
 
 
 def file_stream(spark: SparkSession, directory: Path) -> DataFrame:

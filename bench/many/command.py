@@ -6,16 +6,14 @@ leftovers of another.
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -24,13 +22,10 @@ from bench.many.running import Measured, add_one, measure, one_job, separate_que
 from bench.many.streams import register
 from bench.many.workload import MIXED, JobQuery, alike, mixed
 from bench.report import Figures
-from bench.runs import scratch
+from bench.runs import in_own_process, scratch
 from sash.cli.session import quiet_engine
 from sash.engine import Engine
 from sash.errors import SashError
-
-_Given = ParamSpec("_Given")
-_Made = TypeVar("_Made")
 
 WAYS = ("job", "separate", "alone")
 _AFTER_WINDOW = 10
@@ -75,7 +70,7 @@ def measure_all(sizes: str, alike_count: int, ways: str, settings: Settings) -> 
         figures: dict[str, Any] = {"queries": len(group.queries), "kind": group.kind}
         if "job" in chosen:
             with console.status(f"{group.label}: one job"):
-                figures |= _in_own_process(_as_job, group, settings)
+                figures |= in_own_process(_as_job, group, settings)
         if "separate" in chosen and len(group.queries) <= settings.most_separate:
             with console.status(f"{group.label}: separate queries"):
                 figures |= _separate_figures(group, settings)
@@ -83,7 +78,7 @@ def measure_all(sizes: str, alike_count: int, ways: str, settings: Settings) -> 
     times: dict[str, Measured] = {}
     if "alone" in chosen:
         with console.status("alone"):
-            times = _in_own_process(_alone, groups, settings)
+            times = in_own_process(_alone, groups, settings)
     return {
         "settings": asdict(settings),
         "jobs": [
@@ -120,15 +115,10 @@ def _engine(settings: Settings) -> Iterator[tuple[Engine, Path]]:
         yield engine, home
 
 
-def _in_own_process(function: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs) -> _Made:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *given, **named).result()
-
-
 def _separate_figures(group: Group, settings: Settings) -> dict[str, Any]:
     """The figures of separate queries, or the error by which they fail: so many may not fit into memory."""
     try:
-        return {"separate": _in_own_process(_separately, group, settings).as_json()}
+        return {"separate": in_own_process(_separately, group, settings).as_json()}
     except (SashError, BrokenProcessPool) as problem:
         return {"separate_error": str(problem)}
 

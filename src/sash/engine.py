@@ -17,6 +17,7 @@ from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
+from sash.user_library import add_aggregate, add_function
 from sash.window_methods import WindowMethods
 
 if TYPE_CHECKING:
@@ -252,6 +253,30 @@ class Engine(WindowMethods):
                 part.clear()
                 part.update(before)
             raise
+
+    def function(self, name: str, function: Callable[..., Any], returns: str | pa.DataType, version: str = "1") -> None:
+        """Register a Python function for SQL: it takes Arrow arrays and returns one of the same length.
+
+        `returns` is the type of its result, such as "DOUBLE". It must depend on its arguments alone. `version` is part of the
+        identity of queries that use it: a checkpoint that was written with another one is refused, so change it whenever the
+        function would give other results.
+        """
+        from sash.spark.packing import pack
+
+        add_function(self._catalog, name, function, returns, version, pack)
+
+    def aggregate(self, name: str, code: type[Any], returns: str | pa.DataType, version: str = "1") -> None:
+        """Register a Python class as an aggregate for SQL.
+
+        Its methods are `init()`, which returns a state, `add(state, *arrays)`, which returns the state with rows of one group,
+        given as Arrow arrays, and `result(state)`. With `remove(state, *arrays)` rows that leave the window are taken back;
+        with `merge(earlier, later)` rows that expire in order of arrival need no `remove`; with neither, the aggregate of a
+        group is computed anew from its rows at each change. States must be picklable. `returns` and `version` are as in
+        `function`.
+        """
+        from sash.spark.packing import pack
+
+        add_aggregate(self._catalog, name, code, returns, version, pack)
 
     @property
     def catalog(self) -> Catalog:

@@ -17,6 +17,7 @@ from sash.plan.options import MODES, Mode, StartOptions
 from sash.plan.patterns import Pattern
 from sash.plan.tree import tree
 from sash.plan.types import Schema, type_name
+from sash.plan.user_versions import user_versions
 from sash.planning import Planned
 
 if TYPE_CHECKING:
@@ -242,6 +243,7 @@ class Query:
         """Return the parts of the query and its options that must not change under a checkpoint."""
         from sash.spark.header import FORMAT
 
+        versions = user_versions(self.planned.optimized)
         return {
             "format": FORMAT,
             "sql": self.planned.sql.strip(),
@@ -253,4 +255,5 @@ class Query:
             "streams": list(self.planned.streams),
             "relations": list(self.planned.changing),
             "heartbeats": self._with_heartbeat,
+            **({"functions": versions} if versions else {}),
         }

@@ -74,3 +74,21 @@ def test_expired_rows_leave_no_state() -> None:
     assert operator.state_rows == 50
     operator.process([stamped([])], 100)
     assert operator.state_rows == 0
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_oracle_top_k_of_each(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    inputs = [data.draw(lives(kind, ROWS))]
+    limit, offset = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 2))
+    order = (SortKey(0, descending=True),)
+
+    def make(memory: Memory, edges: tuple[Edge, ...]) -> TopK:
+        return TopK(memory, (edges[0],), order, limit, offset, (1,))
+
+    def answer(live: Bag) -> Bag:
+        groups = [Counter({row: n for row, n in live.items() if row[1] == g}) for g in {row[1] for row in live}]
+        return Counter(row for group in groups for row in ordered(group, order)[offset : offset + limit])
+
+    check(drive(make, [edge(kind)], inputs, data.draw(clocks())), inputs, answer)

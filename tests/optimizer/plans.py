@@ -49,6 +49,19 @@ _S, _R, _V = "sales [RANGE 1 HOUR] s", "returns [RANGE 1 HOUR] r", "visits [RANG
 
 EXAMPLES: tuple[tuple[str, str, str], ...] = (
     (
+        "keep_top_rows",
+        "latest of each",
+        f"SELECT item, price FROM {_S} QUALIFY ROW_NUMBER() OVER (PARTITION BY item ORDER BY ts DESC) = 1",
+    ),
+    (
+        "keep_top_rows",
+        "numbered",
+        (
+            f"SELECT item, price, ROW_NUMBER() OVER w AS n, LAG(price) OVER w AS before FROM {_S} "
+            "QUALIFY 3 > n AND price > 1 WINDOW w AS (PARTITION BY item ORDER BY price)"
+        ),
+    ),
+    (
         "put_tables_right",
         "table first",
         f"SELECT i.name, s.price FROM items i JOIN {_S} ON i.item = s.item AND s.price > i.kind",

@@ -57,7 +57,10 @@ def rows_of(node: Node, sources: Sources) -> list[Row]:
             rows = sorted(rows_of(node.child, sources), key=_ascending)
             for key in reversed(node.order):
                 rows.sort(key=lambda row, at=key.column: _ascending((row[at],)), reverse=key.descending)  # type: ignore[misc]
-            return rows[node.offset : node.offset + node.limit]
+            groups: dict[Row, list[Row]] = {}
+            for row in rows:
+                groups.setdefault(tuple(row[n] for n in node.by), []).append(row)
+            return [row for group in groups.values() for row in group[node.offset : node.offset + node.limit]]
         case _:
             assert_never(node)
 

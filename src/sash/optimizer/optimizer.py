@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sash.optimizer.plan_cost import plan_cost
 from sash.optimizer.rewriting import named, unnamed
 from sash.optimizer.rules.drop_distinct import drop_distinct
+from sash.optimizer.rules.keep_top_rows import keep_top_rows
 from sash.optimizer.rules.merge_projections import merge_projections
 from sash.optimizer.rules.order_joins import order_joins
 from sash.optimizer.rules.order_static_joins import order_static_joins
@@ -45,6 +46,7 @@ class ByCost:
 RULES: tuple[tuple[str, Rule], ...] = (
     ("merge_projections", merge_projections),
     ("push_down_selection", push_down_selection),
+    ("keep_top_rows", keep_top_rows),
     ("split_count_distinct", split_count_distinct),
     ("put_tables_right", put_tables_right),
     ("order_static_joins", order_static_joins),

@@ -17,13 +17,13 @@ import pyarrow as pa
 from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Leaf, Operation
 from sash.plan.compound import fold
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
 from sash.plan.nodes import Expand, Project, Relation, Stream
 
 _ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows"})
 _ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered"})
 _LAYOUT = "buffers"
-_DETAIL = "detail"
+_DETAIL = frozenset({"detail", "by"})
 """Fields that are written only where they have a value, since state is named by texts of times without them."""
 
 
@@ -50,6 +50,8 @@ def expression_text(expression: Expression, names: Sequence[str] | None = None) 
                 return f"{f'#{part.index}' if names is None else names[part.index]}:{part.dtype}"
             case Literal():
                 return f"{part.value!r}:{part.dtype}"
+            case UserCall():
+                return f"{part.code}({','.join(inner)}):{part.dtype}"
             case Cast():
                 return f"{'try_cast' if part.lenient else 'cast'}({inner[0]}):{part.dtype}"
             case Case():
@@ -92,7 +94,7 @@ def value_text(value: Any, *, layout: bool = False) -> str:
             and part.name not in skipped
             and not (isinstance(value, Project | Expand) and part.name == "names")
             and (layout or part.name != _LAYOUT)
-            and not (part.name == _DETAIL and getattr(value, part.name) is None)
+            and not (part.name in _DETAIL and getattr(value, part.name) in (None, ()))
         ]
         return f"{type(value).__name__}({','.join(parts)})"
     return repr(value)

@@ -13,6 +13,7 @@ from sash.operators.base import Edge
 from sash.optimizer.optimizer import Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical import nodes
+from sash.physical.explain_aggregates import aggregate_costs
 from sash.physical.facts import facts_of
 from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage, StageInput
@@ -275,7 +276,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             start, end = (None if e is None else describe(e) for e in (node.start, node.end))
             return (lifetime_text(start, end),)
         case nodes.Aggregate():
-            return ", ".join(map(describe_aggregate, node.aggregates)), _by(schema, node.keys)
+            costs = aggregate_costs(node.aggregates, node.inputs[0].expiry)
+            return ", ".join(map(describe_aggregate, node.aggregates)), _by(schema, node.keys), costs
         case nodes.Combine():
             return (", ".join(map(describe_aggregate, node.aggregates)),)
         case nodes.CountWindow():
@@ -304,7 +306,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
         case nodes.TopK():
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""
-            return str(node.limit), offset, f"BY {order}" if order else ""
+            each = "OF EACH " + ", ".join(schema[column].name for column in node.by) if node.by else ""
+            return str(node.limit), offset, each, f"BY {order}" if order else ""
         case nodes.Sample():
             return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():

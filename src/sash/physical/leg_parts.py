@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sash.physical.canonical import expression_text
 from sash.physical.nodes import StreamLeg
-from sash.physical.shapes import needs_spark
+from sash.physical.shapes import calls_user, needs_spark
 from sash.plan.compound import Compound, rewrite
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, conjuncts, substitute
@@ -42,7 +42,10 @@ def leg_parts(leg: StreamLeg) -> LegParts | None:
         chain.append(chain[-1].children[0])
     source = chain.pop()
     assert isinstance(source, Stream)
-    last = max((position for position, node in enumerate(chain) if isinstance(node, Join | Expand)), default=-1)
+    last = max(
+        (position for position, node in enumerate(chain) if isinstance(node, Join | Expand) or calls_user(node)),
+        default=-1,
+    )
     upper = chain[: last + 1]
     if any(map(needs_spark, upper)):
         return None

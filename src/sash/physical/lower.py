@@ -265,7 +265,12 @@ class Lowering:
             case TopK():
                 inputs = (self._input(node.child),)
                 return physical.TopK(
-                    order=node.order, limit=node.limit, offset=node.offset, inputs=inputs, output=_explicit(node)
+                    order=node.order,
+                    limit=node.limit,
+                    offset=node.offset,
+                    by=node.by,
+                    inputs=inputs,
+                    output=_explicit(node),
                 )
             case Over():
                 return physical.Over(

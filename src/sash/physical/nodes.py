@@ -289,11 +289,12 @@ class MultiJoin(_Operator):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TopK(_Operator):
-    """ORDER BY ... LIMIT."""
+    """ORDER BY ... LIMIT, or the first rows by value of the columns `by`."""
 
     order: tuple[SortKey, ...]
     limit: int
     offset: int
+    by: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

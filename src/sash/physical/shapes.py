@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sash.physical.nodes import OutputExpiry
 from sash.plan.compound import walk as walk_expression
-from sash.plan.expressions import Column, Expression, SparkFunction
+from sash.plan.expressions import Column, Expression, SparkFunction, UserCall
 from sash.plan.nodes import (
     Aligned,
     Distinct,
@@ -63,6 +63,11 @@ def needs_spark(node: Node) -> bool:
     return any(
         isinstance(part, SparkFunction) for expression in _computed(node) for part in walk_expression(expression)
     )
+
+
+def calls_user(node: Node) -> bool:
+    """Whether the node itself calls a function that the user registered, which does not run in Spark's engine."""
+    return any(isinstance(part, UserCall) for expression in _computed(node) for part in walk_expression(expression))
 
 
 def _computed(node: Node) -> tuple[Expression, ...]:

@@ -145,7 +145,7 @@ class StageSplitter:
             case nodes.Over():
                 return self._keyed(node, parts, [(n,) for n in node.partition], [{n} for n in node.partition])
             case nodes.TopK():
-                return self._keyed(node, parts, [], [])
+                return self._keyed(node, parts, [(n,) for n in node.by], [{n} for n in node.by])
 
     def _alike(self, node: nodes.Alike, parts: Sequence[_Subtree]) -> _Subtree:
         """Constants that every shard has need no key. Else a query's constants are where its rows are."""

@@ -34,7 +34,10 @@ _MODULES = frozenset(
         "plan.expressions",
         "plan.nodes",
         "plan.statistics",
+        "plan.time_bounds",
         "plan.types",
+        "plan.user_code",
+        "plan.window_calls",
     }
 )
 """The modules whose classes plans consist of; a text that names any other is refused."""

@@ -12,6 +12,7 @@ from sash.arguments import check_columns, check_text, check_word, shown
 from sash.errors import CatalogError
 from sash.plan.statistics import UNKNOWN, Statistics, declared
 from sash.plan.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Schema, type_name
+from sash.plan.user_code import UserCode
 
 SparkTyper = Callable[[str, str], pa.DataType | str | None]
 """(stream or relation name, Spark SQL expression over its columns) -> its type, or None if Spark refuses it.
@@ -60,6 +61,14 @@ class RelationEntry:
 
 
 @dataclass
+class UserLibrary:
+    """Functions and aggregates that users registered, by lower-case name."""
+
+    functions: dict[str, UserCode] = field(default_factory=dict)
+    aggregates: dict[str, UserCode] = field(default_factory=dict)
+
+
+@dataclass
 class Catalog:
     """Streams and relations by lower-case name. `spark_type`, where Spark is available, types any Spark function.
 
@@ -70,6 +79,7 @@ class Catalog:
     relations: dict[str, RelationEntry] = field(default_factory=dict)
     spark_type: SparkTyper | None = None
     not_carried: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    user: UserLibrary = field(default_factory=UserLibrary)
 
     def find(self, name: str) -> StreamEntry | RelationEntry | None:
         """The stream or relation of that name, in any case."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from sash.plan.compound import LAZY_LEVELS, Compound, balanced, rewrite, walk
+from sash.plan.user_code import UserCode
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,23 @@ class Call(Compound):
     def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
         """The call of the function with these arguments."""
         return cls(own[0], children, own[1])
+
+
+@dataclass(frozen=True, eq=False)
+class UserCall(Call):
+    """A call of a function that the user registered; `function` is its name."""
+
+    code: UserCode
+
+    @property
+    def own(self) -> tuple[Any, ...]:
+        """The code and the type."""
+        return self.code, self.dtype
+
+    @classmethod
+    def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
+        """The call of the function with these arguments."""
+        return cls(own[0].name, children, own[1], own[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +176,16 @@ class AggregateDetail:
 
     `descending` is the direction of WITHIN GROUP (ORDER BY x DESC), for mode and percentiles. `order` is, for each argument
     after the first of an aggregate of rows, whether it is descending and whether NULLs come first; `separator` is between
-    the texts of listagg, in UTF-8, `fractions` are those of a percentile that returns an array, `limit` the k of min_by and max_by, if they return an array.
+    the texts of listagg, in UTF-8, `fractions` are those of a percentile that returns an array, `limit` the k of min_by and max_by, if they return an array. `user` is the code of an aggregate that the user registered;
+    if it is `filtered`, the last argument is a BOOLEAN: rows for which it is not true are left out.
     """
 
     descending: bool = False
     order: tuple[tuple[bool, bool], ...] = ()
     separator: bytes = b""
     fractions: tuple[float, ...] | None = None
+    user: UserCode | None = None
+    filtered: bool = False
     limit: int | None = None
 
 
@@ -195,7 +216,10 @@ TIMED = frozenset({"first", "last"})
 COLLECTED = frozenset({"collect_list", "collect_set", "listagg"})
 """Aggregates that return all values of a group, in order."""
 
-ORDERED = frozenset({"min_by", "max_by"}) | TIMED | COLLECTED
+USER = "user"
+"""The function of calls of aggregates that users registered."""
+
+ORDERED = frozenset({"min_by", "max_by", USER}) | TIMED | COLLECTED
 """Aggregates that break ties by the rows' times and then by all input columns, in order."""
 
 COMOMENTS = frozenset(

@@ -305,11 +305,15 @@ class SortKey:
 
 @dataclass(frozen=True)
 class TopK(_Unary):
-    """The first `limit` rows after `offset`, by `order`; ties are broken by the remaining columns, ascending."""
+    """The first `limit` rows after `offset`, by `order`; ties are broken by the remaining columns, ascending.
+
+    With columns `by`, the first rows of each combination of their values.
+    """
 
     order: tuple[SortKey, ...]
     limit: int
     offset: int = 0
+    by: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

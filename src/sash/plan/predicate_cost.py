@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sash.plan.compound import children, walk
 from sash.plan.expression_safety import may_fail
-from sash.plan.expressions import Call, Case, Column, Expression, Literal, SparkFunction, conjunction
+from sash.plan.expressions import Call, Case, Column, Expression, Literal, SparkFunction, UserCall, conjunction
 from sash.plan.selectivity import selectivity
 
 _TEXT = 8.0
@@ -37,7 +37,7 @@ def _of(part: Expression) -> float:
             return 0.0
         case Case():
             return float(len(part.branches))
-        case SparkFunction():
+        case SparkFunction() | UserCall():
             return _PATTERN
         case Call() if part.function in _PATTERNS:
             return _PATTERN

@@ -146,8 +146,9 @@ class Estimates:
                 return _made(2 * below.rate * (1 + moved), below.rows, counts, below.rate * moved)
             case nodes.TopK():
                 below = self(node.child)
-                share = min(1.0, (node.limit + node.offset) / max(below.rows, 1.0))
-                kept = min(float(node.limit), below.rows)
+                groups = below.values(node.by) if node.by else 1.0
+                share = min(1.0, groups * (node.limit + node.offset) / max(below.rows, 1.0))
+                kept = min(groups * node.limit, below.rows)
                 return _made(2 * below.rate * share, kept, below.distinct, below.rate * share)
 
 

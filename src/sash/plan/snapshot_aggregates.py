@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.errors import UnsupportedSqlError
-from sash.plan.expressions import APPROXIMATE, COLLECTED, ORDERED, SPREADS, AggregateCall
+from sash.plan.expressions import APPROXIMATE, COLLECTED, ORDERED, SPREADS, USER, AggregateCall
 from sash.plan.nodes import Aggregate, Node, walk, with_children
 from sash.plan.types import is_numeric
 
 _SNAPSHOTS = (
     APPROXIMATE
-    | (ORDERED - COLLECTED)
+    | (ORDERED - COLLECTED - {USER})
     | SPREADS
     | {"count", "count_star", "sum", "avg", "min", "max", "median", "percentile"}
 )

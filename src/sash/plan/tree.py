@@ -86,7 +86,8 @@ def label(node: nodes.Node) -> str:
         case nodes.TopK():
             order = ", ".join(f"{node.schema[key.column].name}#{key.column}{sort_direction(key)}" for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
-            return f"TopK {node.limit}{offset}{f' BY {order}' if order else ''}"
+            each = " OF EACH " + ", ".join(f"{node.schema[n].name}#{n}" for n in node.by) if node.by else ""
+            return f"TopK {node.limit}{offset}{each}{f' BY {order}' if order else ''}"
 
 
 def describe_over(

@@ -97,7 +97,7 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
         case nodes.SetOperation():
             return SetOperation(memory, node.buffers, node.mode)
         case nodes.TopK():
-            return TopK(memory, _one(node), node.order, node.limit, node.offset)
+            return TopK(memory, _one(node), node.order, node.limit, node.offset, node.by)
         case nodes.Union():
             return Union(memory, node.buffers)
         case nodes.Updates():

@@ -20,6 +20,7 @@ NAME = "sash-fingerprint.json"
 _REASONS = {
     "format": "it was written by another version of Sash",
     "sql": "it belongs to another query",
+    "functions": "a function or an aggregate of its own has another version",
     "plan": "the query now has another plan, over other columns or by other rules",
     "strategy": "it was run with another strategy",
     "join": "it was run with another join method",

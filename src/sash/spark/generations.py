@@ -49,7 +49,7 @@ from sash.spark.packed_processor import PackedProcessor
 from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_processor import SeedProcessor
 from sash.spark.seed_scatter import SeedScatter
-from sash.spark.session import query_settings
+from sash.spark.session import LARGE_ROWS, query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import by_number, typed_table
 from sash.spark.sinks.start import await_sources
@@ -250,7 +250,7 @@ class Change:
             if name not in kept:
                 made.inside("outbox").remove_tree(name)
         made.inside(_START).write(_GO, '{"go":1}\n')
-        with query_settings(self.spark, self.new.plan.shards, made.location):
+        with query_settings(self.spark, self.new.plan.shards, made.location, LARGE_ROWS):
             filled = backfill_frames(diff.classification, self.new.layout, self.new.inputs, read)
             start = made.inside(_START).location
             frame = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, expr
 
 from sash.physical.nodes import UpdateLeg
-from sash.physical.shapes import has_spark_functions, leg_source, needs_spark
+from sash.physical.shapes import calls_user, has_spark_functions, leg_source, needs_spark
 from sash.plan.catalog import OP
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression
@@ -269,8 +269,8 @@ def find_lookups(
     for part in chain[:-1]:
         if needs_spark(part):
             break
-        if isinstance(part, Expand):
-            found = Lookups(node, part.child, dict(tables))
+        if isinstance(part, Expand) or calls_user(part):
+            found = Lookups(node, part.children[0], dict(tables))
         if isinstance(part, Join):
             if part.right not in known:
                 known[part.right] = relation_table(part.right, relations, SMALL + 1)

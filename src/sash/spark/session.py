@@ -32,12 +32,17 @@ _EVERY_QUERY = {
     # With any other value Spark computes the size of the Arrow batch at every row: 40 % of its tasks' CPU time.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "16",
+    # Messages of up to 2 MB each: an Arrow column holds at most 2 GB.
+    "spark.sql.execution.arrow.transformWithStateInPandas.maxRecordsPerBatch": "256",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     # Spark starts other workers for tasks with short tracebacks than for stateful ones, which have none.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 """The settings of every query, besides the number of shuffle partitions, which is that of shards."""
+
+LARGE_ROWS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
+"""Further settings of a query whose rows are chunks of state: ten thousand of them do not fit into an Arrow column."""
 
 _CODES = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: .*$")
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -174,9 +179,11 @@ def settings(shards: int, checkpoint: str | None = None) -> dict[str, str]:
 
 
 @contextmanager
-def query_settings(spark: SparkSession, shards: int, checkpoint: str | None = None) -> Iterator[None]:
+def query_settings(
+    spark: SparkSession, shards: int, checkpoint: str | None = None, extra: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """Apply a query's settings while it is started, then restore the user's; a started query keeps its own."""
-    wanted = settings(shards, checkpoint)
+    wanted = {**settings(shards, checkpoint), **(extra or {})}
     before = {name: spark.conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
         spark.conf.set(name, value)

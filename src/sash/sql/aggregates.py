@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from sqlglot import exp
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import (
@@ -114,6 +115,8 @@ class AggregateCollector:
     found: list[BoundAggregate] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     _positions: dict[BoundAggregate, int] = field(default_factory=dict)
+    groupings: list[exp.Expr] = field(default_factory=list)
+    """The calls of GROUPING and GROUPING_ID."""
 
     def add(self, aggregate: BoundAggregate, name: str) -> Column:
         """The column of the aggregate; equal aggregates share one."""

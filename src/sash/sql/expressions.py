@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
-from sash.plan.expressions import Case, Expression, Literal
+from sash.plan.expressions import Case, Expression, Literal, UserCall
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
 from sash.sql import now
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
@@ -18,10 +18,12 @@ from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
+from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
+from sash.sql.row_aggregates import bind_user
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
@@ -358,8 +360,13 @@ class ExpressionBinder:
     def _function(self, node: exp.Expr) -> Expression:
         written = node.name.lower()
         arguments = node.expressions
-        if written in AGGREGATES:
+        if written in AGGREGATES or written in self.spark_functions.user.aggregates:
             return self._aggregate(node)
+        if written in ("grouping", "grouping_id"):
+            return self._grouping(node)
+        if written in self.spark_functions.user.functions:
+            code = self.spark_functions.user.functions[written]
+            return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
         if written in now.NAMES and not arguments:
             return self._now(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
@@ -374,6 +381,16 @@ class ExpressionBinder:
         if name is None or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        name, arguments = node.name.lower(), node.expressions
+        if self.aggregates is None:
+            raise self._unsupported(f"{name.upper()} in {self.clause}", node)
+        if name == "grouping" and len(arguments) != 1:
+            raise self.source.error(TypeMismatchError, f"GROUPING takes 1 argument, not {len(arguments)}", node)
+        self.aggregates.groupings.append(node)
+        plain = replace(self, aggregates=None)
+        return grouping_call(name, [plain.bind(argument) for argument in arguments])
 
     def _now(self, node: exp.Expr) -> Expression:
         """NOW(), CURRENT_TIMESTAMP or CURRENT_DATE, which WHERE turns into when rows are valid."""
@@ -412,7 +429,8 @@ class ExpressionBinder:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
         written = call.name
-        if written not in AGGREGATES:
+        user = self.spark_functions.user.aggregates.get(written)
+        if written not in AGGREGATES and user is None:
             clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
             raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
         if self.aggregates is None:
@@ -433,15 +451,18 @@ class ExpressionBinder:
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
-            aggregate = bind_aggregate(
-                AGGREGATES[written],
-                bound,
-                call.distinct,
-                filter_,
-                descending=descending,
-                ignore_nulls=call.ignore_nulls,
-                order=order,
-            )
+            if user is not None:
+                aggregate = bind_user(user, bound, call.distinct, filter_)
+            else:
+                aggregate = bind_aggregate(
+                    AGGREGATES[written],
+                    bound,
+                    call.distinct,
+                    filter_,
+                    descending=descending,
+                    ignore_nulls=call.ignore_nulls,
+                    order=order,
+                )
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))

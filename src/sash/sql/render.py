@@ -11,7 +11,7 @@ import pyarrow as pa
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import fold
 from sash.plan.describe import INFIX
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
 
 _INFIX = {name: sign for name, (_, sign) in INFIX.items()} | {"int_divide": "div", "ne": "!="}
@@ -49,6 +49,11 @@ def _render(expression: Expression, texts: list[str], columns: Sequence[str]) ->
             return f"(CASE{branches}{default} END)"
         case SparkFunction():
             return expression.sql.format(*texts)
+        case UserCall():
+            raise UnsupportedSqlError(
+                f"{expression.function} runs in Sash, and what it is used in only in Spark's own engine: compute it above, in the "
+                "SELECT around a subquery"
+            )
         case Call():
             return _call(expression, texts)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sash.errors import TypeMismatchError
-from sash.plan.expressions import AggregateDetail, Case, Cast, Expression, Literal
+from sash.plan.expressions import USER, AggregateDetail, Case, Cast, Expression, Literal
 from sash.plan.types import BINARY, INT, NULL, STRING, is_integer, is_supported, type_name
+from sash.plan.user_code import UserCode
 from sash.sql.coercion import castable, coerce
 
 SortedBy = tuple[Expression, bool, bool]
@@ -57,6 +58,18 @@ def array_type(function: str, element: pa.DataType) -> pa.DataType:
     if not is_supported(dtype):
         raise TypeMismatchError(f"{function} returns {type_name(dtype)}, which is not a supported column type")
     return dtype
+
+
+def bind_user(
+    code: UserCode, arguments: Sequence[Expression], distinct: bool, condition: Expression | None
+) -> BoundAggregate:
+    """An aggregate that the user registered; NULLs are passed on to it."""
+    if distinct:
+        raise TypeMismatchError(f"{code.name} takes no DISTINCT: aggregate over a SELECT DISTINCT")
+    if not arguments:
+        raise TypeMismatchError(f"{code.name} needs at least 1 argument")
+    detail = AggregateDetail(user=code, filtered=condition is not None)
+    return BoundAggregate(USER, (*arguments, *([] if condition is None else [condition])), code.dtype, detail=detail)
 
 
 def _only(value: Expression, condition: Expression | None) -> Expression:

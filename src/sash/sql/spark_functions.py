@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from sash.errors import UnknownNameError, UnsupportedSqlError
-from sash.plan.catalog import SparkTyper
+from sash.plan.catalog import SparkTyper, UserLibrary
 from sash.plan.expressions import Expression, SparkFunction, substitute
 from sash.plan.nodes import Filter, Node, Project, Relation, Rows, Stream
 from sash.sql.aggregates import AGGREGATES
@@ -26,6 +26,7 @@ class SparkFunctions:
     source: SqlText
     typer: SparkTyper | None
     below: Node | None
+    user: UserLibrary = field(default_factory=UserLibrary)
 
     def bind(self, node: exp.Expr, column: Callable[[exp.Column], Expression]) -> Expression:
         """The whole node as an expression that Spark evaluates."""

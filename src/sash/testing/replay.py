@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,6 +36,7 @@ from sash.testing.simulation import SimulationResult, SimulationSettings
 from sash.testing.tables import Rows
 from sash.testing.times import Instant, TimeUnit
 from sash.time import FOREVER
+from sash.user_library import Packer, add_given
 
 
 def replay(
@@ -62,6 +64,8 @@ def replay(
     statistics: Mapping[str, Statistics] | None = None,
     purge: float | None = None,
     unbounded: str = "refuse",
+    functions: Mapping[str, tuple[Any, ...]] | None = None,
+    aggregates: Mapping[str, tuple[Any, ...]] | None = None,
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
@@ -82,6 +86,9 @@ def replay(
     windows of a multi-way join) and `purge` (the interval, in `unit`, at which joins remove expired rows; 0: at once) are
     the options of `Engine.sql`; None leaves the choice to the planner.
 
+    `functions` and `aggregates` are those of `Engine.function` and `Engine.aggregate`: name -> (code, type), or (code, type,
+    version).
+
     A change's `released` time is simulated, row by row, and does not depend on `batch`. `delays` makes operators slow:
     the time that a row takes through each, by name (`Filter`, `Aggregate`, a stream's name, or a name in `counts`).
     `probe` is the period of time probing (None: continuous), and `patience` the longest time for which piggybacking holds
@@ -96,6 +103,10 @@ def replay(
     if runtime == "spark" and settings.delays:
         raise StrategyError("delays are simulated: use runtime='local'")
     catalog, inputs, tables = given.read(units, schemas, slack, keys, statistics, unbounded)
+    pack: Packer | None = None
+    if runtime == "spark":
+        from sash.spark.packing import pack
+    add_given(catalog, functions, aggregates, pack)
     end = FOREVER if until is None else units.instant("until", until) + 1
     planned = plan_query(sql, catalog, shards=shards, options=options)
     last = last_release(options.tau, end)

@@ -38,6 +38,7 @@ from sash.testing.simulation import SimulationSettings
 from sash.testing.tables import Rows
 from sash.testing.times import Instant, TimeUnit
 from sash.time import FOREVER
+from sash.user_library import Packer, add_given
 
 Queries = Mapping[str, str] | Sequence[tuple[str, str] | tuple[str, str, Mapping[str, Any]]]
 """The queries of a job: texts by name, or names and texts with options."""
@@ -61,6 +62,8 @@ def replay_job(
     keys: Mapping[str, Sequence[str]] | None = None,
     statistics: Mapping[str, Statistics] | None = None,
     unbounded: str = "refuse",
+    functions: Mapping[str, tuple[Any, ...]] | None = None,
+    aggregates: Mapping[str, tuple[Any, ...]] | None = None,
 ) -> dict[str, Result]:
     """Run the queries together, as one job, and return the changes of each one's answer by its name.
 
@@ -77,6 +80,10 @@ def replay_job(
     catalog, inputs, tables = Inputs.of(streams, relations, nrrs).read(
         units, schemas, slack, keys, statistics, unbounded
     )
+    pack: Packer | None = None
+    if runtime == "spark":
+        from sash.spark.packing import pack
+    add_given(catalog, functions, aggregates, pack)
     end = FOREVER if until is None else units.instant("until", until) + 1
     planned: dict[str, Planned] = {}
     for name, sql, given in _listed(queries):

@@ -17,10 +17,12 @@ from sash.operators.aggregates.modes import Mode
 from sash.operators.aggregates.moments import Comoments, Shape
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
 from sash.operators.aggregates.sums import DecimalSum, DoubleSum, IntegerSum, Variance
+from sash.operators.aggregates.user import Recomputed, Removing, Stacks
 from sash.operators.aggregates.weighted import WeightedPercentiles
 from sash.operators.base import Expiry
 from sash.plan.expressions import BITS, COLLECTED, COMOMENTS, PERCENTILES, SHAPES, SPREADS, SUMS, AggregateCall
 from sash.plan.types import is_numeric, type_name
+from sash.plan.user_code import way_of
 from sash.state.memory import Memory
 
 
@@ -76,6 +78,8 @@ class Accumulators:
                 return RankedValues(memory, self._arguments, columns[0], call.distinct, "value")
             case "places":
                 return RankedValues(memory, self._arguments, columns[0], call.distinct, "double")
+            case "user":
+                return self._user(call, memory, columns)
             case "weighted":
                 return WeightedPercentiles(memory, self._arguments, columns, call, False, None)
             case "rows_of":
@@ -86,6 +90,16 @@ class Accumulators:
                 condition = columns[1] if len(columns) > 1 else None
                 return RankedRows(memory, self._arguments, columns[0], None, self._timed, self._time, condition)
 
+    def _user(self, call: AggregateCall, memory: Memory, columns: list[int]) -> Accumulator:
+        assert call.detail is not None
+        assert call.detail.user is not None
+        way = way_of(call.detail.user, self._arguments.edge.expiry)
+        if way == "remove":
+            return Removing(memory, self._arguments, columns, call)
+        if way == "merge":
+            return Stacks(memory, self._arguments, columns, call)
+        return Recomputed(memory, self._arguments, columns, call, self._timed, self._time)
+
 
 def _name(call: AggregateCall, expiry: Expiry) -> str:
     """The kind of the accumulator and its parameters, as a name in memory."""
@@ -94,6 +108,9 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
     distinct = ".distinct" if call.distinct else ""
     dtype = call.arguments[0].dtype if call.arguments else pa.null()
     detail = call.detail
+    if detail is not None and detail.user is not None:
+        filtered = ".filtered" if detail.filtered else ""
+        return f"user.{detail.user.name.lower()}.{columns}{filtered}"
     if function == "count_star" or (function == "count" and not call.arguments):
         return "rows"
     if function == "count":

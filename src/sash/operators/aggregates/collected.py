@@ -96,6 +96,12 @@ class Collected(Accumulator):
         descending = [down for down, _ in directions] + [False] * plain
         nulls_first = [first for _, first in directions] + [True] * plain
         self._treap.write(nodes, *encode_order(keys, descending, nulls_first, len(work.batch)))
+        return self._store_rows(work, nodes)
+
+    def _store_rows(self, work: Work, nodes: Ints) -> Mask:
+        """Keep what the result is made of; returns rows to skip."""
+        columns = work.batch.columns
+        value = columns[self._column]
         self._payload.put(nodes, [canonical(value)])
         decides = columns[self._order[0]] if self._function in ("min_by", "max_by") else value
         mask = null_mask(decides)

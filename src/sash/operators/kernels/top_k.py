@@ -10,14 +10,14 @@ from sash.state.jit import kernel
 from sash.state.memory import Ints
 
 ROOT, LAST = 0, 1
-"""State beside the tree: its root, and the row at the last rank of the output (+ 1, 0 if there is none)."""
+"""State of each group: the root of its tree, and the row at the last rank of the output (+ 1, 0 if there is none)."""
 
 
 @kernel
 def advance(
-    ts: Ints, sign: Signs, slots: Ints, tree: Nodes, ends: Ints, marks: Ints, first: int, stop: int
+    ts: Ints, sign: Signs, slots: Ints, groups: Ints, tree: Nodes, ends: Ints, marks: Ints, first: int, stop: int
 ) -> tuple[Ints, Signs, Ints]:
-    """Apply events in time order; returns the changes (times, signs, slots) of the rows at ranks [first, stop).
+    """Apply events in time order; returns the changes (times, signs, slots) of the rows at ranks [first, stop) of each group.
 
     `marks` is zero for every slot before and after the call.
     """
@@ -29,27 +29,28 @@ def advance(
     changes = pending = 0
     for event in range(n):
         node = slots[event]
-        if _behind(tree, ends[LAST] - 1, node):
+        root, last = 2 * groups[event] + ROOT, 2 * groups[event] + LAST
+        if _behind(tree, ends[last] - 1, node):
             if sign[event] > 0:
-                ends[ROOT] = insert(tree, ends[ROOT], node)
+                ends[root] = insert(tree, ends[root], node)
             else:
-                ends[ROOT] = delete(tree, ends[ROOT], node)
+                ends[root] = delete(tree, ends[root], node)
         else:
-            position = rank(tree, ends[ROOT], node)
+            position = rank(tree, ends[root], node)
             if sign[event] > 0:
-                ends[ROOT] = insert(tree, ends[ROOT], node)
+                ends[root] = insert(tree, ends[root], node)
             # With the row in the tree, the rows at ranks first and stop cross the two ends of the output.
-            total = count(tree, ends[ROOT])
+            total = count(tree, ends[root])
             if position >= first:
                 pending = _mark(marks, node, sign[event], touched, pending)
             elif total > first:
-                pending = _mark(marks, kth(tree, ends[ROOT], first), sign[event], touched, pending)
+                pending = _mark(marks, kth(tree, ends[root], first), sign[event], touched, pending)
             if total > stop:
-                pending = _mark(marks, kth(tree, ends[ROOT], stop), -sign[event], touched, pending)
+                pending = _mark(marks, kth(tree, ends[root], stop), -sign[event], touched, pending)
             if sign[event] < 0:
-                ends[ROOT] = delete(tree, ends[ROOT], node)
-            total = count(tree, ends[ROOT])
-            ends[LAST] = kth(tree, ends[ROOT], stop - 1) + 1 if total >= stop else 0
+                ends[root] = delete(tree, ends[root], node)
+            total = count(tree, ends[root])
+            ends[last] = kth(tree, ends[root], stop - 1) + 1 if total >= stop else 0
         if event + 1 < n and ts[event + 1] == ts[event]:
             continue
         for change in (-1, 1):

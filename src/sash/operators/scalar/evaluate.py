@@ -18,8 +18,9 @@ from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast, kernel, nulls, scatter
 from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
 from sash.operators.scalar.functions import FUNCTIONS
+from sash.operators.scalar.user_functions import call_user
 from sash.plan.compound import Compound, walk
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
 from sash.plan.types import type_name
 from sash.state.columns import gather
 
@@ -50,6 +51,8 @@ def supports(expression: Expression) -> str | None:
         match node:
             case SparkFunction():
                 return node.sql
+            case UserCall():
+                continue
             case Call() if node.function in _LAZY:
                 continue
             case Call():
@@ -143,6 +146,8 @@ def _cast(value: Datum, dtype: pa.DataType, lenient: bool) -> Datum:
 
 
 def _call(call: Call, arguments: list[Datum]) -> Datum:
+    if isinstance(call, UserCall):
+        return call_user(call.code, arguments)
     function = FUNCTIONS.get(call.function)
     if function is None:
         raise EvaluationError(f"unknown function {call.function}; see supports()")
@@ -183,7 +188,7 @@ def _is_null_constant(datum: Datum) -> bool:
 def _can_fail(expression: Expression) -> bool:
     for node in walk(expression):
         match node:
-            case SparkFunction():
+            case SparkFunction() | UserCall():
                 return True
             case Cast(argument=argument, dtype=dtype, lenient=False) if may_fail(argument.dtype, dtype):
                 return True

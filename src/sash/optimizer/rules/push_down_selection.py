@@ -77,10 +77,11 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
             moving, staying = _divided(parts, _is_of_value)
             return filtered(replace(node, left=_push(node.left, moving), right=_push(node.right, moving)), staying)
         case nodes.Over():
-            moving, staying = _divided(parts, lambda part: _is_of_partition(part, node))
+            moving, staying = _divided(parts, lambda part: _is_of_partition(part, node.partition))
             return filtered(replace(node, child=_push(node.child, moving)), staying)
         case nodes.TopK():
-            return filtered(replace(node, child=_push(node.child, [])), parts)
+            moving, staying = _divided(parts, lambda part: _is_of_partition(part, node.by))
+            return filtered(replace(node, child=_push(node.child, moving)), staying)
         case nodes.Alike():
             return filtered(replace(node, left=_push(node.left, [])), parts)
 
@@ -113,9 +114,9 @@ def _is_of_group(part: expressions.Expression, node: nodes.Aggregate) -> bool:
     return bool(node.keys) and expressions.columns_of(part) <= frozenset(range(len(node.keys))) and _is_of_value(part)
 
 
-def _is_of_partition(part: expressions.Expression, node: nodes.Over) -> bool:
+def _is_of_partition(part: expressions.Expression, partition: tuple[int, ...]) -> bool:
     """Whether the part selects whole partitions."""
-    return expressions.columns_of(part) <= frozenset(node.partition) and _is_of_value(part)
+    return expressions.columns_of(part) <= frozenset(partition) and bool(partition) and _is_of_value(part)
 
 
 def _push_below_project(node: nodes.Project, parts: Parts) -> nodes.Node:
