@@ -425,6 +425,15 @@ class ExpressionBinder:
             return None
         return outer.reference(outer.aggregate(node))
 
+    def _argument_columns(self, written: str, inner: ExpressionBinder, node: exp.Expr) -> list[Expression]:
+        """An argument of an aggregate; the * of COUNT(DISTINCT *) and COUNT(s.*) is all columns."""
+        qualified = isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        if written != "count" or not (qualified or isinstance(node, exp.Star)):
+            return [inner.bind(node)]
+        self.source.refuse_all_but(node.this if qualified else node)
+        entries = self.scope.star(self.source, node.table if isinstance(node, exp.Column) else None, node)
+        return [entry.expression for entry in entries]
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -447,7 +456,7 @@ class ExpressionBinder:
             self.source.refuse_all_but(arguments[0])
             bound: list[Expression] = [Literal(1, INT)]
         else:
-            bound = [inner.bind(argument) for argument in arguments]
+            bound = [part for node in arguments for part in self._argument_columns(written, inner, node)]
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
