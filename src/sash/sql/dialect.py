@@ -6,6 +6,7 @@ without its own window. Function names are not translated, so that they keep the
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -407,7 +408,7 @@ def parse_statement(source: SqlText) -> Statement:
 
 def _refuse_patterns(source: SqlText, tokens: list[Token]) -> None:
     """Reject MATCH_RECOGNIZE before it is parsed."""
-    for token, after in zip(tokens, tokens[1:], strict=False):
+    for token, after in itertools.pairwise(tokens):
         if token.text.upper() == "MATCH_RECOGNIZE" and after.token_type == TokenType.L_PAREN:
             raise source.error(
                 UnsupportedSqlError,
