@@ -272,6 +272,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return f"{'OUTER ' if node.outer else ''}{describe(node.array)}", ""
         case nodes.AssignWindows():
             return f"BY {schema[node.time].name}", assignment_text(node.windows)
+        case nodes.Sessions():
+            return _by(schema, node.keys), f"GAP {duration_text(node.gap)}"
         case nodes.Lifetime():
             start, end = (None if e is None else describe(e) for e in (node.start, node.end))
             return (lifetime_text(start, end),)
