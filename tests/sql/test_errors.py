@@ -153,6 +153,10 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT INTERVAL 1 DAY FROM sales", "interval"),
         ("SELECT now() FROM sales", "NOW() in SELECT"),
         ("SELECT rand() FROM sales", "is not deterministic"),
+        (
+            "SELECT * FROM sales MATCH_RECOGNIZE (ORDER BY ts MEASURES A.ts AS a PATTERN (A B) DEFINE B AS B.qty > 1)",
+            "Sash does not run MATCH_RECOGNIZE",
+        ),
         ("SELECT current_timestamp FROM sales", "NOW() in SELECT"),
         ("SELECT :x FROM sales", ":x"),
     ],
