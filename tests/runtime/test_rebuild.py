@@ -102,6 +102,13 @@ QUERIES = {
     "hop_declared": "SELECT window.end, MEDIAN(x) AS m FROM z [RANGE 25 MICROSECONDS] "
     "GROUP BY window(ts, '30 microseconds', '15 microseconds')",
     "now": "SELECT k, COUNT(*) AS n FROM z [RANGE 40 MICROSECONDS] WHERE ts + INTERVAL 13 MICROSECONDS <= NOW() GROUP BY k",
+    "sessions": (
+        "SELECT k, session_window.start, session_window.end, COUNT(*) AS n, SUM(x) AS t FROM z [RANGE 30 MICROSECONDS] "
+        "GROUP BY k, session_window(ts, '9 microseconds')"
+    ),
+    "all_sessions": (
+        "SELECT session_window.start, COUNT(*) AS n FROM z [RANGE 30 MICROSECONDS] GROUP BY session_window(ts, '2 microseconds')"
+    ),
     "tumble_join": (
         "SELECT a.k, a.x, b.g FROM TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS a "
         "JOIN TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS b ON a.k = b.k AND a.window_end = b.window_end"

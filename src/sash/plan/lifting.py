@@ -40,6 +40,7 @@ from sash.plan.nodes import (
     Over,
     Project,
     Relation,
+    Sessions,
     Stream,
     TopK,
     Union,
@@ -84,6 +85,8 @@ def lift(node: Node) -> Lifted:
             return _expand(node)
         case AssignWindows() | Lifetime():
             return _in_time(node)
+        case Sessions():
+            return Lifted(replace(node, child=_fixed(node.child)))
         case Join():
             return _join(node)
         case Aggregate():
