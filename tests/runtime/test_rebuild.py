@@ -46,6 +46,15 @@ QUERIES = {
     ),
     "top": "SELECT k, x FROM s [RANGE 50 MICROSECONDS] ORDER BY x DESC LIMIT 3",
     "chain": "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(DISTINCT g) AS n FROM s [RANGE 50 MICROSECONDS] GROUP BY k) GROUP BY n",
+    "not_in": "SELECT k, g FROM s [RANGE 50 MICROSECONDS] WHERE k NOT IN (SELECT k FROM r [RANGE 9 MICROSECONDS] WHERE k > 2)",
+    "in_value": (
+        "SELECT k, k IN (SELECT k FROM r [RANGE 9 MICROSECONDS] AS b WHERE b.g = a.g) AS i, "
+        "(SELECT COUNT(*) FROM r [RANGE 30 MICROSECONDS] AS b WHERE b.x < a.x) AS n FROM s [RANGE 50 MICROSECONDS] AS a"
+    ),
+    "lateral": (
+        "SELECT a.k, b.x FROM s [RANGE 50 MICROSECONDS] AS a, LATERAL "
+        "(SELECT x FROM r [RANGE 30 MICROSECONDS] AS b WHERE b.k = a.k ORDER BY x LIMIT 2) AS b"
+    ),
     "rows": "SELECT k, g FROM s [ROWS 7]",
     "rows_sum": "SELECT k, SUM(x) AS total, MEDIAN(x) AS m FROM s [ROWS 20] GROUP BY k",
     "rows_join": "SELECT s.k, s.g, r.x FROM s [PARTITION BY k ROWS 2] JOIN r [ROWS 9] ON s.k = r.k",

@@ -37,6 +37,10 @@ def test_columns_have_the_common_types_of_their_values(query: str, names: list[s
         ("SELECT *", "at least one output column"),
         ("SELECT item", "there is no column item"),
         ("SELECT * FROM VALUES (1, 2) AS t(a)", "1 names for 2 columns"),
+        ("VALUES (1), ('a')", "column 1 of VALUES have no common type"),
+        ("SELECT * FROM sales PIVOT (sum(qty) FOR (item, name) IN (1))", "PIVOT goes by 2 columns"),
+        ("SELECT * FROM sales UNPIVOT ((a, b) FOR c IN (item))", "UNPIVOT makes 2 columns of 1"),
+        ("SELECT * FROM sales UNPIVOT (a FOR c IN (item, name))", "the columns of UNPIVOT have no common type"),
     ],
 )
 def test_refused(query: str, message: str) -> None:

@@ -47,6 +47,22 @@ def test_a_correlated_aggregate_is_computed_once_for_each_key() -> None:
     assert not any(isinstance(node, Distinct) for node in walk(plan_of(text)))
 
 
+def test_a_comparison_with_a_correlated_aggregate_is_an_inner_join() -> None:
+    text = "SELECT item FROM sales s WHERE qty > (SELECT {} FROM clicks c WHERE c.item = s.item)"
+    assert joins(text.format("max(item) + 1")) == ["inner 1"]
+    assert joins(text.format("count(*)")) == ["left 1"]
+    assert joins(text.format("coalesce(max(item), 0)")) == ["left 1"]
+    assert joins("SELECT item FROM sales s WHERE (SELECT max(item) FROM clicks c WHERE c.item = s.item) IS NULL") == [
+        "left 1"
+    ]
+
+
+def test_a_collection_of_no_rows_is_empty() -> None:
+    text = "SELECT a.k, (SELECT COLLECT_LIST(v) FROM r [RANGE 5 SECONDS] AS b WHERE b.k = a.k) AS v FROM s [RANGE 5 SECONDS] AS a"
+    rows = replay(text, streams=ROWS, unit="s", until=4).at(2)
+    assert {row["k"]: row["v"] for row in rows} == {1: [5], 2: []}
+
+
 def test_an_unequal_correlation_is_evaluated_for_the_distinct_outer_values() -> None:
     plan = plan_of("SELECT (SELECT count(*) FROM clicks c WHERE c.item < s.item) AS n FROM sales s")
     domains = [node for node in walk(plan) if isinstance(node, Distinct)]

@@ -153,13 +153,24 @@ class Binder:
         """The plan of any query but the outermost one: its rows have no order."""
         return self.outermost(node).plan
 
+    def over(self, tables: Mapping[str, Node], node: exp.Expr) -> Node:
+        """The plan of a query over these tables, by lower-case name, and those in scope."""
+        return replace(self, ctes={**self.ctes, **tables}).query(node)
+
     def outermost(self, node: exp.Expr) -> Query:
         """The plan of any query, and the order of its rows."""
         binder = self._with(node)
         match node:
             case exp.Select():
                 tables = FromBinder(
-                    self.source, self.catalog, self.window, binder.ctes, binder.query, binder.nested, self.around
+                    self.source,
+                    self.catalog,
+                    self.window,
+                    binder.ctes,
+                    binder.query,
+                    binder.nested,
+                    binder.over,
+                    self.around,
                 )
                 return bind_select(self.source, self.catalog, node, tables)
             case exp.SetOperation():
@@ -271,9 +282,12 @@ class Binder:
         if order is not None:
             spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None, self.catalog.user)
             binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
-            outputs = list(zip(names, expressions, strict=True))
             items = sort_items(
-                self.source, order, lambda part: self._sort_expression(part, binder, expressions), outputs
+                self.source,
+                order,
+                lambda part: self._sort_expression(part, binder, expressions),
+                expressions,
+                named_all="all" in {name.lower() for name in names},
             )
         return sorted_and_limited(self.source, node, plan, items, names, expressions)
 

@@ -135,6 +135,23 @@ class SashParser(SparkParser):
     def _source(self) -> SqlText:
         return SqlText(self.sql)
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """ROLLUP and CUBE take any expressions."""
+        kind: type[exp.Cube | exp.Rollup] = exp.Cube if self._curr.token_type == TokenType.CUBE else exp.Rollup
+        if not self._match_set((TokenType.CUBE, TokenType.ROLLUP)):
+            return None
+        return self.expression(
+            kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+        )
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
+    def _parse_pivot_aggregation(self) -> exp.Expr | None:
+        """An aggregate of PIVOT, or an expression of aggregates."""
+        made = self._parse_bitwise()  # what follows FOR is no comprehension
+        return made if self._curr.text.upper() == "FOR" else self._parse_alias(made)
+
     def _parse_value(self, values: bool = True) -> exp.Tuple | None:
         """A row of VALUES; one without parentheses is a single value, and AS after it names the table."""
         if self._curr.token_type == TokenType.L_PAREN:
@@ -151,6 +168,7 @@ class SashParser(SparkParser):
         table = super()._parse_table_parts(schema, is_db_reference, wildcard, fast)
         if table is not None and self._at_window():
             table.meta["window"] = self._read_bracketed_window()
+            table.set("pivots", self._parse_pivots())
         return table
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:

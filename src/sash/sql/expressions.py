@@ -18,6 +18,7 @@ from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
+from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of, item_of, struct_of
@@ -361,6 +362,8 @@ class ExpressionBinder:
         arguments = node.expressions
         if written in AGGREGATES or written in self.spark_functions.user.aggregates:
             return self._aggregate(node)
+        if written in ("grouping", "grouping_id"):
+            return self._grouping(node)
         if written in self.spark_functions.user.functions:
             code = self.spark_functions.user.functions[written]
             return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
@@ -378,6 +381,16 @@ class ExpressionBinder:
         if name is None or (name == "to_date" and len(arguments) != 1):
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        name, arguments = node.name.lower(), node.expressions
+        if self.aggregates is None:
+            raise self._unsupported(f"{name.upper()} in {self.clause}", node)
+        if name == "grouping" and len(arguments) != 1:
+            raise self.source.error(TypeMismatchError, f"GROUPING takes 1 argument, not {len(arguments)}", node)
+        self.aggregates.groupings.append(node)
+        plain = replace(self, aggregates=None)
+        return grouping_call(name, [plain.bind(argument) for argument in arguments])
 
     def _now(self, node: exp.Expr) -> Expression:
         """NOW(), CURRENT_TIMESTAMP or CURRENT_DATE, which WHERE turns into when rows are valid."""
@@ -412,6 +425,15 @@ class ExpressionBinder:
             return None
         return outer.reference(outer.aggregate(node))
 
+    def _argument_columns(self, written: str, inner: ExpressionBinder, node: exp.Expr) -> list[Expression]:
+        """An argument of an aggregate; the * of COUNT(DISTINCT *) and COUNT(s.*) is all columns."""
+        qualified = isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        if written != "count" or not (qualified or isinstance(node, exp.Star)):
+            return [inner.bind(node)]
+        self.source.refuse_all_but(node.this if qualified else node)
+        entries = self.scope.star(self.source, node.table if isinstance(node, exp.Column) else None, node)
+        return [entry.expression for entry in entries]
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -434,7 +456,7 @@ class ExpressionBinder:
             self.source.refuse_all_but(arguments[0])
             bound: list[Expression] = [Literal(1, INT)]
         else:
-            bound = [inner.bind(argument) for argument in arguments]
+            bound = [part for node in arguments for part in self._argument_columns(written, inner, node)]
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:

@@ -31,6 +31,7 @@ from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
 from sash.sql.joins import Branch, Tree, build, width
 from sash.sql.lateral import join_on, lateral_join
+from sash.sql.pivot import bind_pivot, unpivot
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, did_you_mean
 from sash.sql.spark_functions import SparkFunctions
@@ -65,7 +66,10 @@ Bound = tuple[Tree, Scope]
 
 @dataclass(frozen=True)
 class FromBinder:
-    """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the bound queries of WITH."""
+    """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the bound queries of WITH.
+
+    `over` binds a query over other tables, too.
+    """
 
     source: SqlText
     catalog: Catalog
@@ -73,6 +77,7 @@ class FromBinder:
     ctes: Mapping[str, Node]
     query: Callable[[exp.Expr], Node]
     nested: Callable[[exp.Expr, Scopes], Node]
+    over: Callable[[Mapping[str, Node], exp.Expr], Node]
     around: Scopes = ()
 
     def subqueries(self, scope: Scope) -> Subqueries:
@@ -110,7 +115,7 @@ class FromBinder:
         raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
 
     def _table(self, node: exp.Table) -> Bound:
-        self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins")
+        self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins", "pivots")
         if node.meta.get(ASSIGNMENT):
             return self._assigned(node)
         if not isinstance(node.this, exp.Identifier):
@@ -130,7 +135,7 @@ class FromBinder:
                 raise self.source.error(WindowError, f"{node.name} has two windows", alias.meta["window"].start)
             clause = alias.meta["window"]
         hidden = {} if node.name.lower() in self.ctes else self.catalog.not_carried.get(node.name.lower(), {})
-        bound = self._named(self._leaf(node, clause), alias, node.name, hidden)
+        bound: Bound = self._pivoted(node, self._named(self._leaf(node, clause), alias, node.name, hidden))
         joins = node.args.get("joins") or []
         for join in joins:
             bound = self._join(*bound, join)
@@ -139,7 +144,9 @@ class FromBinder:
     def _assigned(self, node: exp.Table) -> Bound:
         """TUMBLE, HOP or CUMULATE: the rows of a table once per window, with the windows' bounds as columns."""
         tree, scope = self._factor(node.this.expressions[0])
-        bound = self._named(bind_assignment(self.source, node.this, build(tree), scope), node.args.get("alias"), None)
+        bound: Bound = self._named(
+            bind_assignment(self.source, node.this, build(tree), scope), node.args.get("alias"), None
+        )
         for join in node.args.get("joins") or []:
             bound = self._join(*bound, join)
         return bound
@@ -175,15 +182,26 @@ class FromBinder:
         return window_of(clause, tuple(names.index(column.name.lower()) for column in clause.partition))
 
     def _subquery(self, node: exp.Subquery) -> Bound:
-        self.source.refuse_all_but(node, "this", "alias")
+        self.source.refuse_all_but(node, "this", "alias", "pivots")
         alias = node.args.get("alias")
         if alias is not None:
             self._no_window(alias.meta.get("window"), f"{alias.name} is a subquery")
-        return self._named(self.query(node.this), alias, None)
+        return self._pivoted(node, self._named(self.query(node.this), alias, None))
+
+    def _pivoted(self, table: exp.Expr, bound: tuple[Node, Scope]) -> tuple[Node, Scope]:
+        """The table under its PIVOT and UNPIVOT clauses."""
+        node, scope = bound
+        for pivot in table.args.get("pivots") or []:
+            if pivot.args.get("unpivot"):
+                made = unpivot(self.source, node, scope, pivot)
+            else:
+                made = bind_pivot(self.source, node, pivot, self.over)
+            node, scope = self._named(made, pivot.args.get("alias"), None)
+        return node, scope
 
     def _named(
         self, node: Node, alias: exp.Expr | None, name: str | None, not_carried: Mapping[str, str] | None = None
-    ) -> Bound:
+    ) -> tuple[Node, Scope]:
         """The node under its alias, including the column names of `AS t(a, b)`."""
         if alias is None:
             return node, Scope.of(node, name, not_carried)

@@ -40,19 +40,25 @@ class Query:
 
 
 def sort_items(
-    source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression], outputs: Sequence[tuple[str, Expression]]
+    source: SqlText,
+    order: exp.Expr,
+    bind: Callable[[exp.Expr], Expression],
+    outputs: Sequence[Expression] = (),
+    *,
+    named_all: bool = True,
 ) -> list[SortItem]:
     """The expressions of ORDER BY; NULLs come first by default if the order is ascending.
 
-    `outputs` are the output columns, which ORDER BY ALL stands for, unless one of them is called `all`.
+    `outputs` are the output columns, which ORDER BY ALL stands for, unless there is a column of that name (`named_all`);
+    without them, as in a window, ALL is the name of a column.
     """
     source.refuse_all_but(order, "expressions")
     items: list[SortItem] = []
     for node in order.expressions:
         source.refuse_all_but(node, "this", "desc", "nulls_first")
         descending, nulls_first = direction_of(node)
-        everything = len(order.expressions) == 1 and _is_all(node.this) and "all" not in {n.lower() for n, _ in outputs}
-        keys = [made for _, made in outputs] if everything else [bind(node.this)]
+        everything = len(order.expressions) == 1 and _is_all(node.this) and not named_all
+        keys = outputs if everything else [bind(node.this)]
         items.extend(SortItem(key, descending, nulls_first, node) for key in keys)
     return items
 

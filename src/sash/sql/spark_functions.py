@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ from sash.sql.functions import canonical_name
 from sash.sql.render import quoted, to_spark_sql
 from sash.sql.source import SqlText
 from sash.sql.spark_library import calls, library, similar_function
+
+_SKETCH = re.compile(r"sketch|^hll_|^kll_|^theta_|^tuple_|^approx_top_k_")
+"""The names of aggregates that return sketches, or combine them."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,11 @@ class SparkFunctions:
         match library().kind(name):
             case "varying":
                 problem = f"{name} is not deterministic, so a continuous query cannot use it"
+            case "aggregate" if _SKETCH.search(name):
+                problem = (
+                    f"Sash does not run the aggregate {name}: a sketch cannot take back the rows that leave a window; use "
+                    "COUNT(DISTINCT x), PERCENTILE or GROUP BY, which are exact"
+                )
             case "aggregate":
                 problem = f"Sash does not run the aggregate {name}; supported are {', '.join(AGGREGATES)}"
             case "window":

@@ -15,7 +15,7 @@ from sash.plan.types import BIGINT, BOOLEAN
 from sash.sql.correlation import OuterScope, numbers_at, outer_references, references_of, replace_references
 from sash.sql.functions import call
 from sash.sql.joins import Branch, build
-from sash.sql.nullability import never_null
+from sash.sql.nullability import always_null, never_null
 from sash.sql.ordering import project
 from sash.sql.scope import shift
 from sash.sql.source import SqlText
@@ -82,14 +82,19 @@ class SubqueryJoins:
             node = _joined(node, "anti", unnesting, *_keyed_by(pulled, unknown, maybe))
         return node
 
-    def values(self, node: Node, subquery: Subquery, used: Collection[int]) -> tuple[Node, list[Expression]]:
-        """The node with further columns, and the values of the subquery over them; `used` are the columns that matter."""
+    def values(
+        self, node: Node, subquery: Subquery, used: Collection[int], needed: bool = False
+    ) -> tuple[Node, list[Expression]]:
+        """The node with further columns, and the values of the subquery over them; `used` are the columns that matter.
+
+        With `needed`, rows for which a scalar subquery is NULL may be left out.
+        """
         plan = _without_limit(subquery.plan) if subquery.kind == "exists" else subquery.plan
         unnesting = self._unnesting(subquery, plan)
         pulled = unnesting.pull(plan)
         match subquery.kind:
             case "scalar":
-                return _scalar(node, unnesting, pulled)
+                return _scalar(node, unnesting, pulled, needed)
             case "exists":
                 if pulled.otherwise is not None:
                     return node, [TRUE]
@@ -242,10 +247,13 @@ def _in_values(
     return node, [Case(tuple(branches), Literal(False, BOOLEAN), BOOLEAN)]
 
 
-def _scalar(node: Node, unnesting: Unnesting, pulled: Pulled) -> tuple[Node, list[Expression]]:
-    """The values of the only row of a subquery."""
+def _scalar(node: Node, unnesting: Unnesting, pulled: Pulled, needed: bool) -> tuple[Node, list[Expression]]:
+    """The values of the only row of a subquery; if they are `needed`, by an inner join."""
     border = len(node.schema)
     values: list[Expression]
+    if needed and pulled.otherwise is not None and all(map(always_null, pulled.otherwise)):
+        made = _joined(node, "inner", unnesting, pulled, ())
+        return made, [place(unnesting, output, border) for output in pulled.outputs]
     if not pulled.predicates and not unnesting.is_correlated(*pulled.outputs):
         return _uncorrelated(node, pulled)
     if pulled.otherwise is not None:
@@ -272,7 +280,7 @@ def _scalar(node: Node, unnesting: Unnesting, pulled: Pulled) -> tuple[Node, lis
         for column, (_, function, outer) in zip(columns(single), keys, strict=False)
     ]
     rest = [part for part in pulled.predicates if not _has_columns(part)]
-    made = _joined(node, "left", unnesting, Pulled(single, (), (*conditions, *rest)), ())
+    made = _joined(node, "inner" if needed else "left", unnesting, Pulled(single, (), (*conditions, *rest)), ())
     count, *found = columns(made)[border + len(keys) :]
     return made, [Call("single_value", (count, value), value.dtype) for value in found]
 

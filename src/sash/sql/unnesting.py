@@ -18,6 +18,7 @@ from sash.errors import UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.describe import describe
 from sash.plan.expressions import (
+    AggregateCall,
     Call,
     Case,
     Column,
@@ -263,10 +264,7 @@ class Unnesting:
         outputs = (*all_columns[:own], *all_columns[own + len(lifted.keys) :])
         otherwise = None
         if not node.keys:
-            otherwise = tuple(
-                Literal(0 if aggregate.function in _ZERO_IF_EMPTY else None, aggregate.dtype)
-                for aggregate in node.aggregates
-            )
+            otherwise = tuple(_of_nothing(aggregate) for aggregate in node.aggregates)
         return Pulled(made, outputs, lifted.predicates(own), otherwise)
 
     def _top(self, node: TopK) -> Pulled:
@@ -352,6 +350,13 @@ class Unnesting:
             for number, column in zip(numbers, domain, strict=True)
         )
         return Pulled(made, left.outputs if node.kind in ("semi", "anti") else outputs, predicates)
+
+
+def _of_nothing(aggregate: AggregateCall) -> Expression:
+    """The value of an aggregate without input."""
+    if aggregate.function in ("collect_list", "collect_set"):
+        return Call("array", (), aggregate.dtype)
+    return Literal(0 if aggregate.function in _ZERO_IF_EMPTY else None, aggregate.dtype)
 
 
 _CONSTRUCTS = {"Over": "OVER", "TopK": "LIMIT"}
