@@ -153,6 +153,10 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT INTERVAL 1 DAY FROM sales", "interval"),
         ("SELECT now() FROM sales", "NOW() in SELECT"),
         ("SELECT rand() FROM sales", "is not deterministic"),
+        (
+            "SELECT * FROM sales MATCH_RECOGNIZE (ORDER BY ts MEASURES A.ts AS a PATTERN (A B) DEFINE B AS B.qty > 1)",
+            "Sash does not run MATCH_RECOGNIZE",
+        ),
         ("SELECT current_timestamp FROM sales", "NOW() in SELECT"),
         ("SELECT :x FROM sales", ":x"),
     ],
@@ -174,3 +178,32 @@ def test_what_sash_does_not_run_is_named(query: str, message: str) -> None:
 )
 def test_windows_that_are_written_wrongly(query: str, message: str) -> None:
     assert message in str(error_of(query))
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "column"),
+    [
+        ("SELECT item FROM sales SORT BY item", "SORT BY; write ORDER BY", 32),
+        ("SELECT item FROM sales CLUSTER BY item", "CLUSTER BY; the answer is a bag", 35),
+        ("SELECT item FROM sales TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", 37),
+        ("SELECT item FROM sales FOR UPDATE", "FOR UPDATE and FOR SHARE; a query only reads", 8),
+        ("SELECT DISTINCT ON (item) item FROM sales", "DISTINCT ON; take one row of each group", 21),
+        ("SELECT item FROM sales FETCH FIRST 3 ROWS ONLY", "FETCH; write LIMIT", 36),
+        ("SELECT item FROM sales UNION ALL BY NAME SELECT item FROM clicks", "BY NAME; select the columns", 8),
+        ("SELECT item COLLATE UTF8_LCASE FROM sales", "COLLATE is not in", 8),
+        ("SELECT name SIMILAR TO 'a' FROM sales", "SIMILAR TO is not in", 8),
+        ("SELECT item FROM sales WHERE item BETWEEN SYMMETRIC 3 AND 1", "Sash does not run (item BETWEEN 3 AND 1", 30),
+        ("SELECT item INTO x FROM sales", "SELECT INTO; the sink", 18),
+        ("SELECT item FROM sales ORDER BY item WITH FILL", "WITH FILL", 33),
+        ("VALUES (1) AS t(a)", "write SELECT * FROM VALUES ... AS alias", 15),
+    ],
+)
+def test_constructs_are_named_in_the_words_of_sql(query: str, message: str, column: int) -> None:
+    error = error_of(query)
+    assert type(error) is UnsupportedSqlError
+    assert message in str(error)
+    assert (error.line, error.column) == (1, column)
+
+
+def test_a_column_without_from() -> None:
+    assert "there is no column item: there is no FROM" in str(error_of("SELECT item"))

@@ -103,6 +103,8 @@ class PlanCosts:
                 | nodes.AssignWindows()
             ):
                 return 0.0
+            case nodes.Sessions():
+                return self.estimates(node).rows if node.closes else self.estimates(node).values(node.keys)
             case nodes.Lifetime():
                 return 0.0 if node.start is None else self.estimates(node).rows
             case nodes.Stream():
@@ -139,6 +141,8 @@ class PlanCosts:
                 return sum(flows)
             case nodes.Expand():
                 return flows[0] * len(node.lists)
+            case nodes.Sessions():
+                return 2 * sum(flows)
             case nodes.AssignWindows():
                 return self.estimates(node).rate
             case nodes.Lifetime():

@@ -155,6 +155,16 @@ class Lifetime(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Sessions(_Operator):
+    """Labels the rows of each session. If it `closes`, it retracts them together when the session ends."""
+
+    keys: tuple[int, ...]
+    time: int
+    gap: int
+    closes: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Lookup(_Operator):
     """Joins each row with a table that never changes."""
 
@@ -346,6 +356,7 @@ Operation = (
     | Project
     | Sample
     | SemiJoin
+    | Sessions
     | SetOperation
     | TopK
     | Union

@@ -103,6 +103,8 @@ class StageSplitter:
                 (part,) = parts
                 loose = part.loose and facts_of(node).stateless
                 return _Subtree(_over(node, parts), _through(node, part.attributes), loose, part.single)
+            case nodes.Sessions():
+                return self._keyed(node, parts, [(n,) for n in node.keys], [{n} for n in node.keys])
             case nodes.AssignWindows() | nodes.Lifetime():
                 (part,) = parts
                 loose = part.loose and facts_of(node).stateless

@@ -34,6 +34,7 @@ from sash.plan.nodes import (
     Over,
     Project,
     Relation,
+    Sessions,
     Stream,
     TopK,
     Union,
@@ -66,7 +67,7 @@ def canonical(node: Node) -> Node:
         case Aggregate():
             calls = tuple(map(_canonical_call, node.aggregates))
             return Aggregate(canonical(node.child), node.keys, _positions(calls), calls)
-        case Distinct() | TopK() | AssignWindows():
+        case Distinct() | TopK() | AssignWindows() | Sessions():
             return replace(node, child=canonical(node.child))
         case Over():
             return Over(

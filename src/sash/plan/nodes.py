@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
-from sash.plan.types import BOOLEAN, Field, Schema
+from sash.plan.types import BIGINT, BOOLEAN, Field, Schema
 from sash.plan.window_calls import WindowCall
 
 
@@ -74,6 +74,7 @@ class TimeWindows:
         return -(-self.size // self.step)
 
 
+SESSION = "session"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 """The columns that an assignment to windows adds."""
 
@@ -218,6 +219,24 @@ class Lifetime(_Unary):
     end: Expression | None = None
 
 
+@dataclass(frozen=True)
+class Sessions(_Unary):
+    """Rows with a label after their columns, the same for the rows of a session: those with equal `keys` of which each comes
+    at most `gap` microseconds after the one before, by the column `time`.
+
+    If it `closes`, rows leave together, a gap after the last one; otherwise when their windows say so.
+    """
+
+    keys: tuple[int, ...]
+    time: int
+    gap: int
+    closes: bool
+
+    @cached_property
+    def schema(self) -> Schema:
+        return (*self.child.schema, Field(SESSION, BIGINT))
+
+
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
 
 
@@ -342,6 +361,7 @@ Node = (
     | Expand
     | AssignWindows
     | Lifetime
+    | Sessions
     | Join
     | Aggregate
     | Distinct
@@ -363,7 +383,16 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
         case Stream() | Relation():
             return node
         case (
-            Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK() | Over() | AssignWindows() | Lifetime()
+            Filter()
+            | Project()
+            | Expand()
+            | Aggregate()
+            | Distinct()
+            | TopK()
+            | Over()
+            | AssignWindows()
+            | Lifetime()
+            | Sessions()
         ):
             (child,) = children
             return replace(node, child=child)

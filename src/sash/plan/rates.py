@@ -100,6 +100,10 @@ class Estimates:
                 return _expanded(node, self(node.child))
             case nodes.AssignWindows():
                 return _of_windows(node, self(node.child))
+            case nodes.Sessions():
+                below = self(node.child)
+                known = (*below.frequent, NONE) if below.frequent else ()
+                return replace(below, distinct=(*below.distinct, below.values(node.keys)), frequent=known)
             case nodes.Lifetime():
                 return self(node.child)
             case nodes.Join():

@@ -26,6 +26,7 @@ from sash.operators.over import Over
 from sash.operators.project import Project
 from sash.operators.sample import Sample
 from sash.operators.semi_join import SemiJoin
+from sash.operators.sessions import Sessions
 from sash.operators.set_operation import SetOperation
 from sash.operators.top_k import TopK
 from sash.operators.union import Union
@@ -91,6 +92,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Sample(memory, _one(node), node.slide)
         case nodes.SemiJoin():
             return SemiJoin(memory, _two(node), node.keys, node.anti, node.ends)
+        case nodes.Sessions():
+            return Sessions(memory, _one(node), node.keys, node.time, node.gap, node.closes)
         case nodes.SetOperation():
             return SetOperation(memory, node.buffers, node.mode)
         case nodes.TopK():

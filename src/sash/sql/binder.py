@@ -27,6 +27,7 @@ from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.undeclared import with_declared_windows
+from sash.sql.words import word_of
 
 
 def parse(text: str, catalog: Catalog) -> Node:
@@ -182,7 +183,7 @@ class Binder:
                 self.source.refuse_all_but(node, "expressions", *_MODIFIERS)
                 return binder._ordered(node, Query(bind_values(self.source, self.catalog, node)))
             case _:
-                raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()} as a query", node)
+                raise self.source.error(UnsupportedSqlError, f"Sash does not run {word_of(node)} as a query", node)
 
     def _with(self, node: exp.Expr) -> Binder:
         """The binder with the queries of the node's WITH added to its scope."""
@@ -246,11 +247,11 @@ class Binder:
             case exp.Intersect():
                 return _Terms([Intersect(left.plan(), right, keep_all)], distinct=False)
             case _:
-                raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()}", node)
+                raise self.source.error(UnsupportedSqlError, f"Sash does not run {word_of(node)}", node)
 
     def _common_types(self, node: exp.Expr, left: Node, right: Node) -> list[pa.DataType]:
         """The types that the columns of both sides can have."""
-        operator = node.key.upper()
+        operator = word_of(node)
         if len(left.schema) != len(right.schema):
             raise self.source.error(
                 TypeMismatchError,

@@ -17,7 +17,7 @@ from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import OuterScope, Scopes
-from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
+from sash.sql.functions import INFIX, call, canonical_name, cast_of
 from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
@@ -25,11 +25,13 @@ from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
 from sash.sql.row_aggregates import bind_user
 from sash.sql.scope import Scope
+from sash.sql.signatures.dates import WITH_UNITS, time_field
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
 from sash.sql.windows import WindowCollector, bind_window
+from sash.sql.words import word_of
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
@@ -170,7 +172,7 @@ class ExpressionBinder:
     def _connector(self, node: exp.Connector) -> Expression:
         """AND and OR; long chains are left-deep trees, so they are unrolled."""
         if type(node) not in (exp.And, exp.Or):
-            raise self._unsupported(node.key.upper(), node)
+            raise self._unsupported(word_of(node), node)
         operands: list[exp.Expr] = []
         inner: exp.Expr = node
         while type(inner) is type(node):
@@ -352,10 +354,7 @@ class ExpressionBinder:
         return call("locate", [self.bind(part) for part in parts if part is not None])
 
     def _extract(self, node: exp.Expr) -> Expression:
-        part = EXTRACTS.get(node.this.name.lower())
-        if part is None:
-            raise self._unsupported(f"EXTRACT({node.this.name.upper()} FROM ...)", node)
-        return call(part, [self.bind(node.expression)])
+        return time_field(node.this.name, self.bind(node.expression))
 
     def _function(self, node: exp.Expr) -> Expression:
         written = node.name.lower()
@@ -371,6 +370,9 @@ class ExpressionBinder:
             return self._now(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
+        if written in WITH_UNITS and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
+            unit = Literal(arguments[0].name, STRING)
+            return call(WITH_UNITS[written], [unit, *(self.bind(argument) for argument in arguments[1:])])
         if written == "charindex" and len(arguments) == 2:
             return call("locate", [self.bind(argument) for argument in arguments])
         if written in ("ltrim", "rtrim") and len(arguments) == 2:
@@ -378,7 +380,7 @@ class ExpressionBinder:
         if written == "struct":
             return self._struct(arguments)
         name = canonical_name(written)
-        if name is None or (name == "to_date" and len(arguments) != 1):
+        if name is None:
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
 

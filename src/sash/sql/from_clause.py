@@ -37,6 +37,7 @@ from sash.sql.source import SqlText, did_you_mean
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, has_subquery
 from sash.sql.time_windows import bind_assignment
+from sash.sql.words import word_of
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner",
@@ -111,7 +112,7 @@ class FromBinder:
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
             self.source.refuse_all_but(node, "this", "alias")
             return self._named(self.query(node.this), node.args.get("alias"), None)
-        construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), node.key.upper())
+        construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), word_of(node))
         raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
 
     def _table(self, node: exp.Table) -> Bound:

@@ -16,6 +16,7 @@ from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
 from sash.sql.source import SqlText, whole_number
+from sash.sql.words import word_of
 
 MOST_ROWS = 2**31 - 1
 """The largest LIMIT and OFFSET, as in Spark."""
@@ -120,7 +121,7 @@ def limited(source: SqlText, query: exp.Expr, node: Node, order: tuple[SortKey, 
     most, skipped = MOST_ROWS, 0
     if limit is not None:
         if not isinstance(limit, exp.Limit):
-            raise source.error(UnsupportedSqlError, f"Sash does not run {limit.key.upper()}; write LIMIT", limit)
+            raise source.error(UnsupportedSqlError, f"Sash does not run {word_of(limit)}; write LIMIT", limit)
         source.refuse_all_but(limit, "expression")
         if not _is_limit_all(limit):
             most = _count(source, limit.expression, "LIMIT")

@@ -89,7 +89,7 @@ class Scope:
             hint = did_you_mean(qualifier, qualifiers)
             raise source.error(UnknownNameError, f"there is no {qualifier} in this FROM clause{hint}", node)
         within = [entry.name for entry in self.entries if qualifier is None or entry.answers_to(entry.name, qualifier)]
-        hint = did_you_mean(name, within) or f"; there are {listed(within)}"
+        hint = did_you_mean(name, within) or (f"; there are {listed(within)}" if within else ": there is no FROM")
         written = f"{qualifier}.{name}" if qualifier else name
         raise source.error(UnknownNameError, f"there is no column {written}{hint}", node)
 

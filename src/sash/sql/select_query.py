@@ -24,6 +24,7 @@ from sash.sql.now import reads_now, valid_now
 from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
 from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
+from sash.sql.session_window import with_session_column
 from sash.sql.source import SqlText, did_you_mean, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
@@ -83,6 +84,7 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     else:
         below = build(tree)
     node, scope, below = with_window_column(source, node, plain, below)
+    node, scope, below = with_session_column(source, node, replace(plain, scope=scope), below)
     return _Select(source, node, scope, replace(plain, scope=scope, clause="SELECT"), below).bind()
 
 

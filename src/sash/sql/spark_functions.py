@@ -18,6 +18,7 @@ from sash.sql.functions import canonical_name
 from sash.sql.render import quoted, to_spark_sql
 from sash.sql.source import SqlText
 from sash.sql.spark_library import calls, library, similar_function
+from sash.sql.words import word_of
 
 _SKETCH = re.compile(r"sketch|^hll_|^kll_|^theta_|^tuple_|^approx_top_k_")
 """The names of aggregates that return sketches, or combine them."""
@@ -127,9 +128,7 @@ class SparkFunctions:
 
 def function_name(node: exp.Expr) -> str:
     """The name of the node in messages."""
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+    return word_of(node)
 
 
 def _template(node: exp.Expr, column: Callable[[exp.Column], Expression]) -> tuple[str, tuple[Expression, ...]]:

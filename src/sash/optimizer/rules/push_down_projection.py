@@ -60,6 +60,11 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time})
             added = {own + n: len(child.schema) + n for n in range(2)}
             return replace(node, child=child, time=at[node.time]), at | added
+        case nodes.Sessions():
+            own = len(node.child.schema)
+            child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time, *node.keys})
+            keys = tuple(at[key] for key in node.keys)
+            return replace(node, child=child, keys=keys, time=at[node.time]), at | {own: len(child.schema)}
         case nodes.Lifetime():
             times = [e for e in (node.start, node.end) if e is not None]
             child, at = _prune(node.child, needed.union(*map(columns_of, times)))
