@@ -80,7 +80,7 @@ def _levels(
         last = gather if level == layout.height - 1 else None
         processor = StageProcessor(layout, level, tables, modes, last)
         grouped = reduce(DataFrame.unionAll, frames).groupBy("label")
-        ddl = DDL if last is None else last.ddl
+        ddl = DDL if last is None else last.struct
         packed = grouped.transformWithStateInPandas(PackedProcessor(processor), ddl, "Append", "None")
     assert packed is not None
     return packed
