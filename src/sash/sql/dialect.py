@@ -6,6 +6,7 @@ without its own window. Function names are not translated, so that they keep the
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -389,6 +390,7 @@ def parse_statement(source: SqlText) -> Statement:
     try:
         tokens = dialect.tokenize(source.text)
         _check_start(source, tokens)
+        _refuse_patterns(source, tokens)
         parser = SashParser(dialect=dialect)
         trees = [tree for tree in parser.parse(read_as_spark(tokens, source.text), source.text) if tree is not None]
     except ParseError as error:
@@ -402,6 +404,18 @@ def parse_statement(source: SqlText) -> Statement:
     if len(trees) != 1:
         raise source.error(UnsupportedSqlError, f"expected one query, but the text has {len(trees)}", trees[1])
     return Statement(trees[0], parser.trailing_window)
+
+
+def _refuse_patterns(source: SqlText, tokens: list[Token]) -> None:
+    """Reject MATCH_RECOGNIZE before it is parsed."""
+    for token, after in itertools.pairwise(tokens):
+        if token.text.upper() == "MATCH_RECOGNIZE" and after.token_type == TokenType.L_PAREN:
+            raise source.error(
+                UnsupportedSqlError,
+                "Sash does not run MATCH_RECOGNIZE: join the stream with itself, with bounds of the times, or compare rows "
+                "with LAG and LEAD",
+                token.start,
+            )
 
 
 def _check_start(source: SqlText, tokens: list[Token]) -> None:
