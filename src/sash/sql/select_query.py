@@ -50,6 +50,13 @@ _GENERATED = "generated"
 """The function that stands for an output column of a generator: its number, and the number of the column."""
 
 
+def commuted(expression: Expression) -> Expression:
+    """The same value with the operands of + or * in the other order; to Spark's GROUP BY both are one key."""
+    if isinstance(expression, Call) and expression.function in ("add", "multiply") and len(expression.arguments) == 2:
+        return replace(expression, arguments=expression.arguments[::-1])
+    return expression
+
+
 @dataclass(frozen=True)
 class Item:
     """An output column."""
@@ -281,7 +288,16 @@ class _Select:
                 return Grouping([self._key(exp.column("all"), items, binder)])
             plain = (item.expression for item in items if not self._has_aggregate(item.expression))
             return Grouping(list(dict.fromkeys(plain)))
-        return read_grouping(self.source, group, lambda node: self._key(node, items, binder))
+        known: set[Expression] = set()
+
+        def key(node: exp.Expr) -> Expression:
+            """A key, or an earlier one that has its value."""
+            found = self._key(node, items, binder)
+            found = commuted(found) if commuted(found) in known else found
+            known.add(found)
+            return found
+
+        return read_grouping(self.source, group, key)
 
     def _key(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
         """A key of GROUP BY: an expression, an alias, or the position of an output column."""
@@ -371,6 +387,8 @@ class _Select:
         """The expression over the output of the aggregate."""
 
         def change(part: Expression) -> Expression | None:
+            if part not in positions:
+                part = commuted(part)
             if part in positions:
                 return Column(positions[part], describe(part), part.dtype)
             if isinstance(part, Column):
