@@ -99,6 +99,7 @@ class PlanCosts:
                 | nodes.Filter()
                 | nodes.Project()
                 | nodes.Expand()
+                | nodes.Generate()
                 | nodes.Union()
                 | nodes.AssignWindows()
             ):
@@ -143,7 +144,7 @@ class PlanCosts:
                 return flows[0] * len(node.lists)
             case nodes.Sessions():
                 return 2 * sum(flows)
-            case nodes.AssignWindows():
+            case nodes.Generate() | nodes.AssignWindows():
                 return self.estimates(node).rate
             case nodes.Lifetime():
                 return sum(flows) + (0.0 if node.start is None else _RING * rates[0])

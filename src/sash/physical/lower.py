@@ -58,6 +58,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -242,6 +243,15 @@ class Lowering:
             case Expand():
                 child = self.lower(node.child)
                 return physical.Expand(lists=node.lists, inputs=(child,), output=_passed(node, child))
+            case Generate():
+                child = self.lower(node.child)
+                return physical.Generate(
+                    columns=node.columns,
+                    array=node.array,
+                    outer=node.outer,
+                    inputs=(child,),
+                    output=_passed(node, child),
+                )
             case AssignWindows():
                 child = self.lower(node.child)
                 output = _passed(node, child)

@@ -27,6 +27,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -60,6 +61,8 @@ def canonical(node: Node) -> Node:
         case Expand():
             lists = tuple(tuple(map(canonical_expression, made)) for made in node.lists)
             return Expand(canonical(node.child), _positions(node.names), lists)
+        case Generate():
+            return replace(node, child=canonical(node.child), array=canonical_expression(node.array))
         case Join():
             condition = None if node.condition is None else _sorted_conjunction(node.condition)
             keys = tuple(sorted(node.keys))

@@ -33,6 +33,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -83,6 +84,10 @@ def lift(node: Node) -> Lifted:
             return _project(node)
         case Expand():
             return _expand(node)
+        case Generate():
+            if found := parameters_of([node.array]):
+                raise LiftingError(found)
+            return Lifted(replace(node, child=_fixed(node.child)))
         case AssignWindows() | Lifetime():
             return _in_time(node)
         case Sessions():
