@@ -155,6 +155,11 @@ class Lifetime(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Final(_Operator):
+    """Passes insertions, which then stay for ever, and drops retractions."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sessions(_Operator):
     """Labels the rows of each session. If it `closes`, it retracts them together when the session ends."""
 
@@ -347,6 +352,7 @@ Operation = (
     | Expand
     | Expire
     | Filter
+    | Final
     | Join
     | Lifetime
     | Lookup

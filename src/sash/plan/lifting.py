@@ -32,6 +32,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Final,
     Intersect,
     Join,
     Lifetime,
@@ -84,7 +85,7 @@ def lift(node: Node) -> Lifted:
             return _expand(node)
         case AssignWindows() | Lifetime():
             return _in_time(node)
-        case Sessions():
+        case Sessions() | Final():
             return Lifted(replace(node, child=_fixed(node.child)))
         case Join():
             return _join(node)
