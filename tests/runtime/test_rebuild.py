@@ -27,6 +27,15 @@ QUERIES = {
     "select": "SELECT k, g FROM s [RANGE 50 MICROSECONDS]",
     "sum": "SELECT k, SUM(x) AS total, AVG(x) AS mean, VAR_POP(x) AS spread FROM s [RANGE 50 MICROSECONDS] GROUP BY k",
     "ranks": "SELECT k, MEDIAN(x) AS m, MIN(g) AS g, LAST(x) AS l FROM s [RANGE 50 MICROSECONDS] GROUP BY k",
+    "moments": (
+        "SELECT g, CORR(k, x) AS c, KURTOSIS(x) AS h, BIT_XOR(k) AS b, MODE(k) AS m, LISTAGG(k, ',') AS l, "
+        "COLLECT_SET(x) AS s, MAX_BY(k, x, 2) AS y, PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY x DESC) AS p "
+        "FROM s [RANGE 50 MICROSECONDS] GROUP BY g"
+    ),
+    "rows_moments": (
+        "SELECT g, SKEWNESS(x) AS h, MODE() WITHIN GROUP (ORDER BY k DESC) AS m, COLLECT_LIST(k) AS l, "
+        "LISTAGG(DISTINCT k, ',') AS d, HISTOGRAM_NUMERIC(k, 99) AS y FROM s [ROWS 20] GROUP BY g"
+    ),
     "distinct": "SELECT DISTINCT k FROM s [RANGE 50 MICROSECONDS]",
     "count_distinct": "SELECT COUNT(DISTINCT k) AS n FROM s [RANGE 50 MICROSECONDS]",
     "join": "SELECT s.k, s.g, r.x FROM s [RANGE 50 MICROSECONDS] JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k",

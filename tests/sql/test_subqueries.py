@@ -155,6 +155,19 @@ def test_two_rows_for_a_key_that_no_outer_row_has_do_not_fail() -> None:
     assert replay(text, streams=rows, unit="s", until=5).at(1) == [{"ts": 1, "v": None}]
 
 
+def _size(node: Node) -> int:
+    return 1 + sum(map(_size, node.children))
+
+
+def test_many_subqueries_make_a_plan_of_linear_size() -> None:
+    text = "(SELECT count(*) FROM clicks c WHERE c.item < s.item + {}) AS n{}"
+    sizes = [
+        _size(plan_of(f"SELECT {', '.join(text.format(n, n) for n in range(count))} FROM sales s"))
+        for count in (1, 2, 9)
+    ]
+    assert sizes[2] - sizes[0] == 8 * (sizes[1] - sizes[0])
+
+
 def _height(node: Node) -> int:
     return 1 + max(map(_height, node.children), default=0)
 

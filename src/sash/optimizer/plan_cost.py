@@ -99,6 +99,7 @@ class PlanCosts:
                 | nodes.Filter()
                 | nodes.Project()
                 | nodes.Expand()
+                | nodes.Generate()
                 | nodes.Union()
                 | nodes.AssignWindows()
             ):
@@ -147,7 +148,7 @@ class PlanCosts:
                 return sum(flows)
             case nodes.Sessions():
                 return 2 * sum(flows)
-            case nodes.AssignWindows():
+            case nodes.Generate() | nodes.AssignWindows():
                 return self.estimates(node).rate
             case nodes.Lifetime():
                 return sum(flows) + (0.0 if node.start is None else _RING * rates[0])

@@ -268,6 +268,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
         case nodes.Expand():
             shown = ["; ".join(", ".join(map(describe, made)) for made in node.lists[:MOST_LISTS])]
             return (f"{shown[0]}{more_lists(node.lists)}",)
+        case nodes.Generate():
+            return f"{'OUTER ' if node.outer else ''}{describe(node.array)}", ""
         case nodes.AssignWindows():
             return f"BY {schema[node.time].name}", assignment_text(node.windows)
         case nodes.Final():

@@ -37,7 +37,7 @@ def facts_of(node: Operation) -> Facts:
     match node:
         case nodes.Filter() | nodes.Project() | nodes.Expand():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
-        case nodes.AssignWindows():
+        case nodes.Generate() | nodes.AssignWindows():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
         case nodes.Final():
             return Facts(stateless=True, repeatable=True, light=True)

@@ -59,6 +59,7 @@ from sash.plan.nodes import (
     Expand,
     Filter,
     Final,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -243,6 +244,15 @@ class Lowering:
             case Expand():
                 child = self.lower(node.child)
                 return physical.Expand(lists=node.lists, inputs=(child,), output=_passed(node, child))
+            case Generate():
+                child = self.lower(node.child)
+                return physical.Generate(
+                    columns=node.columns,
+                    array=node.array,
+                    outer=node.outer,
+                    inputs=(child,),
+                    output=_passed(node, child),
+                )
             case AssignWindows():
                 child = self.lower(node.child)
                 output = _passed(node, child)

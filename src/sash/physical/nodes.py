@@ -139,6 +139,15 @@ class Expand(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Generate(_Operator):
+    """Each row once per element of an array: the columns at `columns`, the position and the element."""
+
+    columns: tuple[int, ...]
+    array: Expression
+    outer: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AssignWindows(_Operator):
     """Outputs each row once per window that its time is in, with the window's start and end."""
 
@@ -353,6 +362,7 @@ Operation = (
     | Expire
     | Filter
     | Final
+    | Generate
     | Join
     | Lifetime
     | Lookup

@@ -96,6 +96,7 @@ class StageSplitter:
                 | nodes.Expand()
                 | nodes.Expire()
                 | nodes.Filter()
+                | nodes.Generate()
                 | nodes.Lookup()
                 | nodes.Project()
                 | nodes.Sample()
@@ -258,6 +259,12 @@ def _through(node: Operation, attributes: _Attributes) -> _Attributes:
             return [replace(attribute, outputs=frozenset()) for attribute in attributes]
         case nodes.Project():
             return _carried(attributes, node.expressions)
+        case nodes.Generate():
+            sources = {column: place for place, column in enumerate(node.columns)}
+            return [
+                replace(one, outputs=frozenset(sources[output] for output in one.outputs if output in sources))
+                for one in attributes
+            ]
         case nodes.Expand():
             same = [made[0] if all(one == made[0] for one in made) else None for made in zip(*node.lists, strict=True)]
             return _carried(attributes, same)

@@ -28,6 +28,7 @@ from sash.plan.nodes import (
     Expand,
     Filter,
     Final,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -61,6 +62,8 @@ def canonical(node: Node) -> Node:
         case Expand():
             lists = tuple(tuple(map(canonical_expression, made)) for made in node.lists)
             return Expand(canonical(node.child), _positions(node.names), lists)
+        case Generate():
+            return replace(node, child=canonical(node.child), array=canonical_expression(node.array))
         case Join():
             condition = None if node.condition is None else _sorted_conjunction(node.condition)
             keys = tuple(sorted(node.keys))

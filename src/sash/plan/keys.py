@@ -22,7 +22,7 @@ def keys(node: nodes.Node) -> Keys:
     [[0]]
     """
     match node:
-        case nodes.Stream() | nodes.Union() | nodes.Expand():
+        case nodes.Stream() | nodes.Union() | nodes.Expand() | nodes.Generate():
             return frozenset()
         case nodes.Relation():
             return frozenset() if node.key is None else frozenset({Key(node.key)})

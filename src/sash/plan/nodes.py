@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
-from sash.plan.types import BIGINT, BOOLEAN, Field, Schema
+from sash.plan.types import BIGINT, BOOLEAN, INT, Field, Schema
 from sash.plan.window_calls import WindowCall
 
 
@@ -193,6 +193,23 @@ class Expand(_Unary):
 
 
 @dataclass(frozen=True)
+class Generate(_Unary):
+    """Every row once per element of `array`: its columns at `columns`, then the position and the element.
+
+    A row without elements is dropped, or with `outer` stays, with NULLs.
+    """
+
+    columns: tuple[int, ...]
+    array: Expression
+    outer: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        passed = tuple(self.child.schema[column] for column in self.columns)
+        return (*passed, Field("pos", INT), Field("col", self.array.dtype.value_type))
+
+
+@dataclass(frozen=True)
 class AssignWindows(_Unary):
     """Every row once per window that its time, the column `time`, is in, with the window's start and end after its columns.
 
@@ -364,6 +381,7 @@ Node = (
     | Filter
     | Project
     | Expand
+    | Generate
     | AssignWindows
     | Lifetime
     | Sessions
@@ -392,6 +410,7 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
             Filter()
             | Project()
             | Expand()
+            | Generate()
             | Aggregate()
             | Distinct()
             | TopK()

@@ -50,7 +50,7 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_window(node.window)
         case nodes.Relation():
             return Pattern.STR
-        case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.AssignWindows():
+        case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.Generate() | nodes.AssignWindows():
             return pattern(node.child)
         case nodes.Final():
             return Pattern.MONO
@@ -177,6 +177,7 @@ def row_keeping_operator(node: nodes.Node) -> str | None:
             | nodes.Filter()
             | nodes.Project()
             | nodes.Expand()
+            | nodes.Generate()
             | nodes.Distinct()
             | nodes.Union()
         ):

@@ -57,6 +57,8 @@ def label(node: nodes.Node) -> str:
             return f"Project {', '.join(_named(name, made, node.child.schema) for name, made in columns)}"
         case nodes.Expand():
             return f"Expand {'; '.join([_expanded(made, node) for made in node.lists[:MOST_LISTS]])}{more_lists(node.lists)}"
+        case nodes.Generate():
+            return f"Generate {'outer ' if node.outer else ''}{_text(node.array, node.child.schema)}"
         case nodes.AssignWindows():
             return f"AssignWindows {node.schema[node.time].name}#{node.time} {assignment_text(node.windows)}"
         case nodes.Final():

@@ -18,6 +18,7 @@ from sash.operators.expand import Expand
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
 from sash.operators.final import Final
+from sash.operators.generate import Generate
 from sash.operators.join import Join
 from sash.operators.lifetime import Lifetime
 from sash.operators.lookup import Lookup
@@ -70,6 +71,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Expire(memory, _one(node), node.with_expiration)
         case nodes.Filter():
             return Filter(memory, _one(node), node.predicate)
+        case nodes.Generate():
+            return Generate(memory, _one(node), node.columns, node.array, node.outer)
         case nodes.Join():
             columns = node.left_columns, node.right_columns
             lives = node.lives if isinstance(node, nodes.IntervalJoin) else (None, None)

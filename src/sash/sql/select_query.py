@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,14 +12,27 @@ from sash.errors import SqlSyntaxError, UnknownNameError, UnsupportedSqlError, e
 from sash.plan.catalog import Catalog
 from sash.plan.compound import rewrite
 from sash.plan.describe import describe
-from sash.plan.expressions import ORDERED, AggregateCall, Call, Column, Expression, columns_of, conjunction, conjuncts
+from sash.plan.expressions import (
+    ORDERED,
+    AggregateCall,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    conjunction,
+    conjuncts,
+)
 from sash.plan.nodes import Aggregate, Distinct, Node, Project
+from sash.plan.types import INT, is_struct
 from sash.sql.aggregates import AggregateCollector
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder
-from sash.sql.grouping import Grouping, read_grouping
+from sash.sql.generators import Generator, bind_generator, generator_name, named_outputs
+from sash.sql.grouping import Grouping, normal, read_grouping
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
+from sash.sql.nested_rules import field_of
 from sash.sql.now import reads_now, valid_now
 from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
 from sash.sql.over import over
@@ -33,6 +46,8 @@ from sash.sql.window_function import with_window_column
 from sash.sql.windows import WINDOWS, WindowCollector
 
 MOST_COLUMNS = 20_000
+_GENERATED = "generated"
+"""The function that stands for an output column of a generator: its number, and the number of the column."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,7 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
             "offset",
             "windows",
             "qualify",
+            "laterals",
         ),
     )
     from_ = node.args.get("from_")
@@ -69,6 +85,8 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     if from_ is not None:
         source.refuse_all_but(from_, "this")
         tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
+    for lateral in node.args.get("laterals") or []:
+        tree, scope = from_binder.generated(tree, scope, lateral)
     spark_functions = SparkFunctions(
         source, catalog.spark_type, None if isinstance(tree, Branch) else tree, catalog.user
     )
@@ -100,6 +118,7 @@ class _Select:
         self.plain = binder
         self.windows = WindowCollector(source, node.args.get("windows") or [])
         self.grouped = replace(binder, aggregates=self.collector, windows=self.windows)
+        self.generators: list[Generator] = []
         self.subqueries.own.aggregate = self.grouped.bind
 
     @property
@@ -118,7 +137,7 @@ class _Select:
         if having is not None:
             self.source.refuse_all_but(having, "this")
             binder = replace(self.grouped, clause="HAVING", windows=None, first=self._shadowing(aliases, keys))
-            predicate = binder.predicate(having.this)
+            predicate = binder.condition(having.this)
         qualify = self._qualify(aliases)
         order = self._order(items)
         if self.collector.groupings and grouping.sets is None:
@@ -130,7 +149,9 @@ class _Select:
         translate: Translate = as_it_is
         if self.node.args.get("group") is not None or self.collector.found or having is not None:
             node = self._aggregate(grouping)
-            translate = partial(self._above, grouping, {key: position for position, key in enumerate(keys)})
+            positions = {key: position for position, key in enumerate(keys)}
+            positions |= {normal(key): position for key, position in positions.items()}
+            translate = partial(self._above, grouping, positions)
             items = [replace(item, expression=translate(item.expression, item.node)) for item in items]
             order = [replace(key, expression=translate(key.expression, key.node)) for key in order]
             if predicate is not None and having is not None:
@@ -147,10 +168,44 @@ class _Select:
         if qualify is not None:
             node = self.subqueries.filter(node, qualify, translate)
         expressions = [*(item.expression for item in items), *(key.expression for key in order)]
-        node, made = self.subqueries.attach(node, expressions, translate)
+        arrays = [translate(each.array, self.node) for each in self.generators]
+        node, made = self.subqueries.attach(node, [*expressions, *arrays], translate)
+        if self.generators:
+            node, made = self._generate(node, made[: len(expressions)], made[len(expressions) :])
         items = [replace(item, expression=expression) for item, expression in zip(items, made, strict=False)]
         order = [replace(key, expression=expression) for key, expression in zip(order, made[len(items) :], strict=True)]
         return self._output(node, items, order)
+
+    def _generate(
+        self, node: Node, made: Sequence[Expression], arrays: Sequence[Expression]
+    ) -> tuple[Node, list[Expression]]:
+        """The rows of the generators in SELECT, and the expressions with what they generate."""
+        outputs: list[list[Expression]] = []
+        for generator, array in zip(self.generators, arrays, strict=True):
+            node, found = replace(generator, array=array).over(node)
+            outputs.append(found)
+
+        def change(part: Expression) -> Expression | None:
+            if isinstance(part, Call) and part.function == _GENERATED:
+                number, place = (int(each.value) for each in part.arguments if isinstance(each, Literal))
+                return outputs[number][place]
+            return None
+
+        return node, [rewrite(expression, change) for expression in made]
+
+    def _generated(self, node: exp.Expr, binder: ExpressionBinder) -> list[Item]:
+        """The output columns of a generator, which stand for what it will generate from the rows of this SELECT."""
+        inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+        given = node.expressions if isinstance(node, exp.Aliases) else [node.args["alias"]] if node.alias else []
+        generator = bind_generator(replace(binder, windows=None), inner)
+        if self.generators:
+            raise self.source.error(UnsupportedSqlError, "a SELECT may have one generator; use LATERAL VIEW", node)
+        names = named_outputs(self.source, generator, given, node)
+        sample = generator.outputs(Literal(None, INT), Literal(None, generator.array.dtype.value_type))
+        number = Literal(len(self.generators), INT)
+        self.generators.append(generator)
+        stands = [Call(_GENERATED, (number, Literal(n, INT)), each.dtype) for n, each in enumerate(sample)]
+        return [Item(name, each, node) for name, each in zip(names, stands, strict=True)]
 
     def _qualify(self, aliases: dict[str, Expression]) -> Expression | None:
         """The predicate of QUALIFY, over window functions."""
@@ -178,6 +233,9 @@ class _Select:
                 items.extend(Item(entry.name, entry.expression, node) for entry in entries)
                 for entry in entries:
                     aliases.setdefault(entry.name.lower(), entry.expression)
+                continue
+            if generator_name(node.this if isinstance(node, exp.Alias | exp.Aliases) else node) is not None:
+                items.extend(self._generated(node, binder))
                 continue
             expression = binder.bind(node.this if isinstance(node, exp.Alias) else node)
             name = node.alias if isinstance(node, exp.Alias) else spark_name(node)
@@ -209,6 +267,10 @@ class _Select:
                 if outer.scope.has(qualifier):
                     entries = outer.scope.star(self.source, qualifier, node)
                     return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
+            found = self.scope.find(qualifier, None)
+            if len(found) == 1 and is_struct(found[0].expression.dtype):
+                struct = found[0].expression
+                return [Entry(None, field.name, field_of(struct, field.name)) for field in struct.dtype]
         return self.scope.star(self.source, qualifier, node)
 
     def _grouping(self, items: list[Item], aliases: dict[str, Expression]) -> Grouping:
@@ -311,8 +373,9 @@ class _Select:
         """The expression over the output of the aggregate."""
 
         def change(part: Expression) -> Expression | None:
-            if part in positions:
-                return Column(positions[part], describe(part), part.dtype)
+            key = part if part in positions else normal(part)
+            if key in positions:
+                return Column(positions[key], describe(part), part.dtype)
             if isinstance(part, Column):
                 if part.index >= WINDOWS:
                     return part

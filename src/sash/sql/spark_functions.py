@@ -102,7 +102,7 @@ class SparkFunctions:
                 )
             case "generator":
                 problem = (
-                    f"{name} makes several rows of one: apply it in the DataFrame that the stream is registered with"
+                    f"{name} makes several rows of one: write it as an output column of its own, or in LATERAL VIEW"
                 )
             case _:
                 return

@@ -132,6 +132,7 @@ class Subqueries:
         plain = conjunction([part for part in parts if not has_subquery(part)])
         below = node if plain is None else Filter(node, plain)
         rest = []
+        joins = SubqueryJoins(self.source, self.own, below, translate)
         for part in parts:
             negated = isinstance(part, Call) and part.function == "not"
             inner = part.arguments[0] if isinstance(part, Call) and negated else part
@@ -139,7 +140,7 @@ class Subqueries:
             subquery = None if found is None else self.found[found[0]]
             nested = subquery is not None and any(map(has_subquery, self._operands(subquery)))
             if found is not None and subquery is not None and subquery.kind != "scalar" and not nested:
-                below = self._joins(below, translate).semi(below, subquery, negated != (found[1] == 1))
+                below = joins.semi(below, subquery, negated != (found[1] == 1))
             elif has_subquery(part):
                 rest.append(part)
         remaining = conjunction(rest)
@@ -170,9 +171,9 @@ class Subqueries:
         def translated(expression: Expression, where: exp.Expr) -> Expression:
             return rewrite(translate(expression, where), change)
 
+        joins = SubqueryJoins(self.source, self.own, node, translated)
         for number, used in self._used(expressions):
-            joins, subquery = self._joins(node, translated), self.found[number]
-            node, made[number] = joins.values(node, subquery, used, number in needed)
+            node, made[number] = joins.values(node, self.found[number], used, number in needed)
         return node, [rewrite(each, change) for each in expressions]
 
     def _used(self, expressions: Sequence[Expression]) -> list[tuple[int, set[int]]]:
@@ -212,9 +213,6 @@ class Subqueries:
         """The left side of IN as it is written."""
         used = numbers_at(self.own.depth, references_of(subquery.operands))
         return [self.own.references[number] for number in used]
-
-    def _joins(self, node: Node, translate: Translate) -> SubqueryJoins:
-        return SubqueryJoins(self.source, self.own, node, translate)
 
 
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}

@@ -17,8 +17,8 @@ from sqlglot import exp
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.describe import describe
+from sash.plan.empty_groups import value_of_nothing
 from sash.plan.expressions import (
-    AggregateCall,
     Call,
     Case,
     Column,
@@ -60,7 +60,6 @@ from sash.sql.scope import shift
 from sash.sql.source import SqlText
 
 TRUE = Literal(True, BOOLEAN)
-_ZERO_IF_EMPTY = frozenset({"count", "count_star", "approx_count_distinct"})
 
 
 @dataclass(frozen=True)
@@ -264,7 +263,7 @@ class Unnesting:
         outputs = (*all_columns[:own], *all_columns[own + len(lifted.keys) :])
         otherwise = None
         if not node.keys:
-            otherwise = tuple(_of_nothing(aggregate) for aggregate in node.aggregates)
+            otherwise = tuple(value_of_nothing(aggregate) for aggregate in node.aggregates)
         return Pulled(made, outputs, lifted.predicates(own), otherwise)
 
     def _top(self, node: TopK) -> Pulled:
@@ -350,13 +349,6 @@ class Unnesting:
             for number, column in zip(numbers, domain, strict=True)
         )
         return Pulled(made, left.outputs if node.kind in ("semi", "anti") else outputs, predicates)
-
-
-def _of_nothing(aggregate: AggregateCall) -> Expression:
-    """The value of an aggregate without input."""
-    if aggregate.function in ("collect_list", "collect_set"):
-        return Call("array", (), aggregate.dtype)
-    return Literal(0 if aggregate.function in _ZERO_IF_EMPTY else None, aggregate.dtype)
 
 
 _CONSTRUCTS = {"Over": "OVER", "TopK": "LIMIT"}
