@@ -19,6 +19,7 @@ from sash.sql.coercion import coerce, common_dtype
 from sash.sql.constants import bind_values
 from sash.sql.correlation import Scopes
 from sash.sql.dialect import parse_statement, quiet
+from sash.sql.emit import emitted, emitting
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
 from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
@@ -45,7 +46,10 @@ def _parse(source: SqlText, catalog: Catalog) -> Query:
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
-        query = Binder(source, catalog, window).outermost(statement.query)
+        with emitting(statement.emit is not None):
+            query = Binder(source, catalog, window).outermost(statement.query)
+        if statement.emit is not None:
+            query = replace(query, plan=emitted(source, query.plan, statement.emit))
         _refuse_enormous(source, query.plan)
     except RecursionError:
         raise too_deep(source) from None
