@@ -20,10 +20,53 @@ changes."""
 _COLUMNS = {"k": "int", "g": "str", "v": "int", "x": "double", "ts": "int"}
 _SETS = ("UNION ALL", "UNION", "EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT")
 _AGGREGATES = {
-    "int": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "SUM DISTINCT", "MEDIAN", "PERCENTILE", "VAR_POP"),
-    "double": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "MEDIAN", "PERCENTILE", "STDDEV_SAMP"),
-    "str": ("COUNT", "MIN", "MAX", "COUNT DISTINCT"),
+    "int": (
+        "SUM",
+        "COUNT",
+        "AVG",
+        "MIN",
+        "MAX",
+        "COUNT DISTINCT",
+        "SUM DISTINCT",
+        "MEDIAN",
+        "PERCENTILE",
+        "VAR_POP",
+        "BIT_AND",
+        "BIT_OR",
+        "BIT_XOR",
+        "PERCENTILE_DISC",
+        "COVAR_POP",
+    ),
+    "double": (
+        "SUM",
+        "COUNT",
+        "AVG",
+        "MIN",
+        "MAX",
+        "COUNT DISTINCT",
+        "MEDIAN",
+        "PERCENTILE",
+        "STDDEV_SAMP",
+        "PERCENTILE_DISC",
+        "COVAR_POP",
+    ),
+    "str": ("COUNT", "MIN", "MAX", "COUNT DISTINCT", "LISTAGG", "LISTAGG DISTINCT"),
 }
+_RENAMED = {
+    "PERCENTILE_DISC": (
+        "PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY {0} DESC)",
+        "CAST(-quantile_disc(-{0}, 0.4) AS DOUBLE)",
+        "double",
+    ),
+    "COVAR_POP": ("COVAR_POP({0}, {0} + 1)", "COVAR_POP({0}, {0} + 1)", "real"),
+    "LISTAGG": ("LISTAGG({0}, ',') WITHIN GROUP (ORDER BY {0})", "string_agg({0}, ',' ORDER BY {0})", "str"),
+    "LISTAGG DISTINCT": (
+        "LISTAGG(DISTINCT {0}, ',') WITHIN GROUP (ORDER BY {0} DESC)",
+        "string_agg(DISTINCT {0}, ',' ORDER BY {0} DESC)",
+        "str",
+    ),
+}
+"""Aggregates whose calls differ between the dialects: that of Sash, that of DuckDB, and the type."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +298,9 @@ def _aggregate_call(draw: st.DrawFn, index: int | None, dtype: str) -> tuple[str
     if function == "PERCENTILE":
         p = draw(st.sampled_from(("0.25", "0.5", "0.75", "1.0")))
         return f"PERCENTILE({column}, {p})", f"quantile_cont({column}, {p})", "double"
+    if function in _RENAMED:
+        sash, duck, made = _RENAMED[function]
+        return sash.format(column), duck.format(column), made
     name, _, distinct = function.partition(" ")
     call = f"{name}({distinct} {column})" if distinct else f"{name}({column})"
     if name == "COUNT":

@@ -117,6 +117,10 @@ QUERIES = {
     "all_sessions": (
         "SELECT session_window.start, COUNT(*) AS n FROM z [RANGE 30 MICROSECONDS] GROUP BY session_window(ts, '2 microseconds')"
     ),
+    "emit": (
+        "SELECT window_end, k, COUNT(*) AS n FROM HOP(TABLE z, DESCRIPTOR(ts), INTERVAL 7 MICROSECONDS, "
+        "INTERVAL 30 MICROSECONDS) GROUP BY window_end, k EMIT ON WINDOW CLOSE"
+    ),
     "tumble_join": (
         "SELECT a.k, a.x, b.g FROM TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS a "
         "JOIN TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS b ON a.k = b.k AND a.window_end = b.window_end"

@@ -59,3 +59,19 @@ def test_many_values() -> None:
     rows = ", ".join(f"({number}, 'n{number}')" for number in range(3_000))
     result = replay(f"SELECT COUNT(*) AS n, MAX(b) AS b FROM VALUES {rows} AS t(a, b)", {})
     assert result.at(0) == [{"n": 3_000, "b": "n999"}]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT 1 + a AS x FROM VALUES (1), (2) AS t(a) GROUP BY a + 1", [(2,), (3,)]),
+        ("SELECT SUM(a) AS t FROM VALUES (1), (5) AS t(a) GROUP BY a + 1 HAVING 1 + a > 3", [(5,)]),
+        ("SELECT a + b AS x, b, COUNT(*) AS n FROM VALUES (1, 2) AS t(a, b) GROUP BY GROUPING SETS ((a + b), (b + a), (b))",
+         [(3, None, 1), (3, None, 1), (None, 2, 1)]),
+        ("SELECT SUM(a) AS t FROM VALUES (1), (-2) AS t(a) HAVING SUM(a) + 1", []),
+        ("SELECT SUM(a) AS t FROM VALUES (1), (-1) AS t(a) HAVING SUM(a) + 1", [(0,)]),
+    ],
+)  # fmt: skip
+def test_answers_that_spark_gives(query: str, rows: list[tuple[object, ...]]) -> None:
+    found = [tuple(row.values()) for row in replay(query, {}).at(0)]
+    assert sorted(found, key=str) == sorted(rows, key=str)

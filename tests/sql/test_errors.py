@@ -48,7 +48,7 @@ def test_unknown_names(query: str, message: str, line: int, column: int) -> None
         ("SELECT item, sum(ts) FROM sales", "sum takes a number, not TIMESTAMP", 14),
         ("SELECT item FROM sales WHERE qty", "WHERE takes a BOOLEAN, not BIGINT", 30),
         ("SELECT item FROM sales WHERE name AND qty > 1", "AND takes BOOLEAN, not STRING", 30),
-        ("SELECT item FROM sales GROUP BY item HAVING item", "HAVING takes a BOOLEAN", 45),
+        ("SELECT name FROM sales GROUP BY name HAVING name", "HAVING takes a BOOLEAN", 45),
         ("SELECT s.item FROM sales s JOIN items i ON s.item", "ON takes a BOOLEAN", 44),
         ("SELECT ts = 1 FROM sales", "TIMESTAMP and INT cannot be compared", 8),
         ("SELECT CASE WHEN item THEN 1 END FROM sales", "WHEN takes a BOOLEAN", 18),

@@ -83,6 +83,13 @@ class ExpressionBinder:
             )
         return coerce(bound, BOOLEAN)
 
+    def condition(self, node: exp.Expr) -> Expression:
+        """The predicate of HAVING: as in Spark, a number is true if it is not 0."""
+        bound = self.bind(node)
+        if is_numeric(bound.dtype):
+            return cast_of(bound, BOOLEAN)
+        return replace(self, bound={**self.bound, id(node): bound}).predicate(node)
+
     def _bind(self, node: exp.Expr) -> Expression:
         if id(node) in self.bound:
             return self.bound[id(node)]

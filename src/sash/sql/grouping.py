@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from sash.errors import UnsupportedSqlError
+from sash.plan.compound import fold
 from sash.plan.expressions import Call, Cast, Column, Expression, Literal
 from sash.plan.nodes import Expand, Node
 from sash.plan.types import BIGINT, INT, TINYINT
@@ -92,6 +93,26 @@ def _null(dtype: pa.DataType) -> Expression:
     return Literal(None, dtype) if pa.types.is_null(dtype) else Cast(Literal(None, pa.null()), dtype)
 
 
+_COMMUTATIVE = frozenset({"add", "multiply", "and", "or", "eq", "eq_null_safe"})
+_LARGEST = 200
+"""The largest expression, in parts, that is compared with keys whatever the order of its operands is."""
+
+
+def normal(expression: Expression) -> Expression:
+    """The expression with the operands of commutative operators in one order: `1 + k` and `k + 1` are the same key."""
+    if not isinstance(expression, Call) or expression.parts > _LARGEST:
+        return expression
+    return fold(expression, _sorted)
+
+
+def _sorted(part: Expression, inner: list[Expression]) -> Expression:
+    if isinstance(part, Column | Literal):
+        return part
+    if isinstance(part, Call) and part.function in _COMMUTATIVE:
+        return part.over(tuple(sorted(inner, key=repr)))
+    return part.over(tuple(inner))
+
+
 def grouping_call(name: str, arguments: list[Expression]) -> Call:
     """GROUPING or GROUPING_ID over the rows of FROM, until `Grouping.call` gives it its meaning."""
     return Call(name, tuple(arguments), TINYINT if name == "grouping" else BIGINT)
@@ -124,16 +145,20 @@ def _chosen(source: SqlText, clause: exp.GroupingSets, keys: list[exp.Expr], bin
 
 
 def _bound(sets: list[list[exp.Expr]], mentioned: list[list[exp.Expr]], bind: BindKey) -> Grouping:
-    keys: dict[Expression, int] = {}
+    keys: list[Expression] = []
+    known: dict[Expression, int] = {}
     positions: dict[int, int] = {}
     for node in itertools.chain.from_iterable(mentioned):
-        positions[id(node)] = keys.setdefault(bind(node), len(keys))
+        key = bind(node)
+        positions[id(node)] = known.setdefault(normal(key), len(keys))
+        if positions[id(node)] == len(keys):
+            keys.append(key)
     made = [frozenset(positions[id(node)] for node in chosen) for chosen in sets]
-    return Grouping([]) if not keys and len(made) == 1 else Grouping(list(keys), made)
+    return Grouping([]) if not keys and len(made) == 1 else Grouping(keys, made)
 
 
 def _distinct(keys: list[Expression]) -> list[Expression]:
-    return list(dict.fromkeys(keys))
+    return list({normal(key): key for key in reversed(keys)}.values())[::-1]
 
 
 def _sets(source: SqlText, node: exp.Expr) -> list[list[exp.Expr]]:

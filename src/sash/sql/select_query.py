@@ -29,12 +29,12 @@ from sash.sql.aggregates import AggregateCollector
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder
 from sash.sql.generators import Generator, bind_generator, generator_name, named_outputs
-from sash.sql.grouping import Grouping, read_grouping
+from sash.sql.grouping import Grouping, normal, read_grouping
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of
 from sash.sql.now import reads_now, valid_now
-from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
+from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
 from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
 from sash.sql.session_window import with_session_column
@@ -137,7 +137,7 @@ class _Select:
         if having is not None:
             self.source.refuse_all_but(having, "this")
             binder = replace(self.grouped, clause="HAVING", windows=None, first=self._shadowing(aliases, keys))
-            predicate = binder.predicate(having.this)
+            predicate = binder.condition(having.this)
         qualify = self._qualify(aliases)
         order = self._order(items)
         if self.collector.groupings and grouping.sets is None:
@@ -149,7 +149,9 @@ class _Select:
         translate: Translate = as_it_is
         if self.node.args.get("group") is not None or self.collector.found or having is not None:
             node = self._aggregate(grouping)
-            translate = partial(self._above, grouping, {key: position for position, key in enumerate(keys)})
+            positions = {key: position for position, key in enumerate(keys)}
+            positions |= {normal(key): position for key, position in positions.items()}
+            translate = partial(self._above, grouping, positions)
             items = [replace(item, expression=translate(item.expression, item.node)) for item in items]
             order = [replace(key, expression=translate(key.expression, key.node)) for key in order]
             if predicate is not None and having is not None:
@@ -371,8 +373,9 @@ class _Select:
         """The expression over the output of the aggregate."""
 
         def change(part: Expression) -> Expression | None:
-            if part in positions:
-                return Column(positions[part], describe(part), part.dtype)
+            key = part if part in positions else normal(part)
+            if key in positions:
+                return Column(positions[key], describe(part), part.dtype)
             if isinstance(part, Column):
                 if part.index >= WINDOWS:
                     return part
@@ -396,6 +399,7 @@ class _Select:
         expressions = [item.expression for item in items]
         names = [item.name for item in items]
         if distinct is not None:
+            refuse_maps(self.source, expressions, "DISTINCT", self.node)
             order = [replace(key, expression=self._over_outputs(key, expressions)) for key in order]
             node = Distinct(project(node, names, expressions))
             expressions = [Column(i, field.name, field.dtype) for i, field in enumerate(node.schema)]
