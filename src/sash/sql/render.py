@@ -21,6 +21,7 @@ _RENAMED = {
     "is_nan": "isnan",
     "ceil_to": "ceil",
     "floor_to": "floor",
+    "parse_date": "to_date",
 }
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 

@@ -151,11 +151,11 @@ def _to_char(value: Any, format_: str) -> str:
     tail = "#" * len(layout.fraction) if overflow else fraction[: len(layout.fraction)].ljust(len(layout.fraction), "0")
     body = f"{laid_out}{point}{tail}"
     for part in reversed(layout.before):
-        body = _signed(part, negative) + body if part != "$" else _dollar(body)
+        body = f"${body}" if part == "$" else _before_digits(body, _signed(part, negative))
     for part in layout.after:
         body += "$" if part == "$" else _signed(part, negative)
     if layout.brackets:
-        body = f"<{body}>" if negative else body
+        body = f"{_before_digits(body, '<')}>" if negative else f"{body}  "
     return body
 
 
@@ -163,10 +163,10 @@ def _signed(part: str, negative: bool) -> str:
     return "-" if negative else "+" if part == "S" else " "
 
 
-def _dollar(body: str) -> str:
-    """The sign directly before the digits."""
+def _before_digits(body: str, sign: str) -> str:
+    """The sign directly before the digits, after the blanks."""
     blanks = len(body) - len(body.lstrip(" "))
-    return " " * blanks + "$" + body[blanks:]
+    return " " * blanks + sign + body[blanks:]
 
 
 def _whole(digits: str, layout: _Format, overflow: bool) -> str:
