@@ -54,6 +54,14 @@ QUERIES = {
         "JOIN r [RANGE 30 MICROSECONDS] AS c ON t.k = c.k"
     ),
     "top": "SELECT k, x FROM s [RANGE 50 MICROSECONDS] ORDER BY x DESC LIMIT 3",
+    "over": (
+        "SELECT k, x, ROW_NUMBER() OVER w AS n, LAG(g) OVER w AS l, SUM(x) OVER w AS t, SUM(x) OVER (PARTITION BY k) AS a, "
+        "AVG(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS m "
+        "FROM s [RANGE 50 MICROSECONDS] WINDOW w AS (PARTITION BY k ORDER BY ts)"
+    ),
+    "top_of_each": (
+        "SELECT k, x FROM s [RANGE 50 MICROSECONDS] QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC) <= 2"
+    ),
     "chain": "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(DISTINCT g) AS n FROM s [RANGE 50 MICROSECONDS] GROUP BY k) GROUP BY n",
     "not_in": "SELECT k, g FROM s [RANGE 50 MICROSECONDS] WHERE k NOT IN (SELECT k FROM r [RANGE 9 MICROSECONDS] WHERE k > 2)",
     "in_value": (
@@ -108,6 +116,10 @@ QUERIES = {
     ),
     "all_sessions": (
         "SELECT session_window.start, COUNT(*) AS n FROM z [RANGE 30 MICROSECONDS] GROUP BY session_window(ts, '2 microseconds')"
+    ),
+    "emit": (
+        "SELECT window_end, k, COUNT(*) AS n FROM HOP(TABLE z, DESCRIPTOR(ts), INTERVAL 7 MICROSECONDS, "
+        "INTERVAL 30 MICROSECONDS) GROUP BY window_end, k EMIT ON WINDOW CLOSE"
     ),
     "tumble_join": (
         "SELECT a.k, a.x, b.g FROM TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS a "

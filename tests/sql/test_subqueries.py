@@ -39,6 +39,13 @@ def test_not_in_of_constants_needs_no_test_for_null() -> None:
     assert joins("SELECT item FROM sales WHERE 1 NOT IN (SELECT 2 FROM clicks)") == ["anti 0 if"]
 
 
+def test_not_in_without_nulls_is_one_anti_join() -> None:
+    text = (
+        "SELECT item FROM sales WHERE item IS NOT NULL AND item NOT IN (SELECT item FROM clicks WHERE item IS NOT NULL)"
+    )
+    assert joins(text) == ["anti 1"]
+
+
 def test_a_correlated_aggregate_is_computed_once_for_each_key() -> None:
     text = "SELECT (SELECT max(c.ts) FROM clicks c WHERE c.item = s.item) AS m FROM sales s"
     assert joins(text) == ["left 1"]

@@ -104,6 +104,8 @@ class PlanCosts:
                 | nodes.AssignWindows()
             ):
                 return 0.0
+            case nodes.Final():
+                return 0.0
             case nodes.Sessions():
                 return self.estimates(node).rows if node.closes else self.estimates(node).values(node.keys)
             case nodes.Lifetime():
@@ -142,6 +144,8 @@ class PlanCosts:
                 return sum(flows)
             case nodes.Expand():
                 return flows[0] * len(node.lists)
+            case nodes.Final():
+                return sum(flows)
             case nodes.Sessions():
                 return 2 * sum(flows)
             case nodes.Generate() | nodes.AssignWindows():

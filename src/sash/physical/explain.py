@@ -272,6 +272,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return f"{'OUTER ' if node.outer else ''}{describe(node.array)}", ""
         case nodes.AssignWindows():
             return f"BY {schema[node.time].name}", assignment_text(node.windows)
+        case nodes.Final():
+            return ()
         case nodes.Sessions():
             return _by(schema, node.keys), f"GAP {duration_text(node.gap)}"
         case nodes.Lifetime():

@@ -39,6 +39,8 @@ def facts_of(node: Operation) -> Facts:
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
         case nodes.Generate() | nodes.AssignWindows():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
+        case nodes.Final():
+            return Facts(stateless=True, repeatable=True, light=True)
         case nodes.Sessions():
             return Facts(must_expire=node.closes, endless="fifo")
         case nodes.Lifetime():

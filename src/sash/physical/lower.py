@@ -58,6 +58,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Final,
     Generate,
     Intersect,
     Join,
@@ -260,6 +261,9 @@ class Lowering:
                 return self._lifetime(node)
             case Sessions():
                 return self._sessions(node)
+            case Final():
+                output = OutputEdge(node.schema, "mono", Pattern.MONO)
+                return physical.Final(inputs=(self.lower(node.child),), output=output)
             case Join():
                 return self._join(node)
             case Aggregate():

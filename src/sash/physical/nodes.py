@@ -164,6 +164,11 @@ class Lifetime(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Final(_Operator):
+    """Passes insertions, which then stay for ever, and drops retractions."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sessions(_Operator):
     """Labels the rows of each session. If it `closes`, it retracts them together when the session ends."""
 
@@ -356,6 +361,7 @@ Operation = (
     | Expand
     | Expire
     | Filter
+    | Final
     | Generate
     | Join
     | Lifetime

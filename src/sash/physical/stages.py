@@ -106,7 +106,7 @@ class StageSplitter:
                 return _Subtree(_over(node, parts), _through(node, part.attributes), loose, part.single)
             case nodes.Sessions():
                 return self._keyed(node, parts, [(n,) for n in node.keys], [{n} for n in node.keys])
-            case nodes.AssignWindows() | nodes.Lifetime():
+            case nodes.AssignWindows() | nodes.Lifetime() | nodes.Final():
                 (part,) = parts
                 loose = part.loose and facts_of(node).stateless
                 return _Subtree(_over(node, parts), part.attributes, loose, part.single)

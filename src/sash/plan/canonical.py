@@ -27,6 +27,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Final,
     Generate,
     Intersect,
     Join,
@@ -70,7 +71,7 @@ def canonical(node: Node) -> Node:
         case Aggregate():
             calls = tuple(map(_canonical_call, node.aggregates))
             return Aggregate(canonical(node.child), node.keys, _positions(calls), calls)
-        case Distinct() | TopK() | AssignWindows() | Sessions():
+        case Distinct() | TopK() | AssignWindows() | Sessions() | Final():
             return replace(node, child=canonical(node.child))
         case Over():
             return Over(

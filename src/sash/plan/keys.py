@@ -28,6 +28,8 @@ def keys(node: nodes.Node) -> Keys:
             return frozenset() if node.key is None else frozenset({Key(node.key)})
         case nodes.Filter() | nodes.Lifetime() | nodes.Over():
             return keys(node.child)
+        case nodes.Final():
+            return frozenset()
         case nodes.Sessions():
             return keys(node.child)
         case nodes.AssignWindows():

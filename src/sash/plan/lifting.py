@@ -33,6 +33,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Final,
     Generate,
     Intersect,
     Join,
@@ -90,7 +91,7 @@ def lift(node: Node) -> Lifted:
             return Lifted(replace(node, child=_fixed(node.child)))
         case AssignWindows() | Lifetime():
             return _in_time(node)
-        case Sessions():
+        case Sessions() | Final():
             return Lifted(replace(node, child=_fixed(node.child)))
         case Join():
             return _join(node)

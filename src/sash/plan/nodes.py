@@ -254,6 +254,11 @@ class Sessions(_Unary):
         return (*self.child.schema, Field(SESSION, BIGINT))
 
 
+@dataclass(frozen=True)
+class Final(_Unary):
+    """EMIT ON WINDOW CLOSE: rows are added when their windows end, and never taken back. It is the top of a plan."""
+
+
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
 
 
@@ -380,6 +385,7 @@ Node = (
     | AssignWindows
     | Lifetime
     | Sessions
+    | Final
     | Join
     | Aggregate
     | Distinct
@@ -412,6 +418,7 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
             | AssignWindows()
             | Lifetime()
             | Sessions()
+            | Final()
         ):
             (child,) = children
             return replace(node, child=child)

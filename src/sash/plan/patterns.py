@@ -52,6 +52,8 @@ def pattern(node: nodes.Node) -> Pattern:
             return Pattern.STR
         case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.Generate() | nodes.AssignWindows():
             return pattern(node.child)
+        case nodes.Final():
+            return Pattern.MONO
         case nodes.Sessions():
             return Pattern.STR if node.closes else pattern(node.child)
         case nodes.Lifetime():
@@ -180,7 +182,7 @@ def row_keeping_operator(node: nodes.Node) -> str | None:
             | nodes.Union()
         ):
             return None
-        case nodes.AssignWindows() | nodes.Lifetime() | nodes.Sessions():
+        case nodes.AssignWindows() | nodes.Lifetime() | nodes.Sessions() | nodes.Final():
             return None
 
 

@@ -106,7 +106,7 @@ class Estimates:
                 below = self(node.child)
                 known = (*below.frequent, NONE) if below.frequent else ()
                 return replace(below, distinct=(*below.distinct, below.values(node.keys)), frequent=known)
-            case nodes.Lifetime():
+            case nodes.Lifetime() | nodes.Final():
                 return self(node.child)
             case nodes.Join():
                 return _of_join(node, self(node.left), self(node.right))

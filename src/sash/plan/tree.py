@@ -61,6 +61,8 @@ def label(node: nodes.Node) -> str:
             return f"Generate {'outer ' if node.outer else ''}{_text(node.array, node.child.schema)}"
         case nodes.AssignWindows():
             return f"AssignWindows {node.schema[node.time].name}#{node.time} {assignment_text(node.windows)}"
+        case nodes.Final():
+            return "Final (rows are emitted when windows close, and stay)"
         case nodes.Sessions():
             by = ", ".join(f"{node.schema[key].name}#{key}" for key in node.keys)
             return f"Sessions {node.schema[node.time].name}#{node.time} BY {by} GAP {duration_text(node.gap)}"

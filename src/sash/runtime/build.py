@@ -17,6 +17,7 @@ from sash.operators.except_all import ExceptAll
 from sash.operators.expand import Expand
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
+from sash.operators.final import Final
 from sash.operators.generate import Generate
 from sash.operators.join import Join
 from sash.operators.lifetime import Lifetime
@@ -95,6 +96,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Sample(memory, _one(node), node.slide)
         case nodes.SemiJoin():
             return SemiJoin(memory, _two(node), node.keys, node.anti, node.ends)
+        case nodes.Final():
+            return Final(memory, _one(node))
         case nodes.Sessions():
             return Sessions(memory, _one(node), node.keys, node.time, node.gap, node.closes)
         case nodes.SetOperation():

@@ -12,16 +12,17 @@ from sash.arguments import check_text
 from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
 from sash.plan.compound import balanced
-from sash.plan.expressions import Column, Expression
+from sash.plan.expressions import Column, Expression, Literal
 from sash.plan.nodes import Distinct, Except, Intersect, Node, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
 from sash.sql.constants import bind_values
 from sash.sql.correlation import Scopes
 from sash.sql.dialect import parse_statement, quiet
+from sash.sql.emit import emitted, emitting
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
-from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
+from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
@@ -45,7 +46,10 @@ def _parse(source: SqlText, catalog: Catalog) -> Query:
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
-        query = Binder(source, catalog, window).outermost(statement.query)
+        with emitting(statement.emit is not None):
+            query = Binder(source, catalog, window).outermost(statement.query)
+        if statement.emit is not None:
+            query = replace(query, plan=emitted(source, query.plan, statement.emit))
         _refuse_enormous(source, query.plan)
     except RecursionError:
         raise too_deep(source) from None
@@ -238,6 +242,8 @@ class Binder:
         keep_all = node.args.get("distinct") is False
         if [field.dtype for field in left.terms[0].schema] != dtypes or (left.distinct and keep_all):
             left = _Terms([_cast(left.plan(), dtypes)], distinct=False)
+        if not (isinstance(node, exp.Union) and keep_all):
+            refuse_maps(self.source, [Literal(None, dtype) for dtype in dtypes], word_of(node), node)
         right = _cast(right, dtypes)
         match node:
             case exp.Union():

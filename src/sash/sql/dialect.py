@@ -382,6 +382,8 @@ class Statement:
 
     query: exp.Expr
     window: WindowClause | None
+    emit: int | None = None
+    """The offset of EMIT ON WINDOW CLOSE in the text, if the query ends with it."""
 
 
 def parse_statement(source: SqlText) -> Statement:
@@ -391,6 +393,7 @@ def parse_statement(source: SqlText) -> Statement:
         tokens = dialect.tokenize(source.text)
         _check_start(source, tokens)
         _refuse_patterns(source, tokens)
+        tokens, emit = _without_emit(tokens)
         parser = SashParser(dialect=dialect)
         trees = [tree for tree in parser.parse(read_as_spark(tokens, source.text), source.text) if tree is not None]
     except ParseError as error:
@@ -403,7 +406,19 @@ def parse_statement(source: SqlText) -> Statement:
         raise too_deep(source) from None
     if len(trees) != 1:
         raise source.error(UnsupportedSqlError, f"expected one query, but the text has {len(trees)}", trees[1])
-    return Statement(trees[0], parser.trailing_window)
+    return Statement(trees[0], parser.trailing_window, emit)
+
+
+_EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
+
+
+def _without_emit(tokens: list[Token]) -> tuple[list[Token], int | None]:
+    """The tokens without EMIT ON WINDOW CLOSE at their end, and its offset."""
+    ends = len(tokens) - (tokens[-1].token_type == TokenType.SEMICOLON)
+    last = tokens[max(0, ends - len(_EMIT)) : ends]
+    if tuple(token.text.upper() for token in last) != _EMIT:
+        return tokens, None
+    return tokens[: ends - len(_EMIT)] + tokens[ends:], last[0].start
 
 
 def _refuse_patterns(source: SqlText, tokens: list[Token]) -> None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sash.errors import UnsupportedSqlError
+from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
+from sash.plan.types import is_orderable, type_name
 from sash.sql.source import SqlText, whole_number
 from sash.sql.words import word_of
 
@@ -60,8 +61,20 @@ def sort_items(
         descending, nulls_first = direction_of(node)
         everything = len(order.expressions) == 1 and _is_all(node.this) and not named_all
         keys = outputs if everything else [bind(node.this)]
+        refuse_maps(source, keys, "ORDER BY", node)
         items.extend(SortItem(key, descending, nulls_first, node) for key in keys)
     return items
+
+
+def refuse_maps(source: SqlText, keys: Sequence[Expression], what: str, node: exp.Expr) -> None:
+    """Raise an error if a key of an operator that compares values is, or contains, a map."""
+    for key in keys:
+        if not is_orderable(key.dtype):
+            raise source.error(
+                TypeMismatchError,
+                f"{what} cannot compare {type_name(key.dtype)}: use map_entries, or the keys and values that you need",
+                node,
+            )
 
 
 def direction_of(node: exp.Expr) -> tuple[bool, bool]:

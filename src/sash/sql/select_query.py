@@ -34,7 +34,7 @@ from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of
 from sash.sql.now import reads_now, valid_now
-from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
+from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
 from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
 from sash.sql.session_window import with_session_column
@@ -399,6 +399,7 @@ class _Select:
         expressions = [item.expression for item in items]
         names = [item.name for item in items]
         if distinct is not None:
+            refuse_maps(self.source, expressions, "DISTINCT", self.node)
             order = [replace(key, expression=self._over_outputs(key, expressions)) for key in order]
             node = Distinct(project(node, names, expressions))
             expressions = [Column(i, field.name, field.dtype) for i, field in enumerate(node.schema)]

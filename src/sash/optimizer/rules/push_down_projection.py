@@ -62,6 +62,9 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time})
             added = {own + n: len(child.schema) + n for n in range(2)}
             return replace(node, child=child, time=at[node.time]), at | added
+        case nodes.Final():
+            child, at = _exactly(node.child, _all(node))
+            return nodes.Final(child), at
         case nodes.Sessions():
             own = len(node.child.schema)
             child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time, *node.keys})

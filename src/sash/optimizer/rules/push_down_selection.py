@@ -59,7 +59,7 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
                 parts, lambda part: _is_movable(part) and all(c < own for c in expressions.columns_of(part))
             )
             return filtered(replace(node, child=_push(node.child, moving)), staying)
-        case nodes.Sessions():
+        case nodes.Sessions() | nodes.Final():
             return filtered(replace(node, child=_push(node.child, [])), parts)
         case nodes.Lifetime():
             moving, staying = _divided(parts, _is_movable)
