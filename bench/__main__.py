@@ -27,7 +27,9 @@ Save = Annotated[
 
 @app.command()
 def throughput(
-    queries: Annotated[str, typer.Option(help="Queries, comma-separated: q1, q2, q2-join-first, q3, q4, q5.")] = "all",
+    queries: Annotated[
+        str, typer.Option(help="Queries, comma-separated: q1, q2, q2-join-first, q3, q4, q5, top-n, lag, frame.")
+    ] = "all",
     rows_per_batch: Annotated[
         int, typer.Option(min=1_000, help="Rows per micro-batch, all streams together.")
     ] = 1_000_000,

@@ -1,4 +1,5 @@
-"""The five workload queries of paper 1 (Table 1), and for each the part that Spark runs below the first state.
+"""The five workload queries of paper 1 (Table 1), three with window functions, and for each the part that Spark runs below
+the first state.
 
 Selectivities are the paper's: 0.25 for the filters of Q1 and Q2, 0.1 for the joins with the favourites. Q4 has two such
 joins with a combined selectivity of 0.1.
@@ -107,5 +108,26 @@ QUERIES: tuple[WorkloadQuery, ...] = (
         ("sales_a", "sales_b"),
         favourite_items=0.1,
         sales=Sales(rate=20_000, whole_prices=True),
+    ),
+    WorkloadQuery(
+        "top-n",
+        "SELECT store_id, item_id, price FROM sales "
+        f"QUALIFY ROW_NUMBER() OVER (PARTITION BY store_id ORDER BY price DESC) <= 3 WINDOW {WINDOW}",
+        "SELECT store_id, item_id, price, ts FROM sales",
+        "store_id",
+    ),
+    WorkloadQuery(
+        "lag",
+        "SELECT store_id, price - LAG(price) OVER (PARTITION BY store_id ORDER BY ts) AS step FROM sales "
+        f"WINDOW {WINDOW}",
+        "SELECT store_id, price, ts FROM sales",
+        "store_id",
+    ),
+    WorkloadQuery(
+        "frame",
+        "SELECT store_id, AVG(price) OVER (PARTITION BY store_id ORDER BY ts ROWS 2 PRECEDING) AS smooth FROM sales "
+        f"WINDOW {WINDOW}",
+        "SELECT store_id, price, ts FROM sales",
+        "store_id",
     ),
 )

@@ -10,7 +10,7 @@ from tests.oracle.case import Case
 from tests.oracle.check import assert_oracle
 from tests.oracle.random_cases import nested_cases
 
-quick = settings(max_examples=80, phases=(Phase.explicit, Phase.generate))
+quick = settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
 RIGHT = tuple(name for name in STRATEGIES if name != "clock-triggered")
 
 

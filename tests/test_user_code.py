@@ -148,6 +148,15 @@ def test_above_a_count_window_and_a_group_by() -> None:
     assert nested.at(9) == [{"a": " ".join(map(str, counts))}]
 
 
+def test_a_correlated_subquery_without_rows_has_the_result_of_no_rows() -> None:
+    result = replay(
+        "SELECT k, (SELECT listed(v) FROM s [RANGE 5 SECONDS] AS b WHERE b.k = a.k AND b.v = 8) AS l FROM s [RANGE 5 SECONDS] AS a",
+        {"s": [{"ts": 1, "k": 1, "v": 8}, {"ts": 1, "k": 2, "v": 5}]}, unit="s", schemas={"s": SCHEMA},
+        aggregates={"listed": (Listed, "STRING")},
+    )  # fmt: skip
+    assert sorted(result.at(2), key=str) == [{"k": 1, "l": "8"}, {"k": 2, "l": ""}]
+
+
 def test_functions_above_any_operator_and_in_conditions() -> None:
     data = rows(3)
     functions = {

@@ -1,7 +1,7 @@
 """NEXMark's answers by DuckDB, over the rows that are valid at an instant.
 
 A stream with a window in brackets becomes a view of its rows that are not older. TUMBLE and HOP become views with a row per
-row and open window. Without either, all rows so far are valid.
+row and open window, and session_window one with the rows of open sessions. Without these, all rows so far are valid.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.oracle.duck import naive
 _WINDOW = re.compile(r"\b(\w+) \[RANGE (\d+) MINUTES\]")
 _TUMBLE = re.compile(r"TABLE\(TUMBLE\(TABLE (\w+), DESCRIPTOR\(ts\), INTERVAL '(\d+)' SECONDS\)\)")
 _HOP = re.compile(r"TABLE\(HOP\(TABLE (\w+), DESCRIPTOR\(ts\), INTERVAL '(\d+)' SECONDS, INTERVAL '(\d+)' SECONDS\)\)")
+_SESSION = re.compile(r"session_window\(ts, '(\d+) seconds'\)")
 
 
 class Oracle:
@@ -33,6 +34,11 @@ class Oracle:
         sql = _WINDOW.sub(lambda found: self._view(found[1], int(found[2]) * 60, 0), sql)
         sql = _TUMBLE.sub(lambda found: self._view(found[1], int(found[2]), int(found[2])), sql)
         sql = _HOP.sub(lambda found: self._view(found[1], int(found[3]), int(found[2])), sql)
+        session = _SESSION.search(sql)
+        self._gap = int(session[1]) if session else 0
+        if session:
+            sql = _SESSION.sub("session_start, session_end", sql).replace("FROM bid\n", "FROM bid_sessions\n")
+            sql = sql.replace("session_window.", "session_")
         sql = re.sub(r"DATE_FORMAT\(ts, 'yyyy-MM-dd'\)", "strftime(ts, '%Y-%m-%d')", sql)
         sql = re.sub(r"DATE_FORMAT\(ts, 'HH:mm'\)", "strftime(ts, '%H:%M')", sql)
         self._sql = sql
@@ -49,6 +55,11 @@ class Oracle:
                 found = list(_assigned(rows, length, slide)) if slide else rows
                 valid = [row for row in found if row["ts"] <= instant < row.get("window_end", row["ts"] + _s(length))]
                 connection.register(name, _table(valid, found))
+            if self._gap:
+                found = list(_sessions([row for row in self._streams["bid"] if row["ts"] <= instant], self._gap))
+                connection.register(
+                    "bid_sessions", _table([row for row in found if instant < row["session_end"]], found)
+                )
             return connection.execute(self._sql).fetchall()
 
     def _view(self, stream: str, length: int, slide: int) -> str:
@@ -65,6 +76,19 @@ def _assigned(rows: list[Row], length: int, slide: int) -> Iterator[Row]:
         while start + _s(length) > row["ts"]:
             yield {**row, "window_start": start, "window_end": start + _s(length)}
             start -= _s(slide)
+
+
+def _sessions(rows: list[Row], gap: int) -> Iterator[Row]:
+    """Each bid with the session of its bidder, in which no pause is longer than the gap, in seconds."""
+    by_bidder: dict[int, list[list[Row]]] = {}
+    for row in sorted(rows, key=lambda row: row["ts"]):
+        sessions = by_bidder.setdefault(row["bidder"], [])
+        if not sessions or row["ts"] > sessions[-1][-1]["ts"] + _s(gap):
+            sessions.append([])
+        sessions[-1].append(row)
+    for session in (session for sessions in by_bidder.values() for session in sessions):
+        ends = {"session_start": session[0]["ts"], "session_end": session[-1]["ts"] + _s(gap)}
+        yield from ({**row, **ends} for row in session)
 
 
 def _table(rows: list[Row], like: list[Row]) -> pa.Table:

@@ -22,7 +22,7 @@ GENERATOR = Generator(
 STREAMS = GENERATOR.streams(1_100)
 RELATIONS = {"side_input": SIDE_INPUT}
 LAST = max(row["ts"] for rows in STREAMS.values() for row in rows)
-INSTANTS = [START + seconds * _SECOND for seconds in (48, 252, 349, 377, 502, 549)]
+INSTANTS = [START + (seconds + 0.25) * _SECOND for seconds in (48, 252, 349, 377, 502, 549)]
 """Rows expire after 5 minutes, or with their window of 10 seconds."""
 
 

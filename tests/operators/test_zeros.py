@@ -45,3 +45,16 @@ def test_rows_that_are_no_keys_keep_their_zeros() -> None:
     sql = "SELECT s.x FROM s [RANGE 4 SECONDS] LEFT SEMI JOIN r [RANGE 9 SECONDS] ON s.x = r.x"
     result = replay(sql, {"s": ROWS[:2], "r": OTHERS}, unit="s", until=4)
     assert sorted(repr(row["x"]) for row in result.at(4)) == ["-0.0", "0.0"]
+
+
+def test_zeros_inside_of_nested_keys_are_normalised() -> None:
+    rows = [{"ts": 1, "x": -0.0}, {"ts": 2, "x": 0.0}]
+    for sql in (
+        "SELECT CAST(array(x) AS STRING) AS t FROM (SELECT DISTINCT array(x) AS a, x FROM s [RANGE 2 SECONDS]) d",
+        "SELECT CAST(a AS STRING) AS t FROM (SELECT DISTINCT array(x) AS a FROM s [RANGE 2 SECONDS]) d",
+        "SELECT CAST(a.y AS STRING) AS t FROM (SELECT struct(x AS y) AS a, COUNT(*) FROM s [RANGE 2 SECONDS] GROUP BY a) d",
+        "SELECT CAST(a AS STRING) AS t FROM (SELECT array(x) AS a FROM s [RANGE 2 SECONDS] EXCEPT SELECT array(1.0D)) d",
+    ):
+        result = replay(sql, {"s": rows}, unit="s")
+        assert {change.row["t"] for change in result.changes} in ({"[0.0]"}, {"0.0"}), sql
+        assert result.at(5) == []

@@ -13,6 +13,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Generate,
     Intersect,
     Join,
     Node,
@@ -39,6 +40,13 @@ def rows_of(node: Node, sources: Sources) -> list[Row]:
         case Expand():
             below = rows_of(node.child, sources)
             return [tuple(value(e, row) for e in made) for row in below for made in node.lists]
+        case Generate():
+            made = []
+            for row in rows_of(node.child, sources):
+                elements = value(node.array, row) or []
+                rows = list(enumerate(elements)) or ([(None, None)] if node.outer else [])
+                made += [(*(row[column] for column in node.columns), *each) for each in rows]
+            return made
         case Join():
             return _join(node, rows_of(node.left, sources), rows_of(node.right, sources))
         case Aggregate():

@@ -13,17 +13,60 @@ from hypothesis import strategies as st
 from tests.oracle.case import clause
 from tests.oracle.duck import Row, View
 
-OPERATORS = ("filter", "project", "distinct", "aggregate", "top", "join", "outer", "semi", "set")
-"""What `queries` builds with; `top` is an ORDER BY with a LIMIT. Besides these there is `relation`, a relation `t` that
+OPERATORS = ("filter", "project", "distinct", "aggregate", "top", "over", "join", "outer", "semi", "set")
+"""What `queries` builds with; `top` is an ORDER BY with a LIMIT, `over` has window functions. Besides these there is `relation`, a relation `t` that
 changes."""
 
 _COLUMNS = {"k": "int", "g": "str", "v": "int", "x": "double", "ts": "int"}
 _SETS = ("UNION ALL", "UNION", "EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT")
 _AGGREGATES = {
-    "int": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "SUM DISTINCT", "MEDIAN", "PERCENTILE", "VAR_POP"),
-    "double": ("SUM", "COUNT", "AVG", "MIN", "MAX", "COUNT DISTINCT", "MEDIAN", "PERCENTILE", "STDDEV_SAMP"),
-    "str": ("COUNT", "MIN", "MAX", "COUNT DISTINCT"),
+    "int": (
+        "SUM",
+        "COUNT",
+        "AVG",
+        "MIN",
+        "MAX",
+        "COUNT DISTINCT",
+        "SUM DISTINCT",
+        "MEDIAN",
+        "PERCENTILE",
+        "VAR_POP",
+        "BIT_AND",
+        "BIT_OR",
+        "BIT_XOR",
+        "PERCENTILE_DISC",
+        "COVAR_POP",
+    ),
+    "double": (
+        "SUM",
+        "COUNT",
+        "AVG",
+        "MIN",
+        "MAX",
+        "COUNT DISTINCT",
+        "MEDIAN",
+        "PERCENTILE",
+        "STDDEV_SAMP",
+        "PERCENTILE_DISC",
+        "COVAR_POP",
+    ),
+    "str": ("COUNT", "MIN", "MAX", "COUNT DISTINCT", "LISTAGG", "LISTAGG DISTINCT"),
 }
+_RENAMED = {
+    "PERCENTILE_DISC": (
+        "PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY {0} DESC)",
+        "CAST(-quantile_disc(-{0}, 0.4) AS DOUBLE)",
+        "double",
+    ),
+    "COVAR_POP": ("COVAR_POP({0}, {0} + 1)", "COVAR_POP({0}, {0} + 1)", "real"),
+    "LISTAGG": ("LISTAGG({0}, ',') WITHIN GROUP (ORDER BY {0})", "string_agg({0}, ',' ORDER BY {0})", "str"),
+    "LISTAGG DISTINCT": (
+        "LISTAGG(DISTINCT {0}, ',') WITHIN GROUP (ORDER BY {0} DESC)",
+        "string_agg(DISTINCT {0}, ',' ORDER BY {0} DESC)",
+        "str",
+    ),
+}
+"""Aggregates whose calls differ between the dialects: that of Sash, that of DuckDB, and the type."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +206,8 @@ def queries(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERAT
             return aggregated(draw, child)
         case "top":
             return topped(draw, child)
+        case "over":
+            return numbered(draw, child)
         case "set":
             return combined(draw, child, draw(queries(depth - 1, operators)))
         case _:
@@ -253,6 +298,9 @@ def _aggregate_call(draw: st.DrawFn, index: int | None, dtype: str) -> tuple[str
     if function == "PERCENTILE":
         p = draw(st.sampled_from(("0.25", "0.5", "0.75", "1.0")))
         return f"PERCENTILE({column}, {p})", f"quantile_cont({column}, {p})", "double"
+    if function in _RENAMED:
+        sash, duck, made = _RENAMED[function]
+        return sash.format(column), duck.format(column), made
     name, _, distinct = function.partition(" ")
     call = f"{name}({distinct} {column})" if distinct else f"{name}({column})"
     if name == "COUNT":
@@ -281,6 +329,43 @@ def topped(draw: st.DrawFn, child: Query) -> Query:
     duck += [f"{name} NULLS FIRST" for name in names_of(exact) if name not in order]
     head = f"SELECT {', '.join(names_of(exact))} FROM ({{a}}) AS a ORDER BY "
     return exact.over(f"{head}{', '.join(sash)} LIMIT {limit}", exact.types, f"{head}{', '.join(duck)} LIMIT {limit}")
+
+
+_FRAMES = (
+    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING",
+    "ROWS UNBOUNDED PRECEDING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+)
+
+
+def numbered(draw: st.DrawFn, child: Query) -> Query:
+    """One window function in an order of all columns, so that nothing depends on how ties are broken."""
+    exact = _compared(child)
+    if exact is None:
+        return child
+    names = names_of(exact)
+    partition = draw(st.lists(st.sampled_from(names), max_size=1))
+    order = draw(st.permutations(names))
+    descending = draw(st.booleans())
+    keys = [f"{order[0]} DESC NULLS LAST" if descending else f"{order[0]} NULLS FIRST"]
+    keys += [f"{name} NULLS FIRST" for name in order[1:]]
+    by = f"{'PARTITION BY ' if partition else ''}{', '.join(partition)} ORDER BY {', '.join(keys)}"
+    value = draw(st.sampled_from(range(len(names))))
+    functions = [
+        (f"ROW_NUMBER() OVER ({by})", "int"),
+        (f"RANK() OVER ({by})", "int"),
+        (f"LAG({names[value]}) OVER ({by})", exact.types[value]),
+        *(
+            (f"{one}({names[value]}) OVER ({by} {frame})", exact.types[value])
+            for one in ("MIN", "MAX")
+            for frame in _FRAMES
+        ),
+        *((f"COUNT({names[value]}) OVER ({by} {frame})", "int") for frame in _FRAMES),
+    ]
+    made, dtype = draw(st.sampled_from(functions))
+    text = f"SELECT {', '.join(names)}, {made} AS c{len(names)} FROM ({{a}}) AS a"
+    return exact.over(text, (*exact.types, dtype))
 
 
 def joined(draw: st.DrawFn, operator: str, left: Query, right: Query) -> Query:

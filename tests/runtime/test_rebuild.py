@@ -27,6 +27,15 @@ QUERIES = {
     "select": "SELECT k, g FROM s [RANGE 50 MICROSECONDS]",
     "sum": "SELECT k, SUM(x) AS total, AVG(x) AS mean, VAR_POP(x) AS spread FROM s [RANGE 50 MICROSECONDS] GROUP BY k",
     "ranks": "SELECT k, MEDIAN(x) AS m, MIN(g) AS g, LAST(x) AS l FROM s [RANGE 50 MICROSECONDS] GROUP BY k",
+    "moments": (
+        "SELECT g, CORR(k, x) AS c, KURTOSIS(x) AS h, BIT_XOR(k) AS b, MODE(k) AS m, LISTAGG(k, ',') AS l, "
+        "COLLECT_SET(x) AS s, MAX_BY(k, x, 2) AS y, PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY x DESC) AS p "
+        "FROM s [RANGE 50 MICROSECONDS] GROUP BY g"
+    ),
+    "rows_moments": (
+        "SELECT g, SKEWNESS(x) AS h, MODE() WITHIN GROUP (ORDER BY k DESC) AS m, COLLECT_LIST(k) AS l, "
+        "LISTAGG(DISTINCT k, ',') AS d, HISTOGRAM_NUMERIC(k, 99) AS y FROM s [ROWS 20] GROUP BY g"
+    ),
     "distinct": "SELECT DISTINCT k FROM s [RANGE 50 MICROSECONDS]",
     "count_distinct": "SELECT COUNT(DISTINCT k) AS n FROM s [RANGE 50 MICROSECONDS]",
     "join": "SELECT s.k, s.g, r.x FROM s [RANGE 50 MICROSECONDS] JOIN r [RANGE 30 MICROSECONDS] ON s.k = r.k",
@@ -45,7 +54,24 @@ QUERIES = {
         "JOIN r [RANGE 30 MICROSECONDS] AS c ON t.k = c.k"
     ),
     "top": "SELECT k, x FROM s [RANGE 50 MICROSECONDS] ORDER BY x DESC LIMIT 3",
+    "over": (
+        "SELECT k, x, ROW_NUMBER() OVER w AS n, LAG(g) OVER w AS l, SUM(x) OVER w AS t, SUM(x) OVER (PARTITION BY k) AS a, "
+        "AVG(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS m "
+        "FROM s [RANGE 50 MICROSECONDS] WINDOW w AS (PARTITION BY k ORDER BY ts)"
+    ),
+    "top_of_each": (
+        "SELECT k, x FROM s [RANGE 50 MICROSECONDS] QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC) <= 2"
+    ),
     "chain": "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(DISTINCT g) AS n FROM s [RANGE 50 MICROSECONDS] GROUP BY k) GROUP BY n",
+    "not_in": "SELECT k, g FROM s [RANGE 50 MICROSECONDS] WHERE k NOT IN (SELECT k FROM r [RANGE 9 MICROSECONDS] WHERE k > 2)",
+    "in_value": (
+        "SELECT k, k IN (SELECT k FROM r [RANGE 9 MICROSECONDS] AS b WHERE b.g = a.g) AS i, "
+        "(SELECT COUNT(*) FROM r [RANGE 30 MICROSECONDS] AS b WHERE b.x < a.x) AS n FROM s [RANGE 50 MICROSECONDS] AS a"
+    ),
+    "lateral": (
+        "SELECT a.k, b.x FROM s [RANGE 50 MICROSECONDS] AS a, LATERAL "
+        "(SELECT x FROM r [RANGE 30 MICROSECONDS] AS b WHERE b.k = a.k ORDER BY x LIMIT 2) AS b"
+    ),
     "rows": "SELECT k, g FROM s [ROWS 7]",
     "rows_sum": "SELECT k, SUM(x) AS total, MEDIAN(x) AS m FROM s [ROWS 20] GROUP BY k",
     "rows_join": "SELECT s.k, s.g, r.x FROM s [PARTITION BY k ROWS 2] JOIN r [ROWS 9] ON s.k = r.k",
@@ -84,6 +110,17 @@ QUERIES = {
     "hop_declared": "SELECT window.end, MEDIAN(x) AS m FROM z [RANGE 25 MICROSECONDS] "
     "GROUP BY window(ts, '30 microseconds', '15 microseconds')",
     "now": "SELECT k, COUNT(*) AS n FROM z [RANGE 40 MICROSECONDS] WHERE ts + INTERVAL 13 MICROSECONDS <= NOW() GROUP BY k",
+    "sessions": (
+        "SELECT k, session_window.start, session_window.end, COUNT(*) AS n, SUM(x) AS t FROM z [RANGE 30 MICROSECONDS] "
+        "GROUP BY k, session_window(ts, '9 microseconds')"
+    ),
+    "all_sessions": (
+        "SELECT session_window.start, COUNT(*) AS n FROM z [RANGE 30 MICROSECONDS] GROUP BY session_window(ts, '2 microseconds')"
+    ),
+    "emit": (
+        "SELECT window_end, k, COUNT(*) AS n FROM HOP(TABLE z, DESCRIPTOR(ts), INTERVAL 7 MICROSECONDS, "
+        "INTERVAL 30 MICROSECONDS) GROUP BY window_end, k EMIT ON WINDOW CLOSE"
+    ),
     "tumble_join": (
         "SELECT a.k, a.x, b.g FROM TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS a "
         "JOIN TUMBLE(TABLE z, DESCRIPTOR(ts), INTERVAL 30 MICROSECONDS) AS b ON a.k = b.k AND a.window_end = b.window_end"

@@ -49,7 +49,13 @@ def _changes() -> ChangeBatch:
 def test_columns_are_sent_unconverted_and_times_as_integers() -> None:
     gather = Gather(_SCHEMA, TIMESTAMP)
     frame = gather.rows(_changes())
-    assert gather.ddl.startswith("sign tinyint NOT NULL, ts bigint NOT NULL, c0 boolean, c1 tinyint")
+    sent = [(field.name, field.dataType.simpleString(), field.nullable) for field in gather.struct.fields]
+    assert sent[:4] == [
+        ("sign", "tinyint", False),
+        ("ts", "bigint", False),
+        ("c0", "boolean", True),
+        ("c1", "tinyint", True),
+    ]
     arrays = {name: pa.array(frame[name]) for name in frame.columns}
     for index, dtype in enumerate(_VALUES):
         expected = {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, dtype)
@@ -76,7 +82,7 @@ def test_the_metrics_of_all_tasks_are_observed_unchanged(spark: SparkSession, ti
             yield gather.metrics([first, second] if frame["id"][0] else [third])
             yield gather.metrics([third])
 
-    packed = spark.range(0, 2, 1, 2).mapInPandas(made, gather.ddl)  # type: ignore[arg-type]
+    packed = spark.range(0, 2, 1, 2).mapInPandas(made, gather.struct)  # type: ignore[arg-type]
     assert sorted(_observed(gather, packed)) == sorted([first, second, third, third, third])
 
 
@@ -87,7 +93,7 @@ def test_without_batch_metrics_the_observed_list_is_empty(spark: SparkSession) -
     def made(_: object) -> object:
         yield gather.rows(_changes())
 
-    assert _observed(gather, spark.range(1).coalesce(1).mapInPandas(made, gather.ddl)) == []  # type: ignore[arg-type]
+    assert _observed(gather, spark.range(1).coalesce(1).mapInPandas(made, gather.struct)) == []  # type: ignore[arg-type]
 
 
 def _observed(gather: Gather, packed: DataFrame) -> list[str]:
@@ -107,7 +113,7 @@ def test_every_type_arrives(spark: SparkSession, time: pa.DataType) -> None:
         yield gather.rows(_changes())
         yield gather.metrics(['{"rows_out": 2}'])
 
-    packed = spark.range(1).coalesce(1).mapInPandas(made, gather.ddl)  # type: ignore[arg-type]
+    packed = spark.range(1).coalesce(1).mapInPandas(made, gather.struct)  # type: ignore[arg-type]
     found = gather.typed(packed).toArrow()
     assert found.schema.names == ["_op", "_ts", *(field.name for field in _SCHEMA)]
     assert [field.type for field in found.schema][1:] == [time, *_VALUES]

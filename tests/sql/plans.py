@@ -11,6 +11,7 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Generate,
     Intersect,
     Join,
     Node,
@@ -83,6 +84,8 @@ def _line(node: Node) -> str:
         case Expand():
             lists = [", ".join(map(describe, made)) for made in node.lists]
             return f"Expand [{', '.join(node.names)}] {'; '.join(lists)}"
+        case Generate():
+            return f"Generate {'outer ' if node.outer else ''}{describe(node.array)}"
         case Join():
             keys = " ".join(f"{node.left.schema[a].name}#{a}={node.right.schema[b].name}#{b}" for a, b in node.keys)
             condition = "" if node.condition is None else f" IF {describe(node.condition)}"

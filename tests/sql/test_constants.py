@@ -37,6 +37,10 @@ def test_columns_have_the_common_types_of_their_values(query: str, names: list[s
         ("SELECT *", "at least one output column"),
         ("SELECT item", "there is no column item"),
         ("SELECT * FROM VALUES (1, 2) AS t(a)", "1 names for 2 columns"),
+        ("VALUES (1), ('a')", "column 1 of VALUES have no common type"),
+        ("SELECT * FROM sales PIVOT (sum(qty) FOR (item, name) IN (1))", "PIVOT goes by 2 columns"),
+        ("SELECT * FROM sales UNPIVOT ((a, b) FOR c IN (item))", "UNPIVOT makes 2 columns of 1"),
+        ("SELECT * FROM sales UNPIVOT (a FOR c IN (item, name))", "the columns of UNPIVOT have no common type"),
     ],
 )
 def test_refused(query: str, message: str) -> None:
@@ -55,3 +59,19 @@ def test_many_values() -> None:
     rows = ", ".join(f"({number}, 'n{number}')" for number in range(3_000))
     result = replay(f"SELECT COUNT(*) AS n, MAX(b) AS b FROM VALUES {rows} AS t(a, b)", {})
     assert result.at(0) == [{"n": 3_000, "b": "n999"}]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT 1 + a AS x FROM VALUES (1), (2) AS t(a) GROUP BY a + 1", [(2,), (3,)]),
+        ("SELECT SUM(a) AS t FROM VALUES (1), (5) AS t(a) GROUP BY a + 1 HAVING 1 + a > 3", [(5,)]),
+        ("SELECT a + b AS x, b, COUNT(*) AS n FROM VALUES (1, 2) AS t(a, b) GROUP BY GROUPING SETS ((a + b), (b + a), (b))",
+         [(3, None, 1), (3, None, 1), (None, 2, 1)]),
+        ("SELECT SUM(a) AS t FROM VALUES (1), (-2) AS t(a) HAVING SUM(a) + 1", []),
+        ("SELECT SUM(a) AS t FROM VALUES (1), (-1) AS t(a) HAVING SUM(a) + 1", [(0,)]),
+    ],
+)  # fmt: skip
+def test_answers_that_spark_gives(query: str, rows: list[tuple[object, ...]]) -> None:
+    found = [tuple(row.values()) for row in replay(query, {}).at(0)]
+    assert sorted(found, key=str) == sorted(rows, key=str)

@@ -48,7 +48,7 @@ def test_unknown_names(query: str, message: str, line: int, column: int) -> None
         ("SELECT item, sum(ts) FROM sales", "sum takes a number, not TIMESTAMP", 14),
         ("SELECT item FROM sales WHERE qty", "WHERE takes a BOOLEAN, not BIGINT", 30),
         ("SELECT item FROM sales WHERE name AND qty > 1", "AND takes BOOLEAN, not STRING", 30),
-        ("SELECT item FROM sales GROUP BY item HAVING item", "HAVING takes a BOOLEAN", 45),
+        ("SELECT name FROM sales GROUP BY name HAVING name", "HAVING takes a BOOLEAN", 45),
         ("SELECT s.item FROM sales s JOIN items i ON s.item", "ON takes a BOOLEAN", 44),
         ("SELECT ts = 1 FROM sales", "TIMESTAMP and INT cannot be compared", 8),
         ("SELECT CASE WHEN item THEN 1 END FROM sales", "WHEN takes a BOOLEAN", 18),
@@ -119,22 +119,24 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
             "SELECT s.item FROM sales s LEFT JOIN items i ON EXISTS (SELECT 1 FROM clicks WHERE user = s.name AND user = i.label)",
             "may refer to one side of the join",
         ),
-        ("SELECT item FROM sales LATERAL VIEW explode(name) t AS x", "LATERAL VIEW"),
-        ("SELECT * FROM sales PIVOT (sum(qty) FOR item IN (1, 2))", "PIVOT"),
+        ("SELECT item FROM sales LATERAL VIEW upper(name) t AS x", "LATERAL with"),
+        ("SELECT * FROM sales PIVOT (qty FOR item IN (1, 2))", "PIVOT needs aggregates"),
+        ("SELECT * FROM sales PIVOT (sum(qty) FOR item IN (qty))", "the values of PIVOT must be constants"),
         ("SELECT * FROM UNNEST(array(1))", "UNNEST"),
-        ("SELECT * FROM explode(array(1))", "table functions"),
-        ("SELECT * FROM range(10)", "table functions"),
+        ("SELECT * FROM upper(array(1))", "table functions"),
+        ("SELECT * FROM sql_keywords()", "table functions"),
         ("WITH RECURSIVE a AS (SELECT item FROM sales) SELECT item FROM a", "recursive"),
-        ("SELECT item FROM sales GROUP BY ROLLUP (item)", "ROLLUP"),
-        ("SELECT item FROM sales GROUP BY CUBE (item)", "CUBE"),
-        ("SELECT item FROM sales GROUP BY item WITH ROLLUP", "ROLLUP"),
-        ("SELECT item FROM sales GROUP BY GROUPING SETS ((item), ())", "GROUPING SETS"),
+        ("SELECT grouping(item) FROM sales GROUP BY item", "GROUPING needs GROUP BY with GROUPING SETS"),
+        ("SELECT grouping_id() FROM sales", "GROUPING_ID needs GROUP BY with GROUPING SETS"),
+        ("SELECT item FROM sales WHERE grouping(item) = 1 GROUP BY ROLLUP (item)", "GROUPING in WHERE"),
+        ("SELECT grouping(qty) FROM sales GROUP BY ROLLUP (item)", "GROUPING takes a column of GROUP BY"),
+        ("SELECT grouping_id(qty) FROM sales GROUP BY ROLLUP (item, qty)", "GROUPING_ID takes all columns"),
+        (f"SELECT 1 FROM sales GROUP BY CUBE ({', '.join(f'item + {n}' for n in range(13))})", "4,096 grouping sets"),
         ("SELECT item FROM sales TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
         ("SELECT item FROM sales SORT BY item", "SORT BY"),
         ("SELECT item FROM sales DISTRIBUTE BY item", "DISTRIBUTE BY"),
         ("SELECT item FROM sales CLUSTER BY item", "CLUSTER BY"),
         ("SELECT /*+ BROADCAST(items) */ item FROM items", "hint"),
-        ("SELECT * EXCEPT (item) FROM sales", "EXCEPT"),
         ("SELECT count_min_sketch(qty, 0.1, 0.9, 1) FROM sales", "the aggregate count_min_sketch"),
         ("SELECT upper(name) IGNORE NULLS FROM sales", "NULLS for a function that is not an aggregate"),
         ("SELECT sum(sum(qty)) FROM sales", "the aggregate sum in the argument of an aggregate"),
@@ -151,6 +153,10 @@ def test_types_that_do_not_fit(query: str, message: str, column: int) -> None:
         ("SELECT INTERVAL 1 DAY FROM sales", "interval"),
         ("SELECT now() FROM sales", "NOW() in SELECT"),
         ("SELECT rand() FROM sales", "is not deterministic"),
+        (
+            "SELECT * FROM sales MATCH_RECOGNIZE (ORDER BY ts MEASURES A.ts AS a PATTERN (A B) DEFINE B AS B.qty > 1)",
+            "Sash does not run MATCH_RECOGNIZE",
+        ),
         ("SELECT current_timestamp FROM sales", "NOW() in SELECT"),
         ("SELECT :x FROM sales", ":x"),
     ],
@@ -172,3 +178,32 @@ def test_what_sash_does_not_run_is_named(query: str, message: str) -> None:
 )
 def test_windows_that_are_written_wrongly(query: str, message: str) -> None:
     assert message in str(error_of(query))
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "column"),
+    [
+        ("SELECT item FROM sales SORT BY item", "SORT BY; write ORDER BY", 32),
+        ("SELECT item FROM sales CLUSTER BY item", "CLUSTER BY; the answer is a bag", 35),
+        ("SELECT item FROM sales TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", 37),
+        ("SELECT item FROM sales FOR UPDATE", "FOR UPDATE and FOR SHARE; a query only reads", 8),
+        ("SELECT DISTINCT ON (item) item FROM sales", "DISTINCT ON; take one row of each group", 21),
+        ("SELECT item FROM sales FETCH FIRST 3 ROWS ONLY", "FETCH; write LIMIT", 36),
+        ("SELECT item FROM sales UNION ALL BY NAME SELECT item FROM clicks", "BY NAME; select the columns", 8),
+        ("SELECT item COLLATE UTF8_LCASE FROM sales", "COLLATE is not in", 8),
+        ("SELECT name SIMILAR TO 'a' FROM sales", "SIMILAR TO is not in", 8),
+        ("SELECT item FROM sales WHERE item BETWEEN SYMMETRIC 3 AND 1", "Sash does not run (item BETWEEN 3 AND 1", 30),
+        ("SELECT item INTO x FROM sales", "SELECT INTO; the sink", 18),
+        ("SELECT item FROM sales ORDER BY item WITH FILL", "WITH FILL", 33),
+        ("VALUES (1) AS t(a)", "write SELECT * FROM VALUES ... AS alias", 15),
+    ],
+)
+def test_constructs_are_named_in_the_words_of_sql(query: str, message: str, column: int) -> None:
+    error = error_of(query)
+    assert type(error) is UnsupportedSqlError
+    assert message in str(error)
+    assert (error.line, error.column) == (1, column)
+
+
+def test_a_column_without_from() -> None:
+    assert "there is no column item: there is no FROM" in str(error_of("SELECT item"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 from sash.errors import SashError
 from sash.testing import replay
@@ -88,6 +91,48 @@ WORDS = (
         "é",
     ),
 )
+REFUSED = (
+    "SELECT k FROM s CLUSTER BY k",
+    "SELECT k FROM s SORT BY k",
+    "SELECT k FROM s TABLESAMPLE (5 ROWS)",
+    "SELECT k FROM s FOR UPDATE",
+    "SELECT k FROM s FETCH FIRST 3 ROWS ONLY",
+    "SELECT DISTINCT ON (k) k FROM s",
+    "(SELECT k FROM s) AS q",
+    "SELECT k FROM s UNION BY NAME SELECT k FROM s",
+    "SELECT k FROM s VERSION AS OF 3",
+    "SELECT x COLLATE UTF8_LCASE FROM s",
+    "SELECT x SIMILAR TO 'a' FROM s",
+    "SELECT x -> '$.a' FROM s",
+    "SELECT k FROM s ORDER BY k WITH FILL",
+    "SELECT k FROM s ASOF JOIN s AS q ON TRUE",
+    "SELECT k FROM s CONNECT BY k = 1",
+    "SELECT k INTO q FROM s",
+    "SELECT k FROM s WHERE k BETWEEN SYMMETRIC 3 AND 1",
+    "SELECT k IS JSON FROM s",
+    "SELECT CAST(k AS INT FORMAT 'x') FROM s",
+    "SELECT k XOR v FROM s",
+    "SELECT k OPERATOR(+) 1 FROM s",
+    "INSERT INTO q SELECT k FROM s",
+    "SELECT k FROM s WHERE k IN UNNEST(x)",
+    "SELECT @k FROM s",
+    "SELECT MAP {'a': 1} FROM s",
+    "SELECT k FROM s GROUP BY k WITH TOTALS",
+)
+"""Queries with what Sash does not run."""
+
+LEAKS = re.compile(
+    "|".join(
+        rf"\b{kind.__name__}\b"
+        for kind in vars(exp).values()
+        if isinstance(kind, type) and issubclass(kind, exp.Expr) and not issubclass(kind, exp.Func)
+        if re.fullmatch("(?:[A-Z]+[a-z]+){2,}", kind.__name__) and kind is not exp.TableSample
+    ),
+    re.IGNORECASE,
+)
+"""The parser's names of constructs that are no words of SQL, such as TableAlias and WithinGroup."""
+
+SCHEMA = "ts BIGINT, k INT, v INT, x STRING, t TIMESTAMP"
 ROWS = [{"ts": i, "k": i % 2, "v": i, "x": "ab"[: i % 3], "t": None} for i in range(3)]
 
 
@@ -131,7 +176,15 @@ def test_only_errors_of_sash_come_out(sql: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            replay(sql, {"s": ROWS}, schemas={"s": "ts BIGINT, k INT, v INT, x STRING, t TIMESTAMP"})
+            replay(sql, {"s": ROWS}, schemas={"s": SCHEMA})
         except SashError as error:
             message = str(error)
     assert message is None or 0 < len(message) < 2_000
+    assert message is None or not LEAKS.search(message), message
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_no_message_has_a_name_of_the_parser(sql: str) -> None:
+    with pytest.raises(SashError) as caught:
+        replay(sql, {"s": ROWS}, schemas={"s": SCHEMA})
+    assert not LEAKS.search(str(caught.value)), caught.value

@@ -13,14 +13,14 @@ from tests.sql.plans import catalog
 
 
 class Typer:
-    """Spark's part: knows soundex and split, and remembers what it was asked."""
+    """Spark's part: knows xpath_string and xpath, and remembers what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
     def __call__(self, source: str, sql: str) -> pa.DataType | str | None:
         self.asked.append((source, sql))
-        known = {"soundex": STRING, "size": INT, "split": pa.list_(STRING), "hypot": pa.float64()}
+        known = {"xpath_string": STRING, "size": INT, "xpath": pa.list_(STRING), "xpath_number": pa.float64()}
         known |= {"stamp": "timestamp_other"}
         return known.get(sql.partition("(")[0].lower())
 
@@ -33,31 +33,33 @@ def bind(text: str) -> tuple[Node, Typer]:
 
 
 def test_an_unknown_function_over_a_stream_is_left_to_spark() -> None:
-    plan, typer = bind("SELECT soundex(name) AS x FROM sales WHERE soundex(name) = 'A1'")
-    native = SparkFunction("soundex({0})", (Column(4, "name", STRING),), STRING)
+    plan, typer = bind("SELECT xpath_string(name) AS x FROM sales WHERE xpath_string(name) = 'A1'")
+    native = SparkFunction("xpath_string({0})", (Column(4, "name", STRING),), STRING)
     assert isinstance(plan, Project)
     assert plan.expressions == (native,)
     assert isinstance(plan.child, Filter)
-    assert typer.asked == [("sales", "soundex(`name`)")] * 2
+    assert typer.asked == [("sales", "xpath_string(`name`)")] * 2
 
 
 def test_a_call_is_left_to_spark_and_may_stand_in_an_expression() -> None:
-    plan, typer = bind("SELECT upper(split(name, '{,}')[size(split(name, 'b')) - 1]) AS x FROM sales [NOW]")
+    plan, typer = bind("SELECT upper(xpath(name, '{,}')[size(xpath(name, 'b')) - 1]) AS x FROM sales [NOW]")
     assert isinstance(plan, Project)
     text = to_spark_sql(plan.expressions[0], [f"c{i}" for i in range(6)])
-    assert text == "upper(split(c4, '{,}')[(size(split(c4, 'b')) - 1)])"
-    assert typer.asked == [("sales", "split(`name`, '{,}')"), ("sales", "split(`name`, 'b')")]
+    assert text == "upper(xpath(c4, '{,}')[(size(xpath(c4, 'b')) - 1)])"
+    assert typer.asked == [("sales", "xpath(`name`, '{,}')"), ("sales", "xpath(`name`, 'b')")]
 
 
 def test_the_type_is_asked_over_the_columns_of_the_source() -> None:
-    plan, typer = bind("SELECT soundex(n) AS x FROM (SELECT item, upper(name) AS n FROM sales WHERE qty > 1) s")
+    plan, typer = bind("SELECT xpath_string(n) AS x FROM (SELECT item, upper(name) AS n FROM sales WHERE qty > 1) s")
     assert isinstance(plan, Project)
-    assert plan.expressions == (SparkFunction("soundex({0})", (Column(1, "n", STRING),), STRING),)
-    assert typer.asked == [("sales", "soundex(upper(`name`))")]
+    assert plan.expressions == (SparkFunction("xpath_string({0})", (Column(1, "n", STRING),), STRING),)
+    assert typer.asked == [("sales", "xpath_string(upper(`name`))")]
 
 
 def test_group_by_and_aggregates_over_a_native_function() -> None:
-    plan, _ = bind("SELECT soundex(name) AS x, max(hypot(qty, item)) AS m FROM sales GROUP BY soundex(name)")
+    plan, _ = bind(
+        "SELECT xpath_string(name) AS x, max(xpath_number(qty, item)) AS m FROM sales GROUP BY xpath_string(name)"
+    )
     assert [str(field) for field in plan.schema] == ["x STRING", "m DOUBLE"]
 
 
@@ -66,20 +68,32 @@ def test_group_by_and_aggregates_over_a_native_function() -> None:
     [
         ("SELECT sndex(name) FROM sales", UnknownNameError, "no function sndex"),
         ("SELECT stamp(name) FROM sales", UnsupportedSqlError, "not a supported column type"),
-        ("SELECT soundex(max(name)) FROM sales", UnsupportedSqlError, "move it into a subquery"),
-        ("SELECT soundex(m) FROM (SELECT max(name) AS m FROM sales) x", UnsupportedSqlError, "move it into a subquery"),
+        ("SELECT xpath_string(max(name)) FROM sales", UnsupportedSqlError, "move it into a subquery"),
         (
-            "SELECT soundex(name) FROM (SELECT DISTINCT name FROM sales) x",
+            "SELECT xpath_string(m) FROM (SELECT max(name) AS m FROM sales) x",
             UnsupportedSqlError,
             "move it into a subquery",
         ),
-        ("SELECT soundex(s.name) FROM sales s JOIN items i ON TRUE", UnsupportedSqlError, "move it into a subquery"),
         (
-            "SELECT qty FROM sales s JOIN items i ON soundex(label) = name",
+            "SELECT xpath_string(name) FROM (SELECT DISTINCT name FROM sales) x",
             UnsupportedSqlError,
             "move it into a subquery",
         ),
-        ("SELECT soundex(name) FROM sales [ROWS 5]", UnsupportedSqlError, "DataFrame that sales is registered with"),
+        (
+            "SELECT xpath_string(s.name) FROM sales s JOIN items i ON TRUE",
+            UnsupportedSqlError,
+            "move it into a subquery",
+        ),
+        (
+            "SELECT qty FROM sales s JOIN items i ON xpath_string(label) = name",
+            UnsupportedSqlError,
+            "move it into a subquery",
+        ),
+        (
+            "SELECT xpath_string(name) FROM sales [ROWS 5]",
+            UnsupportedSqlError,
+            "DataFrame that sales is registered with",
+        ),
         ("SELECT uuid() AS u FROM sales", UnsupportedSqlError, "is not deterministic"),
     ],
 )

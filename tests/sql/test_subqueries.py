@@ -39,12 +39,35 @@ def test_not_in_of_constants_needs_no_test_for_null() -> None:
     assert joins("SELECT item FROM sales WHERE 1 NOT IN (SELECT 2 FROM clicks)") == ["anti 0 if"]
 
 
+def test_not_in_without_nulls_is_one_anti_join() -> None:
+    text = (
+        "SELECT item FROM sales WHERE item IS NOT NULL AND item NOT IN (SELECT item FROM clicks WHERE item IS NOT NULL)"
+    )
+    assert joins(text) == ["anti 1"]
+
+
 def test_a_correlated_aggregate_is_computed_once_for_each_key() -> None:
     text = "SELECT (SELECT max(c.ts) FROM clicks c WHERE c.item = s.item) AS m FROM sales s"
     assert joins(text) == ["left 1"]
     (aggregate,) = [node for node in walk(plan_of(text)) if isinstance(node, Aggregate)]
     assert [aggregate.child.schema[key].name for key in aggregate.keys] == ["item"]
     assert not any(isinstance(node, Distinct) for node in walk(plan_of(text)))
+
+
+def test_a_comparison_with_a_correlated_aggregate_is_an_inner_join() -> None:
+    text = "SELECT item FROM sales s WHERE qty > (SELECT {} FROM clicks c WHERE c.item = s.item)"
+    assert joins(text.format("max(item) + 1")) == ["inner 1"]
+    assert joins(text.format("count(*)")) == ["left 1"]
+    assert joins(text.format("coalesce(max(item), 0)")) == ["left 1"]
+    assert joins("SELECT item FROM sales s WHERE (SELECT max(item) FROM clicks c WHERE c.item = s.item) IS NULL") == [
+        "left 1"
+    ]
+
+
+def test_a_collection_of_no_rows_is_empty() -> None:
+    text = "SELECT a.k, (SELECT COLLECT_LIST(v) FROM r [RANGE 5 SECONDS] AS b WHERE b.k = a.k) AS v FROM s [RANGE 5 SECONDS] AS a"
+    rows = replay(text, streams=ROWS, unit="s", until=4).at(2)
+    assert {row["k"]: row["v"] for row in rows} == {1: [5], 2: []}
 
 
 def test_an_unequal_correlation_is_evaluated_for_the_distinct_outer_values() -> None:
@@ -137,6 +160,19 @@ def test_two_rows_for_a_key_that_no_outer_row_has_do_not_fail() -> None:
     rows = {"s": [{"ts": 1, "k": 2}], "r": [{"ts": 1, "k": 1, "v": 5}, {"ts": 1, "k": 1, "v": 6}]}
     text = "SELECT a.ts, (SELECT v FROM r [NOW] AS b WHERE b.k = a.k) AS v FROM s [RANGE 9 SECONDS] AS a"
     assert replay(text, streams=rows, unit="s", until=5).at(1) == [{"ts": 1, "v": None}]
+
+
+def _size(node: Node) -> int:
+    return 1 + sum(map(_size, node.children))
+
+
+def test_many_subqueries_make_a_plan_of_linear_size() -> None:
+    text = "(SELECT count(*) FROM clicks c WHERE c.item < s.item + {}) AS n{}"
+    sizes = [
+        _size(plan_of(f"SELECT {', '.join(text.format(n, n) for n in range(count))} FROM sales s"))
+        for count in (1, 2, 9)
+    ]
+    assert sizes[2] - sizes[0] == 8 * (sizes[1] - sizes[0])
 
 
 def _height(node: Node) -> int:

@@ -86,7 +86,7 @@ class Over(Operator):
             aggregates = [found for n in one.numbers if (found := self._calls[n].aggregate) is not None]
             if aggregates:
                 scope = memory.scope(f"frame{order}.{task}")
-                one.frames = FrameAggregates(scope, edge.dtypes, ties, aggregates)
+                one.frames = FrameAggregates(scope, edge.dtypes, orders[order], ties, aggregates)
                 if self._calls[one.numbers[0]].frame.is_whole:
                     one.whole = WholePartitions(scope.scope("whole"), one.frames)
         return list(shared.values())

@@ -32,6 +32,12 @@ _BOUNDS = {"unbounded": kinds.UNBOUNDED, "row": kinds.ROW, "peer": kinds.PEER, "
 _NARROW_DECIMAL = 18
 
 
+def sorted_keys(order: tuple[SortKey, ...], ties: tuple[int, ...]) -> tuple[SortKey, ...]:
+    """The order of rows with its ties broken."""
+    named = {key.column for key in order}
+    return (*order, *(SortKey(column) for column in ties if column not in named))
+
+
 class OrderedRows:
     """The trees of one order; a row's slot has one node per tree. Tree 0 has all rows."""
 
@@ -40,8 +46,7 @@ class OrderedRows:
     ):
         self._dtypes = dtypes
         self._order = order
-        named = {key.column for key in order}
-        self._sorted = (*order, *(SortKey(column) for column in ties if column not in named))
+        self._sorted = sorted_keys(order, ties)
         self._present: list[int] = []
         self._ranked = False
         self._words: list[int] = [key.column for key in order[:1]]

@@ -15,10 +15,13 @@ from sash.operators.aggregates.choose import Accumulators
 from sash.operators.base import Edge
 from sash.operators.kernels.touches import Events, Mask, Touches, note_changes, touch
 from sash.operators.live_rows import RowEvents
+from sash.operators.over_order import sorted_keys
 from sash.plan.expressions import ORDERED, AggregateCall
+from sash.plan.nodes import SortKey
 from sash.plan.window_calls import RANKING, WindowCall
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.memory import Arrays, Ints, Memory
+from sash.state.ordering import encode_order
 from sash.state.rows import RowStore
 
 
@@ -26,16 +29,24 @@ class FrameAggregates:
     """Aggregates over groups of rows that enter and leave, computed by the accumulators of GROUP BY."""
 
     def __init__(
-        self, memory: Memory, dtypes: Sequence[pa.DataType], ties: tuple[int, ...], calls: list[AggregateCall]
+        self,
+        memory: Memory,
+        dtypes: Sequence[pa.DataType],
+        order: tuple[SortKey, ...],
+        ties: tuple[int, ...],
+        calls: list[AggregateCall],
     ):
-        by_order = any(call.function in ORDERED for call in calls)
+        self._sorted = sorted_keys(order, ties) if any(call.function in ORDERED for call in calls) else ()
         read = [column.index for call in calls for column in call.arguments]
-        self._columns = list(dict.fromkeys([*(ties if by_order else ()), *read])) or [0]
-        at = {column: position for position, column in enumerate(self._columns)}
-        edge = Edge(tuple(dtypes[column] for column in self._columns), "explicit")
-        self._arguments = ArgumentColumns(memory.scope("feed"), edge)
-        timed = by_order and bool(ties)
-        self._accumulators = Accumulators(memory.scope("state"), self._arguments, timed, 0 if timed else None)
+        self._columns = list(dict.fromkeys(read)) or [0]
+        first = 1 if self._sorted else 0
+        at = {column: first + position for position, column in enumerate(self._columns)}
+        kept = tuple(dtypes[column] for column in self._columns)
+        self._arguments = ArgumentColumns(
+            memory.scope("feed"), Edge((pa.binary(), *kept) if self._sorted else kept, "explicit")
+        )
+        time = 0 if self._sorted else None
+        self._accumulators = Accumulators(memory.scope("state"), self._arguments, bool(self._sorted), time)
         self._answers = [
             self._accumulators.add(
                 replace(call, arguments=tuple(replace(column, index=at[column.index]) for column in call.arguments))
@@ -48,6 +59,8 @@ class FrameAggregates:
     ) -> list[Versions]:
         """The values of every aggregate by version; `slots` are by position."""
         columns = rows.take(slots, self._columns)
+        if self._sorted:
+            columns.insert(0, self._places(rows, slots))
         batch = ChangeBatch.explicit(np.zeros(len(slots), np.int64), sign, columns)
         work = Work(batch, events, counts, max(groups, 1), np.empty(0, np.int64), 0)
         answers = {name: accumulator.apply(work) for name, accumulator in self._accumulators.by_name.items()}
@@ -56,6 +69,18 @@ class FrameAggregates:
             accumulator.finish(work)
         self._arguments.finish(work)
         return result
+
+    def _places(self, rows: RowStore, slots: Ints) -> pa.Array:
+        """The places of rows in the order of the window, as byte strings: aggregates take them for the times of the rows."""
+        keys = rows.take(slots, [key.column for key in self._sorted])
+        offsets, data = encode_order(
+            keys,
+            [key.descending for key in self._sorted],
+            [key.nulls_first for key in self._sorted],
+            len(slots),
+        )
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.binary(), len(slots), buffers)
 
 
 class WholePartitions:

@@ -99,10 +99,15 @@ class PlanCosts:
                 | nodes.Filter()
                 | nodes.Project()
                 | nodes.Expand()
+                | nodes.Generate()
                 | nodes.Union()
                 | nodes.AssignWindows()
             ):
                 return 0.0
+            case nodes.Final():
+                return 0.0
+            case nodes.Sessions():
+                return self.estimates(node).rows if node.closes else self.estimates(node).values(node.keys)
             case nodes.Lifetime():
                 return 0.0 if node.start is None else self.estimates(node).rows
             case nodes.Stream():
@@ -139,7 +144,11 @@ class PlanCosts:
                 return sum(flows)
             case nodes.Expand():
                 return flows[0] * len(node.lists)
-            case nodes.AssignWindows():
+            case nodes.Final():
+                return sum(flows)
+            case nodes.Sessions():
+                return 2 * sum(flows)
+            case nodes.Generate() | nodes.AssignWindows():
                 return self.estimates(node).rate
             case nodes.Lifetime():
                 return sum(flows) + (0.0 if node.start is None else _RING * rates[0])

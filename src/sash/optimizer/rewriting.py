@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sash.plan.compound import rewrite
 from sash.plan.expressions import Column, Expression, columns_of, conjunction, conjuncts
-from sash.plan.nodes import Aggregate, Expand, Filter, Join, Node, Project, once_per_node, with_children
+from sash.plan.nodes import Aggregate, Expand, Filter, Generate, Join, Node, Project, once_per_node, with_children
 from sash.plan.types import Schema
 
 
@@ -92,6 +92,8 @@ def unnamed(node: Node) -> Node:
             case Expand():
                 lists = tuple(tuple(map(unnamed_expression, made)) for made in node.lists)
                 return Expand(node.child, ("",) * len(node.names), lists)
+            case Generate():
+                return replace(node, array=unnamed_expression(node.array))
             case Join():
                 if node.condition is None:
                     return node

@@ -268,8 +268,14 @@ def _parameters(node: Operation) -> tuple[str, ...]:
         case nodes.Expand():
             shown = ["; ".join(", ".join(map(describe, made)) for made in node.lists[:MOST_LISTS])]
             return (f"{shown[0]}{more_lists(node.lists)}",)
+        case nodes.Generate():
+            return f"{'OUTER ' if node.outer else ''}{describe(node.array)}", ""
         case nodes.AssignWindows():
             return f"BY {schema[node.time].name}", assignment_text(node.windows)
+        case nodes.Final():
+            return ()
+        case nodes.Sessions():
+            return _by(schema, node.keys), f"GAP {duration_text(node.gap)}"
         case nodes.Lifetime():
             start, end = (None if e is None else describe(e) for e in (node.start, node.end))
             return (lifetime_text(start, end),)

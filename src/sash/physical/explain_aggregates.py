@@ -23,6 +23,8 @@ def aggregate_costs(calls: Sequence[AggregateCall], expiry: str) -> str:
             remarks[detail.user.name] = _WAYS[way_of(detail.user, expiry)]
         elif call.function in COLLECTED:
             remarks[call.function] = "returns all values of a group at each change"
+        elif call.function == "histogram_numeric":
+            remarks[call.function] = "reads all rows of a group at each change"
         elif call.function == "percentile" and len(call.arguments) == 2:
             remarks["percentile"] = "reads all rows of a group at each change"
     return f"({'; '.join(f'{name}: {remark}' for name, remark in remarks.items())})" if remarks else ""

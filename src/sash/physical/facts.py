@@ -37,8 +37,12 @@ def facts_of(node: Operation) -> Facts:
     match node:
         case nodes.Filter() | nodes.Project() | nodes.Expand():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
-        case nodes.AssignWindows():
+        case nodes.Generate() | nodes.AssignWindows():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
+        case nodes.Final():
+            return Facts(stateless=True, repeatable=True, light=True)
+        case nodes.Sessions():
+            return Facts(must_expire=node.closes, endless="fifo")
         case nodes.Lifetime():
             waits = node.start is not None
             return Facts(stateless=not waits, must_expire=waits, repeatable=True, light=True, endless="calendar")

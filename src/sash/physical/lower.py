@@ -58,6 +58,8 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Final,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -67,6 +69,7 @@ from sash.plan.nodes import (
     Range,
     Relation,
     Rows,
+    Sessions,
     Stream,
     TopK,
     Union,
@@ -241,12 +244,26 @@ class Lowering:
             case Expand():
                 child = self.lower(node.child)
                 return physical.Expand(lists=node.lists, inputs=(child,), output=_passed(node, child))
+            case Generate():
+                child = self.lower(node.child)
+                return physical.Generate(
+                    columns=node.columns,
+                    array=node.array,
+                    outer=node.outer,
+                    inputs=(child,),
+                    output=_passed(node, child),
+                )
             case AssignWindows():
                 child = self.lower(node.child)
                 output = _passed(node, child)
                 return physical.AssignWindows(time=node.time, windows=node.windows, inputs=(child,), output=output)
             case Lifetime():
                 return self._lifetime(node)
+            case Sessions():
+                return self._sessions(node)
+            case Final():
+                output = OutputEdge(node.schema, "mono", Pattern.MONO)
+                return physical.Final(inputs=(self.lower(node.child),), output=output)
             case Join():
                 return self._join(node)
             case Aggregate():
@@ -295,6 +312,15 @@ class Lowering:
         expiry: OutputExpiry = "mono" if child.expiry == "mono" and node.end is None else "calendar"
         output = replace(_passed(node, child), expiry=expiry)
         made = physical.Lifetime(start=node.start, end=node.end, inputs=(child,), output=output)
+        return with_retractions(made) if self._expire == "bottom" else made
+
+    def _sessions(self, node: Sessions) -> Physical:
+        """Sessions by key; their rows must come with their expiration times, so that a row has one label."""
+        child = self._stamped(node.child)
+        output = _explicit(node) if node.closes else _passed(node, child)
+        made = physical.Sessions(
+            keys=node.keys, time=node.time, gap=node.gap, closes=node.closes, inputs=(child,), output=output
+        )
         return with_retractions(made) if self._expire == "bottom" else made
 
     def _count_window(self, node: Stream) -> Operation:

@@ -139,6 +139,15 @@ class Expand(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Generate(_Operator):
+    """Each row once per element of an array: the columns at `columns`, the position and the element."""
+
+    columns: tuple[int, ...]
+    array: Expression
+    outer: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AssignWindows(_Operator):
     """Outputs each row once per window that its time is in, with the window's start and end."""
 
@@ -152,6 +161,21 @@ class Lifetime(_Operator):
 
     start: Expression | None
     end: Expression | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Final(_Operator):
+    """Passes insertions, which then stay for ever, and drops retractions."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sessions(_Operator):
+    """Labels the rows of each session. If it `closes`, it retracts them together when the session ends."""
+
+    keys: tuple[int, ...]
+    time: int
+    gap: int
+    closes: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -337,6 +361,8 @@ Operation = (
     | Expand
     | Expire
     | Filter
+    | Final
+    | Generate
     | Join
     | Lifetime
     | Lookup
@@ -346,6 +372,7 @@ Operation = (
     | Project
     | Sample
     | SemiJoin
+    | Sessions
     | SetOperation
     | TopK
     | Union

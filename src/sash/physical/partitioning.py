@@ -61,6 +61,7 @@ class StageDraft:
                 | nodes.Expand
                 | nodes.Expire
                 | nodes.Filter
+                | nodes.Generate
                 | nodes.Lookup
                 | nodes.Project
                 | nodes.Sample

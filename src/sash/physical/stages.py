@@ -96,6 +96,7 @@ class StageSplitter:
                 | nodes.Expand()
                 | nodes.Expire()
                 | nodes.Filter()
+                | nodes.Generate()
                 | nodes.Lookup()
                 | nodes.Project()
                 | nodes.Sample()
@@ -103,7 +104,9 @@ class StageSplitter:
                 (part,) = parts
                 loose = part.loose and facts_of(node).stateless
                 return _Subtree(_over(node, parts), _through(node, part.attributes), loose, part.single)
-            case nodes.AssignWindows() | nodes.Lifetime():
+            case nodes.Sessions():
+                return self._keyed(node, parts, [(n,) for n in node.keys], [{n} for n in node.keys])
+            case nodes.AssignWindows() | nodes.Lifetime() | nodes.Final():
                 (part,) = parts
                 loose = part.loose and facts_of(node).stateless
                 return _Subtree(_over(node, parts), part.attributes, loose, part.single)
@@ -256,6 +259,12 @@ def _through(node: Operation, attributes: _Attributes) -> _Attributes:
             return [replace(attribute, outputs=frozenset()) for attribute in attributes]
         case nodes.Project():
             return _carried(attributes, node.expressions)
+        case nodes.Generate():
+            sources = {column: place for place, column in enumerate(node.columns)}
+            return [
+                replace(one, outputs=frozenset(sources[output] for output in one.outputs if output in sources))
+                for one in attributes
+            ]
         case nodes.Expand():
             same = [made[0] if all(one == made[0] for one in made) else None for made in zip(*node.lists, strict=True)]
             return _carried(attributes, same)

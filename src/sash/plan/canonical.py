@@ -27,6 +27,8 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Final,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -34,6 +36,7 @@ from sash.plan.nodes import (
     Over,
     Project,
     Relation,
+    Sessions,
     Stream,
     TopK,
     Union,
@@ -59,6 +62,8 @@ def canonical(node: Node) -> Node:
         case Expand():
             lists = tuple(tuple(map(canonical_expression, made)) for made in node.lists)
             return Expand(canonical(node.child), _positions(node.names), lists)
+        case Generate():
+            return replace(node, child=canonical(node.child), array=canonical_expression(node.array))
         case Join():
             condition = None if node.condition is None else _sorted_conjunction(node.condition)
             keys = tuple(sorted(node.keys))
@@ -66,7 +71,7 @@ def canonical(node: Node) -> Node:
         case Aggregate():
             calls = tuple(map(_canonical_call, node.aggregates))
             return Aggregate(canonical(node.child), node.keys, _positions(calls), calls)
-        case Distinct() | TopK() | AssignWindows():
+        case Distinct() | TopK() | AssignWindows() | Sessions() | Final():
             return replace(node, child=canonical(node.child))
         case Over():
             return Over(

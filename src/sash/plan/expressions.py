@@ -176,7 +176,7 @@ class AggregateDetail:
 
     `descending` is the direction of WITHIN GROUP (ORDER BY x DESC), for mode and percentiles. `order` is, for each argument
     after the first of an aggregate of rows, whether it is descending and whether NULLs come first; `separator` is between
-    the texts of listagg, in UTF-8, `fractions` are those of a percentile that returns an array, `limit` the k of min_by and max_by, if they return an array. `user` is the code of an aggregate that the user registered;
+    the texts of listagg, in UTF-8, `fractions` are those of a percentile that returns an array, `limit` the bins of histogram_numeric, or the k of min_by and max_by, if they return an array. `user` is the code of an aggregate that the user registered;
     if it is `filtered`, the last argument is a BOOLEAN: rows for which it is not true are left out.
     """
 
@@ -238,7 +238,7 @@ PERCENTILES = frozenset({"median", "percentile", "percentile_disc"})
 STEPWISE = frozenset({"count", "count_star"}) | SUMS | SPREADS | SHAPES | BITS | COMOMENTS
 """Aggregates that add or remove a row in one step, with a fixed amount of state per group."""
 
-SUPPORTED = STEPWISE | PERCENTILES | ORDERED | {"min", "max", "mode", "percentile_value"}
+SUPPORTED = STEPWISE | PERCENTILES | ORDERED | {"min", "max", "mode", "percentile_value", "histogram_numeric"}
 """All aggregates of a standing query."""
 
 

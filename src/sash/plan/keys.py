@@ -22,11 +22,15 @@ def keys(node: nodes.Node) -> Keys:
     [[0]]
     """
     match node:
-        case nodes.Stream() | nodes.Union() | nodes.Expand():
+        case nodes.Stream() | nodes.Union() | nodes.Expand() | nodes.Generate():
             return frozenset()
         case nodes.Relation():
             return frozenset() if node.key is None else frozenset({Key(node.key)})
         case nodes.Filter() | nodes.Lifetime() | nodes.Over():
+            return keys(node.child)
+        case nodes.Final():
+            return frozenset()
+        case nodes.Sessions():
             return keys(node.child)
         case nodes.AssignWindows():
             return frozenset(key | {len(node.schema) - 1} for key in keys(node.child))

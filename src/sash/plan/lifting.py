@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from sash.plan.empty_groups import value_of_nothing
 from sash.plan.expression_safety import may_fail, respects_equality
 from sash.plan.expressions import (
     Call,
@@ -32,6 +33,8 @@ from sash.plan.nodes import (
     Except,
     Expand,
     Filter,
+    Final,
+    Generate,
     Intersect,
     Join,
     Lifetime,
@@ -39,6 +42,7 @@ from sash.plan.nodes import (
     Over,
     Project,
     Relation,
+    Sessions,
     Stream,
     TopK,
     Union,
@@ -81,8 +85,14 @@ def lift(node: Node) -> Lifted:
             return _project(node)
         case Expand():
             return _expand(node)
+        case Generate():
+            if found := parameters_of([node.array]):
+                raise LiftingError(found)
+            return Lifted(replace(node, child=_fixed(node.child)))
         case AssignWindows() | Lifetime():
             return _in_time(node)
+        case Sessions() | Final():
+            return Lifted(replace(node, child=_fixed(node.child)))
         case Join():
             return _join(node)
         case Aggregate():
@@ -307,9 +317,7 @@ def _aggregate(node: Aggregate) -> Lifted:
     conditions += [_equal(result[places[keys.index(column)]], parameter) for column, parameter in passing.equalities]
     otherwise = None
     if not node.keys:
-        empty = [
-            Literal(0 if call.function in ("count", "count_star") else None, call.dtype) for call in node.aggregates
-        ]
+        empty = map(value_of_nothing, node.aggregates)
         otherwise = (*empty, *(Literal(None, field.dtype) for field in made.schema[calls:]))
     return Lifted(made, tuple(conditions), otherwise)
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sash.plan.expressions import AggregateCall, Expression, remap
 from sash.plan.statistics import UNKNOWN, Statistics
-from sash.plan.types import BOOLEAN, Field, Schema
+from sash.plan.types import BIGINT, BOOLEAN, INT, Field, Schema
 from sash.plan.window_calls import WindowCall
 
 
@@ -74,6 +74,7 @@ class TimeWindows:
         return -(-self.size // self.step)
 
 
+SESSION = "session"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 """The columns that an assignment to windows adds."""
 
@@ -192,6 +193,23 @@ class Expand(_Unary):
 
 
 @dataclass(frozen=True)
+class Generate(_Unary):
+    """Every row once per element of `array`: its columns at `columns`, then the position and the element.
+
+    A row without elements is dropped, or with `outer` stays, with NULLs.
+    """
+
+    columns: tuple[int, ...]
+    array: Expression
+    outer: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        passed = tuple(self.child.schema[column] for column in self.columns)
+        return (*passed, Field("pos", INT), Field("col", self.array.dtype.value_type))
+
+
+@dataclass(frozen=True)
 class AssignWindows(_Unary):
     """Every row once per window that its time, the column `time`, is in, with the window's start and end after its columns.
 
@@ -216,6 +234,29 @@ class Lifetime(_Unary):
 
     start: Expression | None = None
     end: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Sessions(_Unary):
+    """Rows with a label after their columns, the same for the rows of a session: those with equal `keys` of which each comes
+    at most `gap` microseconds after the one before, by the column `time`.
+
+    If it `closes`, rows leave together, a gap after the last one; otherwise when their windows say so.
+    """
+
+    keys: tuple[int, ...]
+    time: int
+    gap: int
+    closes: bool
+
+    @cached_property
+    def schema(self) -> Schema:
+        return (*self.child.schema, Field(SESSION, BIGINT))
+
+
+@dataclass(frozen=True)
+class Final(_Unary):
+    """EMIT ON WINDOW CLOSE: rows are added when their windows end, and never taken back. It is the top of a plan."""
 
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti"]
@@ -340,8 +381,11 @@ Node = (
     | Filter
     | Project
     | Expand
+    | Generate
     | AssignWindows
     | Lifetime
+    | Sessions
+    | Final
     | Join
     | Aggregate
     | Distinct
@@ -363,7 +407,18 @@ def with_children(node: Node, children: tuple[Node, ...]) -> Node:
         case Stream() | Relation():
             return node
         case (
-            Filter() | Project() | Expand() | Aggregate() | Distinct() | TopK() | Over() | AssignWindows() | Lifetime()
+            Filter()
+            | Project()
+            | Expand()
+            | Generate()
+            | Aggregate()
+            | Distinct()
+            | TopK()
+            | Over()
+            | AssignWindows()
+            | Lifetime()
+            | Sessions()
+            | Final()
         ):
             (child,) = children
             return replace(node, child=child)

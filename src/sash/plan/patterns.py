@@ -50,8 +50,12 @@ def pattern(node: nodes.Node) -> Pattern:
             return _of_window(node.window)
         case nodes.Relation():
             return Pattern.STR
-        case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.AssignWindows():
+        case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.Generate() | nodes.AssignWindows():
             return pattern(node.child)
+        case nodes.Final():
+            return Pattern.MONO
+        case nodes.Sessions():
+            return Pattern.STR if node.closes else pattern(node.child)
         case nodes.Lifetime():
             endless = node.end is None and pattern(node.child) == Pattern.MONO
             return Pattern.MONO if endless else max(pattern(node.child), Pattern.WK)
@@ -173,11 +177,12 @@ def row_keeping_operator(node: nodes.Node) -> str | None:
             | nodes.Filter()
             | nodes.Project()
             | nodes.Expand()
+            | nodes.Generate()
             | nodes.Distinct()
             | nodes.Union()
         ):
             return None
-        case nodes.AssignWindows() | nodes.Lifetime():
+        case nodes.AssignWindows() | nodes.Lifetime() | nodes.Sessions() | nodes.Final():
             return None
 
 
@@ -192,6 +197,8 @@ def unbounded_streams(node: nodes.Node, *, endless: bool = False) -> list[str]:
         case nodes.Aggregate():
             return []
         case nodes.Lifetime() if node.end is not None:
+            return []
+        case nodes.Sessions() if node.closes:
             return []
         case _:
             return [name for child in node.children for name in unbounded_streams(child, endless=endless)]

@@ -98,9 +98,15 @@ class Estimates:
                 return replace(below, distinct=counts, frequent=tuple(spread.frequent for spread in spreads))
             case nodes.Expand():
                 return _expanded(node, self(node.child))
+            case nodes.Generate():
+                return _generated(node, self(node.child))
             case nodes.AssignWindows():
                 return _of_windows(node, self(node.child))
-            case nodes.Lifetime():
+            case nodes.Sessions():
+                below = self(node.child)
+                known = (*below.frequent, NONE) if below.frequent else ()
+                return replace(below, distinct=(*below.distinct, below.values(node.keys)), frequent=known)
+            case nodes.Lifetime() | nodes.Final():
                 return self(node.child)
             case nodes.Join():
                 return _of_join(node, self(node.left), self(node.right))
@@ -239,6 +245,15 @@ def _expanded(node: nodes.Expand, below: Estimate) -> Estimate:
     """Every row as often as there are lists; a column has the values of all its expressions."""
     counts = [sum(_distribution(made, below).count for made in set(column)) for column in zip(*node.lists, strict=True)]
     return replace(below.thinned(len(node.lists)), distinct=tuple(counts), frequent=())
+
+
+_ELEMENTS = 3.0
+"""The number of elements that an array is taken to have."""
+
+
+def _generated(node: nodes.Generate, below: Estimate) -> Estimate:
+    counts = [below.distribution(column).count for column in node.columns]
+    return replace(below.thinned(_ELEMENTS), distinct=(*counts, _ELEMENTS, DEFAULT_DISTINCT), frequent=())
 
 
 def _distribution(made: Expression, below: Estimate) -> Distribution:

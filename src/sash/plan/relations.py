@@ -94,7 +94,7 @@ def _culprit(node: nodes.Node, relation: nodes.Relation) -> str:
             return "DISTINCT over GROUP BY"
         case nodes.Filter() | nodes.Project() | nodes.Expand() | nodes.Aggregate() | nodes.Union():
             return "its input"
-        case nodes.AssignWindows() | nodes.Lifetime():
+        case nodes.Generate() | nodes.AssignWindows() | nodes.Lifetime() | nodes.Sessions() | nodes.Final():
             return "its input"
 
 

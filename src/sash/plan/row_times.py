@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.expressions import Call, Column, remap
-from sash.plan.nodes import AssignWindows, Expand, Filter, Join, Lifetime, Node, Project, Stream, Union
+from sash.plan.nodes import AssignWindows, Expand, Filter, Generate, Join, Lifetime, Node, Project, Stream, Union
 from sash.plan.patterns import is_nonretroactive, is_table
 
 _TIME = "time"
@@ -22,7 +22,7 @@ def has_times(node: Node) -> bool:
     match node:
         case Stream():
             return True
-        case Filter() | Project() | Expand() | AssignWindows():
+        case Filter() | Project() | Expand() | Generate() | AssignWindows():
             return has_times(node.child)
         case Lifetime():
             return node.start is None and has_times(node.child)
@@ -59,6 +59,11 @@ def with_time(node: Node) -> Node:
             child = with_time(node.child)
             lists = tuple((*made, _columns(child)[-1]) for made in node.lists)
             return Expand(child, (*node.names, _TIME), lists)
+        case Generate():
+            child, own = with_time(node.child), len(node.columns)
+            generated = replace(node, child=child, columns=(*node.columns, len(child.schema) - 1))
+            columns = _columns(generated)
+            return _extended(generated, [*columns[:own], *columns[own + 1 :]], columns[own])
         case AssignWindows():
             child, own = with_time(node.child), len(node.child.schema)
             made = replace(node, child=child)

@@ -21,10 +21,18 @@ _DISTINCT = frozenset({"count", "sum", "avg", "min", "max"})
 def exact_aggregates(plan: Node) -> Node:
     """The plan of a standing query, in which aggregates that Spark estimates are exact. Raises UnsupportedSqlError for those
     that only snapshots compute."""
-    below = tuple(map(exact_aggregates, plan.children))
+    return _rewritten(plan) if any(map(_estimates, walk(plan))) else plan
+
+
+def _estimates(node: Node) -> bool:
+    return isinstance(node, Aggregate) and any(call.function in APPROXIMATE for call in node.aggregates)
+
+
+def _rewritten(plan: Node) -> Node:
+    below = tuple(map(_rewritten, plan.children))
     if any(one is not other for one, other in zip(below, plan.children, strict=True)):
         plan = with_children(plan, below)
-    if not isinstance(plan, Aggregate) or not any(call.function in APPROXIMATE for call in plan.aggregates):
+    if not isinstance(plan, Aggregate) or not _estimates(plan):
         return plan
     return replace(plan, aggregates=tuple(map(_exact, plan.aggregates)))
 

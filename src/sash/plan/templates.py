@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from sash.plan.compound import children, postorder, rewrite, walk
 from sash.plan.expressions import Expression, Literal, SparkFunction
-from sash.plan.nodes import Expand, Filter, Join, Node, Project, with_children
+from sash.plan.nodes import Expand, Filter, Generate, Join, Node, Project, with_children
 from sash.plan.types import NULL
 
 
@@ -97,6 +97,8 @@ def _changed(plan: Node, change: Callable[[Expression], Expression]) -> Node:
             return replace(node, expressions=tuple(map(change, node.expressions)))
         case Expand():
             return replace(node, lists=tuple(tuple(map(change, made)) for made in node.lists))
+        case Generate():
+            return replace(node, array=change(node.array))
         case Join() if node.condition is not None:
             return replace(node, condition=change(node.condition))
         case _:

@@ -57,8 +57,15 @@ def label(node: nodes.Node) -> str:
             return f"Project {', '.join(_named(name, made, node.child.schema) for name, made in columns)}"
         case nodes.Expand():
             return f"Expand {'; '.join([_expanded(made, node) for made in node.lists[:MOST_LISTS]])}{more_lists(node.lists)}"
+        case nodes.Generate():
+            return f"Generate {'outer ' if node.outer else ''}{_text(node.array, node.child.schema)}"
         case nodes.AssignWindows():
             return f"AssignWindows {node.schema[node.time].name}#{node.time} {assignment_text(node.windows)}"
+        case nodes.Final():
+            return "Final (rows are emitted when windows close, and stay)"
+        case nodes.Sessions():
+            by = ", ".join(f"{node.schema[key].name}#{key}" for key in node.keys)
+            return f"Sessions {node.schema[node.time].name}#{node.time} BY {by} GAP {duration_text(node.gap)}"
         case nodes.Lifetime():
             return f"Lifetime {lifetime_text(*(None if e is None else _text(e, node.schema) for e in (node.start, node.end)))}"
         case nodes.Join():

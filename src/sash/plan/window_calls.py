@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from sash.plan.expressions import AggregateCall, Column
+from sash.plan.expressions import ORDERED, AggregateCall, Column
 
 if TYPE_CHECKING:
     from sash.plan.nodes import SortKey
@@ -77,7 +77,7 @@ class WindowCall:
             return False
         if self.aggregate is None:
             return True
-        return "row" in (self.frame.start.kind, self.frame.end.kind)
+        return "row" in (self.frame.start.kind, self.frame.end.kind) or self.aggregate.function in ORDERED
 
     @property
     def columns(self) -> frozenset[int]:

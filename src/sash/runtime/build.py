@@ -17,6 +17,8 @@ from sash.operators.except_all import ExceptAll
 from sash.operators.expand import Expand
 from sash.operators.expire import Expire
 from sash.operators.filter import Filter
+from sash.operators.final import Final
+from sash.operators.generate import Generate
 from sash.operators.join import Join
 from sash.operators.lifetime import Lifetime
 from sash.operators.lookup import Lookup
@@ -26,6 +28,7 @@ from sash.operators.over import Over
 from sash.operators.project import Project
 from sash.operators.sample import Sample
 from sash.operators.semi_join import SemiJoin
+from sash.operators.sessions import Sessions
 from sash.operators.set_operation import SetOperation
 from sash.operators.top_k import TopK
 from sash.operators.union import Union
@@ -68,6 +71,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Expire(memory, _one(node), node.with_expiration)
         case nodes.Filter():
             return Filter(memory, _one(node), node.predicate)
+        case nodes.Generate():
+            return Generate(memory, _one(node), node.columns, node.array, node.outer)
         case nodes.Join():
             columns = node.left_columns, node.right_columns
             lives = node.lives if isinstance(node, nodes.IntervalJoin) else (None, None)
@@ -91,6 +96,10 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Sample(memory, _one(node), node.slide)
         case nodes.SemiJoin():
             return SemiJoin(memory, _two(node), node.keys, node.anti, node.ends)
+        case nodes.Final():
+            return Final(memory, _one(node))
+        case nodes.Sessions():
+            return Sessions(memory, _one(node), node.keys, node.time, node.gap, node.closes)
         case nodes.SetOperation():
             return SetOperation(memory, node.buffers, node.mode)
         case nodes.TopK():

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from sash.errors import UnsupportedSqlError
 from sash.physical.channels import Channel, LegRows, LookupRows, ScanRows, StageRows
 from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg
 from sash.plan.nodes import Node, Stream
@@ -72,6 +73,11 @@ def _levels(
     joining: dict[int, list[DataFrame]] = {}
     for number, frame in _Sources(layout, inputs, unevaluated).frames():
         joining.setdefault(number, []).append(frame)
+    if not joining:
+        raise UnsupportedSqlError(
+            "the query reads no stream, so no batch of Spark's would start it: its answer is constant; compute it with replay, "
+            "or join it with a stream"
+        )
     # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
     tables = {node: relation_table(node, inputs.relations) for node in stage_tables(layout.plan)}
     packed: DataFrame | None = None
@@ -80,7 +86,7 @@ def _levels(
         last = gather if level == layout.height - 1 else None
         processor = StageProcessor(layout, level, tables, modes, last)
         grouped = reduce(DataFrame.unionAll, frames).groupBy("label")
-        ddl = DDL if last is None else last.ddl
+        ddl = DDL if last is None else last.struct
         packed = grouped.transformWithStateInPandas(PackedProcessor(processor), ddl, "Append", "None")
     assert packed is not None
     return packed

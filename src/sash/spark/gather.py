@@ -8,7 +8,7 @@ NULL, and metrics have no column of their own, which Spark would read in every r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,15 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
 
-from sash.plan.types import BIGINT, BOOLEAN, NULL, TIMESTAMP, TINYINT, Schema
+from sash.plan.types import BIGINT, BINARY, BOOLEAN, NULL, TIMESTAMP, TINYINT, Schema, is_nested
 from sash.spark.batch_metrics import METRICS_COLUMN, from_words, to_words
 from sash.spark.legs import micros
 from sash.sql.render import quoted
 from sash.state.changes import ChangeBatch
+from sash.state.hashing import byte_buffers
+from sash.state.nested import decode_values, encode_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,11 +44,13 @@ class Gather:
     time: pa.DataType
 
     @property
-    def ddl(self) -> str:
+    def struct(self) -> StructType:
         """The columns that leave the last processor."""
-        return ", ".join(
-            f"{name} {from_arrow_type(dtype).simpleString()}{' NOT NULL' if name in (_SIGN, _TIME) else ''}"
-            for name, dtype in self._columns.items()
+        return StructType(
+            [
+                StructField(name, from_arrow_type(dtype), nullable=name not in (_SIGN, _TIME))
+                for name, dtype in self._columns.items()
+            ]
         )
 
     @property
@@ -81,12 +86,42 @@ class Gather:
         ]
         word = f"CASE WHEN {_SIGN} = 0 THEN {micros(_TIME, _carried(self.time))} END"
         observed = packed.observe(OBSERVATION_NAME, sf.expr(from_words(word)).alias(METRICS_COLUMN))
+        changes = observed.where(f"{_SIGN} <> 0")
+        nested = {f"c{n}": field.dtype for n, field in enumerate(self.schema) if is_nested(field.dtype)}
+        if nested:
+            sent = [
+                StructField(f.name, from_arrow_type(nested[f.name])) if f.name in nested else f
+                for f in self.struct.fields
+            ]
+            changes = changes.mapInArrow(_Unpack(tuple(nested.items())), StructType(sent))
         operation = f"CASE WHEN {_SIGN} > 0 THEN '+' ELSE '-' END AS _op"
-        return observed.where(f"{_SIGN} <> 0").selectExpr(operation, f"{_original(_TIME, self.time)} AS _ts", *named)
+        return changes.selectExpr(operation, f"{_original(_TIME, self.time)} AS _ts", *named)
+
+
+@dataclass(frozen=True)
+class _Unpack:
+    """Reads the arrays, structs and maps of changes, which pandas would turn into objects, from their bytes."""
+
+    dtypes: tuple[tuple[str, pa.DataType], ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nested = dict(self.dtypes)
+        for batch in batches:
+            columns = []
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                columns.append(_unpacked(column, nested[name]) if name in nested else column)
+            yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _unpacked(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    offsets, data = byte_buffers(column.cast(pa.binary()))
+    return decode_values(dtype, offsets[:-1], data)[0]
 
 
 def _carried(dtype: pa.DataType) -> pa.DataType:
-    """The type in which a column is sent. Types that pandas would convert are sent as integers."""
+    """The type in which a column is sent. Types that pandas would convert are sent as integers, or as bytes."""
+    if is_nested(dtype):
+        return BINARY
     return {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, dtype)
 
 
@@ -98,4 +133,8 @@ def _original(column: str, dtype: pa.DataType) -> str:
 
 
 def _relabelled(column: pa.Array, carried: pa.DataType) -> pa.Array:
+    if is_nested(column.type):
+        offsets, data = encode_values(column)
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+        return pa.Array.from_buffers(carried, len(column), buffers, 0)
     return pa.nulls(len(column), carried) if pa.types.is_null(column.type) else column.view(carried)

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.sql.source import SqlText
+from sash.sql.words import word_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def read_aggregate(source: SqlText, node: exp.Expr) -> AggregateSyntax:
                 source.refuse_all_but(node, "this", "expression")
                 order = tuple(node.expression.expressions)
             case _:
-                raise source.error(UnsupportedSqlError, f"Sash does not run {outer.key.upper()} here", outer)
+                raise source.error(UnsupportedSqlError, f"Sash does not run {word_of(outer)} here", outer)
         node = node.this
     if isinstance(node, exp.Any):
         inner = node.this.this if isinstance(node.this, exp.Paren) else node.this

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from sqlglot import exp
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import (
@@ -28,7 +29,7 @@ from sash.plan.expressions import (
 )
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
-from sash.sql.row_aggregates import BoundAggregate, SortedBy, array_type, bind_rows
+from sash.sql.row_aggregates import BoundAggregate, SortedBy, array_type, bind_histogram, bind_rows
 
 AGGREGATES: dict[str, str] = {
     "any": "bool_or",
@@ -53,6 +54,7 @@ AGGREGATES: dict[str, str] = {
     "every": "bool_and",
     "first": "first",
     "first_value": "first",
+    "histogram_numeric": "histogram_numeric",
     "kurtosis": "kurtosis",
     "last": "last",
     "last_value": "last",
@@ -114,6 +116,8 @@ class AggregateCollector:
     found: list[BoundAggregate] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     _positions: dict[BoundAggregate, int] = field(default_factory=dict)
+    groupings: list[exp.Expr] = field(default_factory=list)
+    """The calls of GROUPING and GROUPING_ID."""
 
     def add(self, aggregate: BoundAggregate, name: str) -> Column:
         """The column of the aggregate; equal aggregates share one."""
@@ -137,6 +141,8 @@ def bind_aggregate(
     """The typed aggregate. FILTER (WHERE condition) becomes a CASE in its argument, and so skips rows as NULLs are skipped;
     FIRST and LAST, which do not skip NULLs, take the condition as a second argument. `descending` is WITHIN GROUP's order of values, `order` that of LISTAGG's rows."""
     parameter = precision = fractions = None
+    if function == "histogram_numeric":
+        return bind_histogram(arguments, distinct, condition)
     if function in COLLECTED or (function in ("min_by", "max_by") and len(arguments) == 3):
         return bind_rows(function, arguments, distinct, condition, order)
     if function in APPROXIMATE:
@@ -170,7 +176,7 @@ def bind_aggregate(
             arguments.pop()
     elif function != "count" or not distinct:
         _arity(function, arguments, 2 if function in ("min_by", "max_by") or function in COMOMENTS else 1)
-    if distinct and function in APPROXIMATE:
+    if distinct and function == "approx_top_k":
         raise TypeMismatchError(f"{function} takes no DISTINCT")
     operands = [_operand(function, argument) for argument in arguments]
     if function == "percentile" and len(arguments) == 2:

@@ -12,21 +12,23 @@ from sash.arguments import check_text
 from sash.errors import SqlSyntaxError, TypeMismatchError, UnknownNameError, UnsupportedSqlError, excerpt
 from sash.plan.catalog import Catalog
 from sash.plan.compound import balanced
-from sash.plan.expressions import Column, Expression
+from sash.plan.expressions import Column, Expression, Literal
 from sash.plan.nodes import Distinct, Except, Intersect, Node, Union, Window
 from sash.plan.types import type_name
 from sash.sql.coercion import coerce, common_dtype
 from sash.sql.constants import bind_values
 from sash.sql.correlation import Scopes
 from sash.sql.dialect import parse_statement, quiet
+from sash.sql.emit import emitted, emitting
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder, renamed, window_of
-from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
+from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
 from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.undeclared import with_declared_windows
+from sash.sql.words import word_of
 
 
 def parse(text: str, catalog: Catalog) -> Node:
@@ -44,7 +46,10 @@ def _parse(source: SqlText, catalog: Catalog) -> Query:
     statement = parse_statement(source)
     window = window_of(statement.window) if statement.window else None
     try:
-        query = Binder(source, catalog, window).outermost(statement.query)
+        with emitting(statement.emit is not None):
+            query = Binder(source, catalog, window).outermost(statement.query)
+        if statement.emit is not None:
+            query = replace(query, plan=emitted(source, query.plan, statement.emit))
         _refuse_enormous(source, query.plan)
     except RecursionError:
         raise too_deep(source) from None
@@ -153,13 +158,24 @@ class Binder:
         """The plan of any query but the outermost one: its rows have no order."""
         return self.outermost(node).plan
 
+    def over(self, tables: Mapping[str, Node], node: exp.Expr) -> Node:
+        """The plan of a query over these tables, by lower-case name, and those in scope."""
+        return replace(self, ctes={**self.ctes, **tables}).query(node)
+
     def outermost(self, node: exp.Expr) -> Query:
         """The plan of any query, and the order of its rows."""
         binder = self._with(node)
         match node:
             case exp.Select():
                 tables = FromBinder(
-                    self.source, self.catalog, self.window, binder.ctes, binder.query, binder.nested, self.around
+                    self.source,
+                    self.catalog,
+                    self.window,
+                    binder.ctes,
+                    binder.query,
+                    binder.nested,
+                    binder.over,
+                    self.around,
                 )
                 return bind_select(self.source, self.catalog, node, tables)
             case exp.SetOperation():
@@ -171,7 +187,7 @@ class Binder:
                 self.source.refuse_all_but(node, "expressions", *_MODIFIERS)
                 return binder._ordered(node, Query(bind_values(self.source, self.catalog, node)))
             case _:
-                raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()} as a query", node)
+                raise self.source.error(UnsupportedSqlError, f"Sash does not run {word_of(node)} as a query", node)
 
     def _with(self, node: exp.Expr) -> Binder:
         """The binder with the queries of the node's WITH added to its scope."""
@@ -226,6 +242,8 @@ class Binder:
         keep_all = node.args.get("distinct") is False
         if [field.dtype for field in left.terms[0].schema] != dtypes or (left.distinct and keep_all):
             left = _Terms([_cast(left.plan(), dtypes)], distinct=False)
+        if not (isinstance(node, exp.Union) and keep_all):
+            refuse_maps(self.source, [Literal(None, dtype) for dtype in dtypes], word_of(node), node)
         right = _cast(right, dtypes)
         match node:
             case exp.Union():
@@ -235,11 +253,11 @@ class Binder:
             case exp.Intersect():
                 return _Terms([Intersect(left.plan(), right, keep_all)], distinct=False)
             case _:
-                raise self.source.error(UnsupportedSqlError, f"Sash does not run {node.key.upper()}", node)
+                raise self.source.error(UnsupportedSqlError, f"Sash does not run {word_of(node)}", node)
 
     def _common_types(self, node: exp.Expr, left: Node, right: Node) -> list[pa.DataType]:
         """The types that the columns of both sides can have."""
-        operator = node.key.upper()
+        operator = word_of(node)
         if len(left.schema) != len(right.schema):
             raise self.source.error(
                 TypeMismatchError,
@@ -271,9 +289,12 @@ class Binder:
         if order is not None:
             spark_functions = SparkFunctions(self.source, self.catalog.spark_type, None, self.catalog.user)
             binder = ExpressionBinder(self.source, Scope.of(plan, None), spark_functions, "ORDER BY")
-            outputs = list(zip(names, expressions, strict=True))
             items = sort_items(
-                self.source, order, lambda part: self._sort_expression(part, binder, expressions), outputs
+                self.source,
+                order,
+                lambda part: self._sort_expression(part, binder, expressions),
+                expressions,
+                named_all="all" in {name.lower() for name in names},
             )
         return sorted_and_limited(self.source, node, plan, items, names, expressions)
 

@@ -203,6 +203,15 @@ def unify(expressions: Sequence[Expression], what: str) -> list[Expression]:
     return [coerce(expression, dtype) for expression in expressions]
 
 
+def unify_alike(expressions: Sequence[Expression], what: str) -> list[Expression]:
+    """The expressions in their common type, which for VALUES and UNPIVOT does not make numbers of strings."""
+    known = {expression.dtype for expression in expressions if expression.dtype != types.NULL}
+    if types.STRING in known and len(known) > 1:
+        names = ", ".join(dict.fromkeys(types.type_name(expression.dtype) for expression in expressions))
+        raise TypeMismatchError(f"the types of {what} have no common type: {names}; cast one of them")
+    return unify(expressions, what)
+
+
 def castable(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether CAST may turn one type into the other (ANSI)."""
     if types.is_nested(have) and types.is_nested(want):

@@ -8,7 +8,7 @@ from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.catalog import Catalog
 from sash.plan.expressions import Expression
 from sash.plan.nodes import ONE_ROW, Expand, Node, Project
-from sash.sql.coercion import unify
+from sash.sql.coercion import unify_alike
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
@@ -50,6 +50,6 @@ def _row(node: exp.Expr) -> list[exp.Expr]:
 
 def _column(source: SqlText, node: exp.Expr, number: int, values: list[Expression]) -> list[Expression]:
     try:
-        return unify(values, f"column {number + 1} of VALUES")
+        return unify_alike(values, f"column {number + 1} of VALUES")
     except TypeMismatchError as error:
         raise source.error(TypeMismatchError, str(error), node) from None

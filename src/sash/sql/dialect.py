@@ -6,6 +6,7 @@ without its own window. Function names are not translated, so that they keep the
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -135,6 +136,23 @@ class SashParser(SparkParser):
     def _source(self) -> SqlText:
         return SqlText(self.sql)
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """ROLLUP and CUBE take any expressions."""
+        kind: type[exp.Cube | exp.Rollup] = exp.Cube if self._curr.token_type == TokenType.CUBE else exp.Rollup
+        if not self._match_set((TokenType.CUBE, TokenType.ROLLUP)):
+            return None
+        return self.expression(
+            kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+        )
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
+    def _parse_pivot_aggregation(self) -> exp.Expr | None:
+        """An aggregate of PIVOT, or an expression of aggregates."""
+        made = self._parse_bitwise()  # what follows FOR is no comprehension
+        return made if self._curr.text.upper() == "FOR" else self._parse_alias(made)
+
     def _parse_value(self, values: bool = True) -> exp.Tuple | None:
         """A row of VALUES; one without parentheses is a single value, and AS after it names the table."""
         if self._curr.token_type == TokenType.L_PAREN:
@@ -151,6 +169,7 @@ class SashParser(SparkParser):
         table = super()._parse_table_parts(schema, is_db_reference, wildcard, fast)
         if table is not None and self._at_window():
             table.meta["window"] = self._read_bracketed_window()
+            table.set("pivots", self._parse_pivots())
         return table
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
@@ -363,6 +382,8 @@ class Statement:
 
     query: exp.Expr
     window: WindowClause | None
+    emit: int | None = None
+    """The offset of EMIT ON WINDOW CLOSE in the text, if the query ends with it."""
 
 
 def parse_statement(source: SqlText) -> Statement:
@@ -371,6 +392,8 @@ def parse_statement(source: SqlText) -> Statement:
     try:
         tokens = dialect.tokenize(source.text)
         _check_start(source, tokens)
+        _refuse_patterns(source, tokens)
+        tokens, emit = _without_emit(tokens)
         parser = SashParser(dialect=dialect)
         trees = [tree for tree in parser.parse(read_as_spark(tokens, source.text), source.text) if tree is not None]
     except ParseError as error:
@@ -383,7 +406,31 @@ def parse_statement(source: SqlText) -> Statement:
         raise too_deep(source) from None
     if len(trees) != 1:
         raise source.error(UnsupportedSqlError, f"expected one query, but the text has {len(trees)}", trees[1])
-    return Statement(trees[0], parser.trailing_window)
+    return Statement(trees[0], parser.trailing_window, emit)
+
+
+_EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
+
+
+def _without_emit(tokens: list[Token]) -> tuple[list[Token], int | None]:
+    """The tokens without EMIT ON WINDOW CLOSE at their end, and its offset."""
+    ends = len(tokens) - (tokens[-1].token_type == TokenType.SEMICOLON)
+    last = tokens[max(0, ends - len(_EMIT)) : ends]
+    if tuple(token.text.upper() for token in last) != _EMIT:
+        return tokens, None
+    return tokens[: ends - len(_EMIT)] + tokens[ends:], last[0].start
+
+
+def _refuse_patterns(source: SqlText, tokens: list[Token]) -> None:
+    """Reject MATCH_RECOGNIZE before it is parsed."""
+    for token, after in itertools.pairwise(tokens):
+        if token.text.upper() == "MATCH_RECOGNIZE" and after.token_type == TokenType.L_PAREN:
+            raise source.error(
+                UnsupportedSqlError,
+                "Sash does not run MATCH_RECOGNIZE: join the stream with itself, with bounds of the times, or compare rows "
+                "with LAG and LEAD",
+                token.start,
+            )
 
 
 def _check_start(source: SqlText, tokens: list[Token]) -> None:

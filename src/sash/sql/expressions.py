@@ -17,18 +17,21 @@ from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import OuterScope, Scopes
-from sash.sql.functions import EXTRACTS, INFIX, call, canonical_name, cast_of
+from sash.sql.functions import INFIX, call, canonical_name, cast_of
+from sash.sql.grouping import grouping_call
 from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
 from sash.sql.row_aggregates import bind_user
 from sash.sql.scope import Scope
+from sash.sql.signatures.dates import WITH_UNITS, time_field
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
 from sash.sql.type_names import type_of
 from sash.sql.windows import WindowCollector, bind_window
+from sash.sql.words import word_of
 
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
@@ -79,6 +82,13 @@ class ExpressionBinder:
                 TypeMismatchError, f"{self.clause} takes a BOOLEAN, not {type_name(bound.dtype)}", node
             )
         return coerce(bound, BOOLEAN)
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """The predicate of HAVING: as in Spark, a number is true if it is not 0."""
+        bound = self.bind(node)
+        if is_numeric(bound.dtype):
+            return cast_of(bound, BOOLEAN)
+        return replace(self, bound={**self.bound, id(node): bound}).predicate(node)
 
     def _bind(self, node: exp.Expr) -> Expression:
         if id(node) in self.bound:
@@ -169,7 +179,7 @@ class ExpressionBinder:
     def _connector(self, node: exp.Connector) -> Expression:
         """AND and OR; long chains are left-deep trees, so they are unrolled."""
         if type(node) not in (exp.And, exp.Or):
-            raise self._unsupported(node.key.upper(), node)
+            raise self._unsupported(word_of(node), node)
         operands: list[exp.Expr] = []
         inner: exp.Expr = node
         while type(inner) is type(node):
@@ -351,16 +361,15 @@ class ExpressionBinder:
         return call("locate", [self.bind(part) for part in parts if part is not None])
 
     def _extract(self, node: exp.Expr) -> Expression:
-        part = EXTRACTS.get(node.this.name.lower())
-        if part is None:
-            raise self._unsupported(f"EXTRACT({node.this.name.upper()} FROM ...)", node)
-        return call(part, [self.bind(node.expression)])
+        return time_field(node.this.name, self.bind(node.expression))
 
     def _function(self, node: exp.Expr) -> Expression:
         written = node.name.lower()
         arguments = node.expressions
         if written in AGGREGATES or written in self.spark_functions.user.aggregates:
             return self._aggregate(node)
+        if written in ("grouping", "grouping_id"):
+            return self._grouping(node)
         if written in self.spark_functions.user.functions:
             code = self.spark_functions.user.functions[written]
             return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
@@ -368,6 +377,9 @@ class ExpressionBinder:
             return self._now(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
+        if written in WITH_UNITS and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
+            unit = Literal(arguments[0].name, STRING)
+            return call(WITH_UNITS[written], [unit, *(self.bind(argument) for argument in arguments[1:])])
         if written == "charindex" and len(arguments) == 2:
             return call("locate", [self.bind(argument) for argument in arguments])
         if written in ("ltrim", "rtrim") and len(arguments) == 2:
@@ -375,9 +387,19 @@ class ExpressionBinder:
         if written == "struct":
             return self._struct(arguments)
         name = canonical_name(written)
-        if name is None or (name == "to_date" and len(arguments) != 1):
+        if name is None:
             return self._other_function(node)
         return call(name, [self.bind(argument) for argument in arguments])
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        name, arguments = node.name.lower(), node.expressions
+        if self.aggregates is None:
+            raise self._unsupported(f"{name.upper()} in {self.clause}", node)
+        if name == "grouping" and len(arguments) != 1:
+            raise self.source.error(TypeMismatchError, f"GROUPING takes 1 argument, not {len(arguments)}", node)
+        self.aggregates.groupings.append(node)
+        plain = replace(self, aggregates=None)
+        return grouping_call(name, [plain.bind(argument) for argument in arguments])
 
     def _now(self, node: exp.Expr) -> Expression:
         """NOW(), CURRENT_TIMESTAMP or CURRENT_DATE, which WHERE turns into when rows are valid."""
@@ -412,6 +434,15 @@ class ExpressionBinder:
             return None
         return outer.reference(outer.aggregate(node))
 
+    def _argument_columns(self, written: str, inner: ExpressionBinder, node: exp.Expr) -> list[Expression]:
+        """An argument of an aggregate; the * of COUNT(DISTINCT *) and COUNT(s.*) is all columns."""
+        qualified = isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        if written != "count" or not (qualified or isinstance(node, exp.Star)):
+            return [inner.bind(node)]
+        self.source.refuse_all_but(node.this if qualified else node)
+        entries = self.scope.star(self.source, node.table if isinstance(node, exp.Column) else None, node)
+        return [entry.expression for entry in entries]
+
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
         call = read_aggregate(self.source, node)
@@ -434,7 +465,7 @@ class ExpressionBinder:
             self.source.refuse_all_but(arguments[0])
             bound: list[Expression] = [Literal(1, INT)]
         else:
-            bound = [inner.bind(argument) for argument in arguments]
+            bound = [part for node in arguments for part in self._argument_columns(written, inner, node)]
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:

@@ -29,13 +29,16 @@ from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.dialect import ASSIGNMENT, WindowClause
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.functions import call
+from sash.sql.generators import bind_generator, bind_range, entries_of, generator_name
 from sash.sql.joins import Branch, Tree, build, width
 from sash.sql.lateral import join_on, lateral_join
+from sash.sql.pivot import bind_pivot, unpivot
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, did_you_mean
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, has_subquery
 from sash.sql.time_windows import bind_assignment
+from sash.sql.words import word_of
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner",
@@ -65,7 +68,10 @@ Bound = tuple[Tree, Scope]
 
 @dataclass(frozen=True)
 class FromBinder:
-    """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the bound queries of WITH."""
+    """Binds the FROM clause of one SELECT; `query` binds subqueries, `ctes` are the bound queries of WITH.
+
+    `over` binds a query over other tables, too.
+    """
 
     source: SqlText
     catalog: Catalog
@@ -73,6 +79,7 @@ class FromBinder:
     ctes: Mapping[str, Node]
     query: Callable[[exp.Expr], Node]
     nested: Callable[[exp.Expr, Scopes], Node]
+    over: Callable[[Mapping[str, Node], exp.Expr], Node]
     around: Scopes = ()
 
     def subqueries(self, scope: Scope) -> Subqueries:
@@ -106,13 +113,15 @@ class FromBinder:
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
             self.source.refuse_all_but(node, "this", "alias")
             return self._named(self.query(node.this), node.args.get("alias"), None)
-        construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), node.key.upper())
+        construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), word_of(node))
         raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
 
     def _table(self, node: exp.Table) -> Bound:
-        self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins")
+        self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins", "pivots")
         if node.meta.get(ASSIGNMENT):
             return self._assigned(node)
+        if isinstance(node.this, exp.Anonymous) and (generator_name(node.this) or node.this.name.lower() == "range"):
+            return self._function(node)
         if not isinstance(node.this, exp.Identifier):
             raise self.source.error(
                 UnsupportedSqlError, f"Sash does not run {_CONSTRUCTS[exp.Anonymous]} in FROM", node
@@ -130,16 +139,50 @@ class FromBinder:
                 raise self.source.error(WindowError, f"{node.name} has two windows", alias.meta["window"].start)
             clause = alias.meta["window"]
         hidden = {} if node.name.lower() in self.ctes else self.catalog.not_carried.get(node.name.lower(), {})
-        bound = self._named(self._leaf(node, clause), alias, node.name, hidden)
+        bound: Bound = self._pivoted(node, self._named(self._leaf(node, clause), alias, node.name, hidden))
         joins = node.args.get("joins") or []
         for join in joins:
             bound = self._join(*bound, join)
         return bound
 
+    def _function(self, node: exp.Table) -> Bound:
+        """A generator of constants, or RANGE, as a table."""
+        binder = self._binder(ONE_ROW, Scope(()))
+        if node.this.name.lower() == "range":
+            made = bind_range(binder, node.this)
+        else:
+            generator = bind_generator(binder, node.this)
+            below, outputs = generator.over(ONE_ROW)
+            made = Project(below, generator.names, tuple(outputs))
+        bound: Bound = self._named(made, node.args.get("alias"), None)
+        for join in node.args.get("joins") or []:
+            bound = self._join(*bound, join)
+        return bound
+
+    def _binder(self, node: Node, scope: Scope) -> ExpressionBinder:
+        """Binds the arguments of generators, over the columns of a node."""
+        functions = SparkFunctions(self.source, self.catalog.spark_type, node, self.catalog.user)
+        return ExpressionBinder(self.source, scope, functions, "a generator", around=self.around)
+
+    def generated(self, tree: Tree, scope: Scope, lateral: exp.Expr, outer: bool = False) -> Bound:
+        """LATERAL VIEW, or the join with a LATERAL generator: its columns after those of the tree."""
+        self.source.refuse_all_but(lateral, "this", "alias", "view", "outer", "ordinality")
+        if generator_name(lateral.this) is None:
+            raise self.source.error(
+                UnsupportedSqlError, f"Sash does not run LATERAL with {lateral.this.sql(dialect='spark')}", lateral
+            )
+        below = build(tree)
+        generator = bind_generator(self._binder(below, scope), lateral.this, outer or bool(lateral.args.get("outer")))
+        node, outputs = generator.over(below)
+        entries = entries_of(self.source, generator, outputs, lateral.args.get("alias"), lateral)
+        return node, replace(scope, entries=(*scope.entries, *entries))
+
     def _assigned(self, node: exp.Table) -> Bound:
         """TUMBLE, HOP or CUMULATE: the rows of a table once per window, with the windows' bounds as columns."""
         tree, scope = self._factor(node.this.expressions[0])
-        bound = self._named(bind_assignment(self.source, node.this, build(tree), scope), node.args.get("alias"), None)
+        bound: Bound = self._named(
+            bind_assignment(self.source, node.this, build(tree), scope), node.args.get("alias"), None
+        )
         for join in node.args.get("joins") or []:
             bound = self._join(*bound, join)
         return bound
@@ -175,15 +218,26 @@ class FromBinder:
         return window_of(clause, tuple(names.index(column.name.lower()) for column in clause.partition))
 
     def _subquery(self, node: exp.Subquery) -> Bound:
-        self.source.refuse_all_but(node, "this", "alias")
+        self.source.refuse_all_but(node, "this", "alias", "pivots")
         alias = node.args.get("alias")
         if alias is not None:
             self._no_window(alias.meta.get("window"), f"{alias.name} is a subquery")
-        return self._named(self.query(node.this), alias, None)
+        return self._pivoted(node, self._named(self.query(node.this), alias, None))
+
+    def _pivoted(self, table: exp.Expr, bound: tuple[Node, Scope]) -> tuple[Node, Scope]:
+        """The table under its PIVOT and UNPIVOT clauses."""
+        node, scope = bound
+        for pivot in table.args.get("pivots") or []:
+            if pivot.args.get("unpivot"):
+                made = unpivot(self.source, node, scope, pivot)
+            else:
+                made = bind_pivot(self.source, node, pivot, self.over)
+            node, scope = self._named(made, pivot.args.get("alias"), None)
+        return node, scope
 
     def _named(
         self, node: Node, alias: exp.Expr | None, name: str | None, not_carried: Mapping[str, str] | None = None
-    ) -> Bound:
+    ) -> tuple[Node, Scope]:
         """The node under its alias, including the column names of `AS t(a, b)`."""
         if alias is None:
             return node, Scope.of(node, name, not_carried)
@@ -205,6 +259,8 @@ class FromBinder:
             written = " ".join(part for part in (method, side, word, "JOIN") if part)
             raise self.source.error(UnsupportedSqlError, f"Sash does not run {written}", join)
         border = width(left)
+        if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Anonymous):
+            return self._join_generator(left, scope, join, kind)
         if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Subquery):
             branch, right_scope = self._lateral(left, scope, join, kind)
             both = Scope(scope.entries + right_scope.entries, scope.not_carried)
@@ -224,6 +280,18 @@ class FromBinder:
         if kind in ("semi", "anti"):
             return branch, scope
         return branch, both
+
+    def _join_generator(self, left: Tree, scope: Scope, join: exp.Expr, kind: JoinKind) -> Bound:
+        """JOIN LATERAL explode(...), inner or left, without a condition other than TRUE."""
+        on = join.args.get("on")
+        always = on is None or (isinstance(on, exp.Boolean) and on.this)
+        if kind not in ("inner", "left") or join.args.get("using") or join.args.get("method") or not always:
+            raise self.source.error(
+                UnsupportedSqlError,
+                "LATERAL with a function takes a comma, CROSS JOIN, INNER JOIN or LEFT JOIN without a condition; use WHERE",
+                join,
+            )
+        return self.generated(left, scope, join.this, outer=kind == "left")
 
     def _on(self, branch: Branch, both: Scope, on: exp.Expr) -> Tree:
         """The join on a condition over the columns of both sides."""

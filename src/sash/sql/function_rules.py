@@ -230,11 +230,6 @@ def date_trunc(name: str, arguments: Arguments) -> Expression:
     return Call(name, (Literal(_CANONICAL_UNIT.get(word, word), types.STRING), moment), types.TIMESTAMP)
 
 
-def to_date(name: str, arguments: Arguments) -> Expression:
-    """TO_DATE without a format is a cast."""
-    return implicit(arguments[0], types.DATE, name)
-
-
 def add_months(name: str, arguments: Arguments) -> Expression:
     """A DATE some months later."""
     months = implicit(arguments[1], types.INT, name)

@@ -13,7 +13,7 @@ from sash.plan.expressions import Cast, Expression
 from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
 from sash.sql import nested_rules
-from sash.sql.signatures import conditional, numbers, strings
+from sash.sql.signatures import conditional, dates, formats, lists, numbers, strings
 from sash.sql.signatures.base import Signature
 
 
@@ -27,7 +27,13 @@ def call(name: str, arguments: rules.Arguments) -> Expression:
     signature = FUNCTIONS[name]
     if len(arguments) < signature.least or (signature.most is not None and len(arguments) > signature.most):
         least, most = signature.least, signature.most
-        wants = f"{least} or more" if most is None else f"{least} or {most}" if most > least else str(least)
+        wants = (
+            f"{least} or more"
+            if most is None
+            else f"{least} {'or' if most == least + 1 else 'to'} {most}"
+            if most > least
+            else str(least)
+        )
         raise TypeMismatchError(f"{name} takes {wants} argument{'' if wants == '1' else 's'}, not {len(arguments)}")
     return signature.rule(name, arguments)
 
@@ -73,11 +79,7 @@ FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(2, 2, rules.of_types((DATE, INT), DATE)) for name in ("date_add", "date_sub")},
     "datediff": Signature(2, 2, rules.of_types((DATE,), INT)),
     "date_trunc": Signature(2, 2, rules.date_trunc),
-    "to_date": Signature(1, 1, rules.to_date),
-    **{
-        name: Signature(1, 1, rules.unix_time)
-        for name in ("unix_timestamp", "unix_seconds", "unix_millis", "unix_micros")
-    },
+    **{name: Signature(1, 1, rules.unix_time) for name in ("unix_seconds", "unix_millis", "unix_micros")},
     **{
         name: Signature(1, 1, rules.of_types((BIGINT,), TIMESTAMP)) for name in ("timestamp_micros", "timestamp_millis")
     },
@@ -100,11 +102,16 @@ FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(2, 2, nested_rules.element_at) for name in ("element_at", "try_element_at", "get")},
     "array_contains": Signature(2, 2, nested_rules.array_contains),
     **conditional.SIGNATURES,
+    **dates.SIGNATURES,
+    **formats.SIGNATURES,
+    **lists.SIGNATURES,
     **numbers.SIGNATURES,
     **strings.SIGNATURES,
 }
 
 ALIASES: dict[str, str] = {
+    **dates.ALIASES,
+    **formats.ALIASES,
     **numbers.ALIASES,
     **strings.ALIASES,
     "array_size": "size",
@@ -162,14 +169,6 @@ INFIX: dict[type[exp.Expr], str] = {
     exp.ILike: "ilike",
 }
 """Operators with the operands `this` and `expression` -> the function they denote."""
-
-EXTRACTS = {
-    **{part: part for part in ("year", "month", "day", "hour", "minute", "quarter", "dayofweek")},
-    "dow": "dayofweek",
-    "doy": "dayofyear",
-    "week": "weekofyear",
-}
-"""The parts of EXTRACT(part FROM moment)."""
 
 OPERATORS = frozenset(
     {"add", "subtract", "multiply", "divide", "modulo", "negate", "int_divide", "eq", "ne", "lt", "le", "gt", "ge"}

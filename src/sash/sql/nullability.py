@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from sash.plan.expressions import Call, Column, Expression, Literal, conjuncts
+from sash.plan.compound import fold
+from sash.plan.expressions import Call, Cast, Column, Expression, Literal, conjuncts
 from sash.plan.nodes import Aggregate, Distinct, Filter, Join, Node, Project, Stream, TopK, Union
 
 _ALWAYS_KNOWN = frozenset({"is_null", "is_not_null", "eq_null_safe"})
+STRICT = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "add", "subtract", "multiply", "divide", "modulo", "negate", "abs"}
+)
+"""Functions that are NULL if an argument is; there are more."""
 _REJECT_NULL = frozenset({"is_not_null", "eq", "ne", "lt", "le", "gt", "ge"})
 
 
@@ -25,6 +30,28 @@ def never_null(expression: Expression, node: Node) -> bool:
             return expression.function in _ALWAYS_KNOWN
         case _:
             return False
+
+
+def always_null(expression: Expression) -> bool:
+    """Whether the expression is NULL whatever its columns are.
+
+    >>> import pyarrow as pa
+    >>> always_null(Call("add", (Literal(None, pa.int64()), Column(0, "a", pa.int64())), pa.int64()))
+    True
+    """
+
+    def combine(part: Expression, inner: list[bool]) -> bool:
+        match part:
+            case Literal():
+                return part.value is None
+            case Cast():
+                return inner[0]
+            case Call():
+                return part.function in STRICT and any(inner)
+            case _:
+                return False
+
+    return fold(expression, combine)
 
 
 def _known(node: Node, column: int) -> bool:

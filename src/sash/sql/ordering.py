@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sash.errors import UnsupportedSqlError
+from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
+from sash.plan.types import is_orderable, type_name
 from sash.sql.source import SqlText, whole_number
+from sash.sql.words import word_of
 
 MOST_ROWS = 2**31 - 1
 """The largest LIMIT and OFFSET, as in Spark."""
@@ -40,21 +42,39 @@ class Query:
 
 
 def sort_items(
-    source: SqlText, order: exp.Expr, bind: Callable[[exp.Expr], Expression], outputs: Sequence[tuple[str, Expression]]
+    source: SqlText,
+    order: exp.Expr,
+    bind: Callable[[exp.Expr], Expression],
+    outputs: Sequence[Expression] = (),
+    *,
+    named_all: bool = True,
 ) -> list[SortItem]:
     """The expressions of ORDER BY; NULLs come first by default if the order is ascending.
 
-    `outputs` are the output columns, which ORDER BY ALL stands for, unless one of them is called `all`.
+    `outputs` are the output columns, which ORDER BY ALL stands for, unless there is a column of that name (`named_all`);
+    without them, as in a window, ALL is the name of a column.
     """
     source.refuse_all_but(order, "expressions")
     items: list[SortItem] = []
     for node in order.expressions:
         source.refuse_all_but(node, "this", "desc", "nulls_first")
         descending, nulls_first = direction_of(node)
-        everything = len(order.expressions) == 1 and _is_all(node.this) and "all" not in {n.lower() for n, _ in outputs}
-        keys = [made for _, made in outputs] if everything else [bind(node.this)]
+        everything = len(order.expressions) == 1 and _is_all(node.this) and not named_all
+        keys = outputs if everything else [bind(node.this)]
+        refuse_maps(source, keys, "ORDER BY", node)
         items.extend(SortItem(key, descending, nulls_first, node) for key in keys)
     return items
+
+
+def refuse_maps(source: SqlText, keys: Sequence[Expression], what: str, node: exp.Expr) -> None:
+    """Raise an error if a key of an operator that compares values is, or contains, a map."""
+    for key in keys:
+        if not is_orderable(key.dtype):
+            raise source.error(
+                TypeMismatchError,
+                f"{what} cannot compare {type_name(key.dtype)}: use map_entries, or the keys and values that you need",
+                node,
+            )
 
 
 def direction_of(node: exp.Expr) -> tuple[bool, bool]:
@@ -114,7 +134,7 @@ def limited(source: SqlText, query: exp.Expr, node: Node, order: tuple[SortKey, 
     most, skipped = MOST_ROWS, 0
     if limit is not None:
         if not isinstance(limit, exp.Limit):
-            raise source.error(UnsupportedSqlError, f"Sash does not run {limit.key.upper()}; write LIMIT", limit)
+            raise source.error(UnsupportedSqlError, f"Sash does not run {word_of(limit)}; write LIMIT", limit)
         source.refuse_all_but(limit, "expression")
         if not _is_limit_all(limit):
             most = _count(source, limit.expression, "LIMIT")

@@ -21,6 +21,7 @@ _RENAMED = {
     "is_nan": "isnan",
     "ceil_to": "ceil",
     "floor_to": "floor",
+    "parse_date": "to_date",
 }
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
@@ -114,6 +115,10 @@ def _window_bound(call: Call, arguments: list[str]) -> str:
 _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "negate": lambda _, a: f"(- {a[0]})",
     "not": lambda _, a: f"(NOT {a[0]})",
+    "timestampadd": lambda _, a: f"timestampadd({a[0][1:-1]}, {a[1]}, {a[2]})",
+    "timestampdiff": lambda _, a: f"timestampdiff({a[0][1:-1]}, {a[1]}, {a[2]})",
+    "yearofweek": lambda _, a: f"extract(YEAROFWEEK FROM {a[0]})",
+    "seconds_of_minute": lambda _, a: f"extract(SECOND FROM {a[0]})",
     "bit_not": lambda _, a: f"(~ {a[0]})",
     "is_null": lambda _, a: f"({a[0]} IS NULL)",
     "is_not_null": lambda _, a: f"({a[0]} IS NOT NULL)",

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import USER, AggregateDetail, Case, Cast, Expression, Literal
-from sash.plan.types import BINARY, INT, NULL, STRING, is_integer, is_supported, type_name
+from sash.plan.types import BINARY, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, is_supported, type_name
 from sash.plan.user_code import UserCode
 from sash.sql.coercion import castable, coerce
 
@@ -99,10 +99,27 @@ def _listagg(
         value = Cast(value, STRING)
     separator = _separator(arguments[1], value.dtype) if len(arguments) == 2 else b""
     keys = [key for key, _, _ in order]
-    if distinct and any(key not in (value, arguments[0]) for key in keys):
+    same = (value, arguments[0], *([value.argument] if isinstance(value, Cast) else []))
+    if distinct and any(key not in same for key in keys):
         raise TypeMismatchError("listagg with DISTINCT can only be ordered by its own argument")
     detail = AggregateDetail(order=tuple((down, first) for _, down, first in order), separator=separator)
     return BoundAggregate("listagg", (_only(value, condition), *keys), value.dtype, distinct, detail=detail)
+
+
+def bind_histogram(arguments: Sequence[Expression], distinct: bool, condition: Expression | None) -> BoundAggregate:
+    """HISTOGRAM_NUMERIC(x, bins): an array of values with the numbers of their rows."""
+    if len(arguments) != 2:
+        raise TypeMismatchError(f"histogram_numeric takes 2 arguments, not {len(arguments)}")
+    value, bins = arguments
+    if not (isinstance(bins, Literal) and is_integer(bins.dtype) and (bins.value or 0) >= 2):
+        raise TypeMismatchError("the second argument of histogram_numeric must be a whole number of 2 or more bins")
+    value = coerce(value, DOUBLE) if value.dtype == NULL else value
+    if not (is_numeric(value.dtype) or pa.types.is_temporal(value.dtype)):
+        raise TypeMismatchError(f"histogram_numeric takes a number or a time, not {type_name(value.dtype)}")
+    element = pa.struct([pa.field("x", value.dtype), pa.field("y", DOUBLE)])
+    detail = AggregateDetail(limit=int(bins.value))
+    dtype = array_type("histogram_numeric", element)
+    return BoundAggregate("histogram_numeric", (_only(value, condition),), dtype, distinct, detail=detail)
 
 
 def _separator(expression: Expression, dtype: pa.DataType) -> bytes:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sash.errors import UnknownNameError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, columns_of, remap
-from sash.plan.nodes import Node
+from sash.plan.nodes import Node, Project
 from sash.sql.source import SqlText, did_you_mean, listed
 
 
@@ -52,7 +52,7 @@ class Scope:
     def of(cls, node: Node, qualifier: str | None, not_carried: Mapping[str, str] | None = None) -> Scope:
         """All columns of a node, under one qualifier; `not_carried` has the types of its source's other columns."""
         return cls(
-            tuple(Entry(qualifier, f.name, Column(i, f.name, f.dtype)) for i, f in enumerate(node.schema)),
+            tuple(Entry(qualifier, f.name, column) for f, column in zip(node.schema, _columns(node), strict=True)),
             tuple(NotCarried(qualifier, name, dtype) for name, dtype in (not_carried or {}).items()),
         )
 
@@ -89,7 +89,7 @@ class Scope:
             hint = did_you_mean(qualifier, qualifiers)
             raise source.error(UnknownNameError, f"there is no {qualifier} in this FROM clause{hint}", node)
         within = [entry.name for entry in self.entries if qualifier is None or entry.answers_to(entry.name, qualifier)]
-        hint = did_you_mean(name, within) or f"; there are {listed(within)}"
+        hint = did_you_mean(name, within) or (f"; there are {listed(within)}" if within else ": there is no FROM")
         written = f"{qualifier}.{name}" if qualifier else name
         raise source.error(UnknownNameError, f"there is no column {written}{hint}", node)
 
@@ -137,6 +137,17 @@ class Scope:
                 what = "name the columns you need" if name is None else "select a part of it, or cast it, in the source"
                 problem = f"the column {column.name} {column.dtype} is not carried; {what}"
                 raise source.error(UnsupportedSqlError, problem, node)
+
+
+def _columns(node: Node) -> list[Column]:
+    """The columns of a node; a column that it has twice under one name is not ambiguous, and means the first."""
+    columns = [Column(i, field.name, field.dtype) for i, field in enumerate(node.schema)]
+    if isinstance(node, Project):
+        first: dict[tuple[str, Expression], int] = {}
+        for position, (name, made) in enumerate(zip(node.names, node.expressions, strict=True)):
+            if isinstance(made, Column):
+                columns[position] = columns[first.setdefault((name.lower(), made), position)]
+    return columns
 
 
 def shift(expression: Expression, by: int) -> Expression:

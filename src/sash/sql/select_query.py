@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,18 +12,33 @@ from sash.errors import SqlSyntaxError, UnknownNameError, UnsupportedSqlError, e
 from sash.plan.catalog import Catalog
 from sash.plan.compound import rewrite
 from sash.plan.describe import describe
-from sash.plan.expressions import ORDERED, AggregateCall, Column, Expression, columns_of, conjunction, conjuncts
+from sash.plan.expressions import (
+    ORDERED,
+    AggregateCall,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    conjunction,
+    conjuncts,
+)
 from sash.plan.nodes import Aggregate, Distinct, Node, Project
+from sash.plan.types import INT, is_struct
 from sash.sql.aggregates import AggregateCollector
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.from_clause import FromBinder
+from sash.sql.generators import Generator, bind_generator, generator_name, named_outputs
+from sash.sql.grouping import Grouping, normal, read_grouping
 from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
+from sash.sql.nested_rules import field_of
 from sash.sql.now import reads_now, valid_now
-from sash.sql.ordering import Query, SortItem, project, sort_items, sorted_and_limited
+from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
 from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
-from sash.sql.source import SqlText, whole_number
+from sash.sql.session_window import with_session_column
+from sash.sql.source import SqlText, did_you_mean, whole_number
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import Subqueries, as_it_is
 from sash.sql.subquery_joins import Translate
@@ -30,7 +46,8 @@ from sash.sql.window_function import with_window_column
 from sash.sql.windows import WINDOWS, WindowCollector
 
 MOST_COLUMNS = 20_000
-_GROUPINGS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_GENERATED = "generated"
+"""The function that stands for an output column of a generator: its number, and the number of the column."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +77,7 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
             "offset",
             "windows",
             "qualify",
+            "laterals",
         ),
     )
     from_ = node.args.get("from_")
@@ -67,6 +85,8 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     if from_ is not None:
         source.refuse_all_but(from_, "this")
         tree, scope = from_binder.bind(from_.this, node.args.get("joins") or [])
+    for lateral in node.args.get("laterals") or []:
+        tree, scope = from_binder.generated(tree, scope, lateral)
     spark_functions = SparkFunctions(
         source, catalog.spark_type, None if isinstance(tree, Branch) else tree, catalog.user
     )
@@ -82,6 +102,7 @@ def bind_select(source: SqlText, catalog: Catalog, node: exp.Select, from_binder
     else:
         below = build(tree)
     node, scope, below = with_window_column(source, node, plain, below)
+    node, scope, below = with_session_column(source, node, replace(plain, scope=scope), below)
     return _Select(source, node, scope, replace(plain, scope=scope, clause="SELECT"), below).bind()
 
 
@@ -97,6 +118,7 @@ class _Select:
         self.plain = binder
         self.windows = WindowCollector(source, node.args.get("windows") or [])
         self.grouped = replace(binder, aggregates=self.collector, windows=self.windows)
+        self.generators: list[Generator] = []
         self.subqueries.own.aggregate = self.grouped.bind
 
     @property
@@ -108,21 +130,28 @@ class _Select:
     def bind(self) -> Query:
         items = self._items()
         aliases = {item.name.lower(): item.expression for item in reversed(items)}
-        keys = self._keys(items, aliases)
+        grouping = self._grouping(items, aliases)
+        keys = grouping.keys
         having = self.node.args.get("having")
         predicate = None
         if having is not None:
             self.source.refuse_all_but(having, "this")
             binder = replace(self.grouped, clause="HAVING", windows=None, first=self._shadowing(aliases, keys))
-            predicate = binder.predicate(having.this)
+            predicate = binder.condition(having.this)
         qualify = self._qualify(aliases)
         order = self._order(items)
+        if self.collector.groupings and grouping.sets is None:
+            called = self.collector.groupings[0]
+            raise self.source.error(
+                UnsupportedSqlError, f"{called.name.upper()} needs GROUP BY with GROUPING SETS, ROLLUP or CUBE", called
+            )
         node: Node = self.below
         translate: Translate = as_it_is
         if self.node.args.get("group") is not None or self.collector.found or having is not None:
-            node = self._aggregate(keys)
+            node = self._aggregate(grouping)
             positions = {key: position for position, key in enumerate(keys)}
-            translate = partial(self._above, positions)
+            positions |= {normal(key): position for key, position in positions.items()}
+            translate = partial(self._above, grouping, positions)
             items = [replace(item, expression=translate(item.expression, item.node)) for item in items]
             order = [replace(key, expression=translate(key.expression, key.node)) for key in order]
             if predicate is not None and having is not None:
@@ -139,10 +168,44 @@ class _Select:
         if qualify is not None:
             node = self.subqueries.filter(node, qualify, translate)
         expressions = [*(item.expression for item in items), *(key.expression for key in order)]
-        node, made = self.subqueries.attach(node, expressions, translate)
+        arrays = [translate(each.array, self.node) for each in self.generators]
+        node, made = self.subqueries.attach(node, [*expressions, *arrays], translate)
+        if self.generators:
+            node, made = self._generate(node, made[: len(expressions)], made[len(expressions) :])
         items = [replace(item, expression=expression) for item, expression in zip(items, made, strict=False)]
         order = [replace(key, expression=expression) for key, expression in zip(order, made[len(items) :], strict=True)]
         return self._output(node, items, order)
+
+    def _generate(
+        self, node: Node, made: Sequence[Expression], arrays: Sequence[Expression]
+    ) -> tuple[Node, list[Expression]]:
+        """The rows of the generators in SELECT, and the expressions with what they generate."""
+        outputs: list[list[Expression]] = []
+        for generator, array in zip(self.generators, arrays, strict=True):
+            node, found = replace(generator, array=array).over(node)
+            outputs.append(found)
+
+        def change(part: Expression) -> Expression | None:
+            if isinstance(part, Call) and part.function == _GENERATED:
+                number, place = (int(each.value) for each in part.arguments if isinstance(each, Literal))
+                return outputs[number][place]
+            return None
+
+        return node, [rewrite(expression, change) for expression in made]
+
+    def _generated(self, node: exp.Expr, binder: ExpressionBinder) -> list[Item]:
+        """The output columns of a generator, which stand for what it will generate from the rows of this SELECT."""
+        inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+        given = node.expressions if isinstance(node, exp.Aliases) else [node.args["alias"]] if node.alias else []
+        generator = bind_generator(replace(binder, windows=None), inner)
+        if self.generators:
+            raise self.source.error(UnsupportedSqlError, "a SELECT may have one generator; use LATERAL VIEW", node)
+        names = named_outputs(self.source, generator, given, node)
+        sample = generator.outputs(Literal(None, INT), Literal(None, generator.array.dtype.value_type))
+        number = Literal(len(self.generators), INT)
+        self.generators.append(generator)
+        stands = [Call(_GENERATED, (number, Literal(n, INT)), each.dtype) for n, each in enumerate(sample)]
+        return [Item(name, each, node) for name, each in zip(names, stands, strict=True)]
 
     def _qualify(self, aliases: dict[str, Expression]) -> Expression | None:
         """The predicate of QUALIFY, over window functions."""
@@ -164,12 +227,15 @@ class _Select:
         for node in self.node.expressions:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 star = node if isinstance(node, exp.Star) else node.this
-                self.source.refuse_all_but(star)
+                self.source.refuse_all_but(star, "except_")
                 qualifier = node.table if isinstance(node, exp.Column) else None
-                entries = self._star(qualifier, node)
+                entries = self._without(star.args.get("except_") or [], self._star(qualifier, node))
                 items.extend(Item(entry.name, entry.expression, node) for entry in entries)
                 for entry in entries:
                     aliases.setdefault(entry.name.lower(), entry.expression)
+                continue
+            if generator_name(node.this if isinstance(node, exp.Alias | exp.Aliases) else node) is not None:
+                items.extend(self._generated(node, binder))
                 continue
             expression = binder.bind(node.this if isinstance(node, exp.Alias) else node)
             name = node.alias if isinstance(node, exp.Alias) else spark_name(node)
@@ -183,6 +249,17 @@ class _Select:
             )
         return items
 
+    def _without(self, excluded: list[exp.Expr], entries: list[Entry]) -> list[Entry]:
+        """The columns of `* EXCEPT (...)`, all of whose names must be among them."""
+        for column in excluded:
+            qualifier = column.text("table") or None
+            found = [entry for entry in entries if entry.answers_to(column.name, qualifier)]
+            if not found:
+                hint = did_you_mean(column.name, [entry.name for entry in entries])
+                raise self.source.error(UnknownNameError, f"* has no column {column.name} to leave out{hint}", column)
+            entries = [entry for entry in entries if entry not in found]
+        return entries
+
     def _star(self, qualifier: str | None, node: exp.Expr) -> list[Entry]:
         """The columns that * stands for; of `t.*`, those of a query around this one if this has no such table."""
         if qualifier is not None and not self.scope.has(qualifier):
@@ -190,31 +267,35 @@ class _Select:
                 if outer.scope.has(qualifier):
                     entries = outer.scope.star(self.source, qualifier, node)
                     return [replace(entry, expression=outer.reference(entry.expression)) for entry in entries]
+            found = self.scope.find(qualifier, None)
+            if len(found) == 1 and is_struct(found[0].expression.dtype):
+                struct = found[0].expression
+                return [Entry(None, field.name, field_of(struct, field.name)) for field in struct.dtype]
         return self.scope.star(self.source, qualifier, node)
 
-    def _keys(self, items: list[Item], aliases: dict[str, Expression]) -> list[Expression]:
+    def _grouping(self, items: list[Item], aliases: dict[str, Expression]) -> Grouping:
         group = self.node.args.get("group")
         if group is None:
-            return []
-        self.source.refuse_all_but(group, "expressions", "all")
+            return Grouping([])
         binder = replace(self.plain, clause="GROUP BY", aliases=aliases)
-        everything = group.args.get("all") and not self.scope.find("all", None) and "all" not in aliases
-        if everything:
-            return list(dict.fromkeys(item.expression for item in items if not self._has_aggregate(item.expression)))
-        keys: list[Expression] = []
-        for node in [exp.column("all")] if group.args.get("all") else group.expressions:
-            if isinstance(node, _GROUPINGS):
-                name = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else node.key.upper()
-                raise self.source.error(UnsupportedSqlError, f"Sash does not run {name}; write a UNION ALL", node)
-            if isinstance(node, exp.Literal) and not node.is_string:
-                key = self._ordinal(node, items).expression
-            else:
-                key = binder.bind(node)
-            if self._has_aggregate(key):
-                raise self.source.error(UnsupportedSqlError, "Sash does not run GROUP BY an aggregate", node)
-            if key not in keys:
-                keys.append(key)
-        return keys
+        if group.args.get("all"):
+            if self.scope.find("all", None) or "all" in aliases:
+                return Grouping([self._key(exp.column("all"), items, binder)])
+            plain = (item.expression for item in items if not self._has_aggregate(item.expression))
+            return Grouping(list(dict.fromkeys(plain)))
+        return read_grouping(self.source, group, lambda node: self._key(node, items, binder))
+
+    def _key(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
+        """A key of GROUP BY: an expression, an alias, or the position of an output column."""
+        if isinstance(node, exp.Tuple) and not node.expressions:
+            raise self.source.error(UnsupportedSqlError, "GROUP BY () has no columns: leave it out", node)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            key = self._ordinal(node, items).expression
+        else:
+            key = binder.bind(node)
+        if self._has_aggregate(key):
+            raise self.source.error(UnsupportedSqlError, "Sash does not run GROUP BY an aggregate", node)
+        return key
 
     def _shadowing(self, aliases: dict[str, Expression], keys: list[Expression]) -> dict[str, Expression]:
         """The aliases that HAVING may use: those that are not also the name of a column of GROUP BY."""
@@ -239,17 +320,19 @@ class _Select:
             return []
         outputs = {item.name.lower(): item.expression for item in reversed(items)}
         binder = replace(self.grouped, clause="ORDER BY", first=outputs)
-        named = [(item.name, item.expression) for item in items]
-        return sort_items(self.source, order, lambda node: self._sort_expression(node, items, binder), named)
+        named_all = "all" in outputs or bool(self.scope.find("all", None))
+        made = [item.expression for item in items]
+        bind: Callable[[exp.Expr], Expression] = lambda node: self._sort_expression(node, items, binder)  # noqa: E731
+        return sort_items(self.source, order, bind, made, named_all=named_all)
 
     def _sort_expression(self, node: exp.Expr, items: list[Item], binder: ExpressionBinder) -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:
             return self._ordinal(node, items).expression
         return binder.bind(node)
 
-    def _aggregate(self, keys: list[Expression]) -> Node:
+    def _aggregate(self, grouping: Grouping) -> Node:
         """The aggregation over columns; a projection below computes other expressions."""
-        found = self.collector.found
+        found, keys = self.collector.found, grouping.keys
         read = [argument for call in found for argument in call.arguments]
         child, made = self.subqueries.attach(self.below, [*keys, *read], as_it_is)
         keys, rest = made[: len(keys)], iter(made[len(keys) :])
@@ -263,6 +346,17 @@ class _Select:
             names = [describe(expression) for expression in inputs]
             child = Project(child, tuple(names), tuple(inputs))
             columns = {e: Column(i, names[i], e.dtype) for i, e in enumerate(inputs)}
+        positions = tuple(column.index for key in keys if isinstance(column := columns[key], Column))
+        if grouping.sets is not None:
+            fields = [Column(i, field.name, field.dtype) for i, field in enumerate(child.schema)]
+            read_by_calls = {columns[argument] for call in found for argument in call.arguments}
+            in_order = any(call.function in ORDERED for call in found)
+            kept = [field for field in fields if in_order or field in read_by_calls]
+            child = grouping.expand(child, [fields[position] for position in positions], kept)
+            columns = {
+                e: replace(c, index=kept.index(c)) for e, c in columns.items() if isinstance(c, Column) and c in kept
+            }
+            positions = tuple(range(len(kept), len(child.schema)))
         calls = []
         for call in found:
             arguments = tuple(a for a in (columns[argument] for argument in call.arguments) if isinstance(a, Column))
@@ -271,15 +365,17 @@ class _Select:
                     call.function, arguments, call.dtype, call.distinct, call.parameter, call.precision, call.detail
                 )
             )
-        positions = tuple(column.index for key in keys if isinstance(column := columns[key], Column))
         return Aggregate(child, positions, tuple(self.collector.names), tuple(calls))
 
-    def _above(self, positions: dict[Expression, int], expression: Expression, node: exp.Expr) -> Expression:
+    def _above(
+        self, grouping: Grouping, positions: dict[Expression, int], expression: Expression, node: exp.Expr
+    ) -> Expression:
         """The expression over the output of the aggregate."""
 
         def change(part: Expression) -> Expression | None:
-            if part in positions:
-                return Column(positions[part], describe(part), part.dtype)
+            key = part if part in positions else normal(part)
+            if key in positions:
+                return Column(positions[key], describe(part), part.dtype)
             if isinstance(part, Column):
                 if part.index >= WINDOWS:
                     return part
@@ -289,7 +385,9 @@ class _Select:
                         f"the column {part.name} is neither in GROUP BY nor inside an aggregate",
                         node,
                     )
-                return Column(len(positions) + part.index - self.collector.width, part.name, part.dtype)
+                return Column(grouping.width + part.index - self.collector.width, part.name, part.dtype)
+            if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
+                return grouping.call(self.source, part, node)
             return None
 
         return rewrite(expression, change)
@@ -301,6 +399,7 @@ class _Select:
         expressions = [item.expression for item in items]
         names = [item.name for item in items]
         if distinct is not None:
+            refuse_maps(self.source, expressions, "DISTINCT", self.node)
             order = [replace(key, expression=self._over_outputs(key, expressions)) for key in order]
             node = Distinct(project(node, names, expressions))
             expressions = [Column(i, field.name, field.dtype) for i, field in enumerate(node.schema)]

@@ -9,31 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError
-
-CLAUSES = {
-    "cluster": "CLUSTER BY",
-    "connect": "CONNECT BY",
-    "cube": "CUBE",
-    "distribute": "DISTRIBUTE BY",
-    "grouping_sets": "GROUPING SETS",
-    "hint": "a hint",
-    "hints": "a table hint",
-    "into": "SELECT INTO",
-    "kind": "SELECT AS STRUCT / VALUE",
-    "laterals": "LATERAL VIEW",
-    "match": "MATCH_RECOGNIZE",
-    "match_condition": "MATCH_CONDITION",
-    "ordinality": "WITH ORDINALITY",
-    "pivots": "PIVOT",
-    "qualify": "QUALIFY",
-    "rollup": "ROLLUP",
-    "sample": "TABLESAMPLE",
-    "sort": "SORT BY",
-    "totals": "WITH TOTALS",
-    "version": "time travel (VERSION / TIMESTAMP AS OF)",
-    "windows": "a named WINDOW clause",
-}
-"""The SQL keywords of the arguments of the parser's nodes."""
+from sash.sql.words import refused_part
 
 
 class SqlText:
@@ -61,8 +37,7 @@ class SqlText:
             if name in handled or not _is_set(value):
                 continue
             inner = next((part for part in _parts(value)), None)
-            construct = CLAUSES.get(name, f"{name.strip('_').replace('_', ' ').upper()} in {node.key.upper()}")
-            raise self.error(UnsupportedSqlError, f"Sash does not run {construct}", inner or node)
+            raise self.error(UnsupportedSqlError, f"Sash does not run {refused_part(node, name)}", inner or node)
 
 
 def too_deep(source: SqlText) -> SqlSyntaxError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,10 @@ from sash.sql.functions import canonical_name
 from sash.sql.render import quoted, to_spark_sql
 from sash.sql.source import SqlText
 from sash.sql.spark_library import calls, library, similar_function
+from sash.sql.words import word_of
+
+_SKETCH = re.compile(r"sketch|^hll_|^kll_|^theta_|^tuple_|^approx_top_k_")
+"""The names of aggregates that return sketches, or combine them."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,11 @@ class SparkFunctions:
         match library().kind(name):
             case "varying":
                 problem = f"{name} is not deterministic, so a continuous query cannot use it"
+            case "aggregate" if _SKETCH.search(name):
+                problem = (
+                    f"Sash does not run the aggregate {name}: a sketch cannot take back the rows that leave a window; use "
+                    "COUNT(DISTINCT x), PERCENTILE or GROUP BY, which are exact"
+                )
             case "aggregate":
                 problem = f"Sash does not run the aggregate {name}; supported are {', '.join(AGGREGATES)}"
             case "window":
@@ -92,7 +102,7 @@ class SparkFunctions:
                 )
             case "generator":
                 problem = (
-                    f"{name} makes several rows of one: apply it in the DataFrame that the stream is registered with"
+                    f"{name} makes several rows of one: write it as an output column of its own, or in LATERAL VIEW"
                 )
             case _:
                 return
@@ -118,9 +128,7 @@ class SparkFunctions:
 
 def function_name(node: exp.Expr) -> str:
     """The name of the node in messages."""
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+    return word_of(node)
 
 
 def _template(node: exp.Expr, column: Callable[[exp.Column], Expression]) -> tuple[str, tuple[Expression, ...]]:

@@ -11,21 +11,22 @@ While expressions are bound, a subquery is a placeholder, `subquery(number, colu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from sqlglot import exp
 
 from sash.errors import TypeMismatchError
-from sash.plan.compound import balanced, rewrite, walk
-from sash.plan.expressions import AggregateCall, Call, Case, Column, Expression, Literal, conjunction, conjuncts
+from sash.plan.compound import balanced, children, rewrite, walk
+from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, conjunction, conjuncts
 from sash.plan.nodes import Aggregate, Filter, Node
 from sash.plan.types import BIGINT, BOOLEAN, INT
 from sash.sql.coercion import coerce, common_type
 from sash.sql.correlation import OuterScope, Scopes, numbers_at, outer_references, references_of
 from sash.sql.functions import call
 from sash.sql.naming import REFERENCES
+from sash.sql.nullability import STRICT
 from sash.sql.ordering import project
 from sash.sql.source import SqlText
 from sash.sql.subquery_joins import Subquery, SubqueryJoins, Translate
@@ -131,6 +132,7 @@ class Subqueries:
         plain = conjunction([part for part in parts if not has_subquery(part)])
         below = node if plain is None else Filter(node, plain)
         rest = []
+        joins = SubqueryJoins(self.source, self.own, below, translate)
         for part in parts:
             negated = isinstance(part, Call) and part.function == "not"
             inner = part.arguments[0] if isinstance(part, Call) and negated else part
@@ -138,19 +140,27 @@ class Subqueries:
             subquery = None if found is None else self.found[found[0]]
             nested = subquery is not None and any(map(has_subquery, self._operands(subquery)))
             if found is not None and subquery is not None and subquery.kind != "scalar" and not nested:
-                below = self._joins(below, translate).semi(below, subquery, negated != (found[1] == 1))
+                below = joins.semi(below, subquery, negated != (found[1] == 1))
             elif has_subquery(part):
                 rest.append(part)
         remaining = conjunction(rest)
         if remaining is None:
             return below
-        wide, (made,) = self.attach(below, [remaining], translate)
+        needed = frozenset(number for part in rest for number in _needed(part))
+        wide, (made,) = self.attach(below, [remaining], translate, needed)
         return project(Filter(wide, made), [f.name for f in node.schema], list(columns(node)))
 
     def attach(
-        self, node: Node, expressions: Sequence[Expression], translate: Translate
+        self,
+        node: Node,
+        expressions: Sequence[Expression],
+        translate: Translate,
+        needed: frozenset[int] = frozenset(),
     ) -> tuple[Node, list[Expression]]:
-        """The node, which keeps its columns, joined with the subqueries of the expressions, and these over its columns."""
+        """The node, which keeps its columns, joined with the subqueries of the expressions, and these over its columns.
+
+        Rows for which a scalar subquery among the `needed` ones is NULL may be left out.
+        """
         expressions = [self._with_not_in(each) for each in expressions]
         made: dict[int, list[Expression]] = {}
 
@@ -161,9 +171,9 @@ class Subqueries:
         def translated(expression: Expression, where: exp.Expr) -> Expression:
             return rewrite(translate(expression, where), change)
 
+        joins = SubqueryJoins(self.source, self.own, node, translated)
         for number, used in self._used(expressions):
-            joins, subquery = self._joins(node, translated), self.found[number]
-            node, made[number] = joins.values(node, subquery, used)
+            node, made[number] = joins.values(node, self.found[number], used, number in needed)
         return node, [rewrite(each, change) for each in expressions]
 
     def _used(self, expressions: Sequence[Expression]) -> list[tuple[int, set[int]]]:
@@ -204,9 +214,6 @@ class Subqueries:
         used = numbers_at(self.own.depth, references_of(subquery.operands))
         return [self.own.references[number] for number in used]
 
-    def _joins(self, node: Node, translate: Translate) -> SubqueryJoins:
-        return SubqueryJoins(self.source, self.own, node, translate)
-
 
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _BOUNDS: dict[str, Callable[[Expression, Expression], list[Expression]]] = {
@@ -242,3 +249,14 @@ def number_of(expression: Expression) -> tuple[int, int] | None:
 def has_subquery(expression: Expression) -> bool:
     """Whether there is a subquery in the expression."""
     return any(isinstance(part, Call) and part.function == SUBQUERY for part in walk(expression))
+
+
+def _needed(predicate: Expression) -> Iterator[int]:
+    """The scalar subqueries for which the predicate is not true if they are NULL: those below strict functions alone."""
+    pending = [predicate]
+    while pending:
+        part = pending.pop()
+        if (isinstance(part, Call) and part.function in STRICT) or isinstance(part, Cast):
+            pending.extend(children(part))
+        elif (found := number_of(part)) is not None and part is not predicate:
+            yield found[0]

@@ -9,13 +9,13 @@ from typing import Literal as OneOf
 from sqlglot import exp
 
 from sash.plan.compound import balanced, walk
-from sash.plan.expressions import AggregateCall, Call, Case, Column, Expression, Literal, conjunction
+from sash.plan.expressions import AggregateCall, Call, Case, Column, Expression, Literal, columns_of, conjunction
 from sash.plan.nodes import ONE_ROW, Aggregate, Distinct, Filter, JoinKind, Node, Project, TopK
 from sash.plan.types import BIGINT, BOOLEAN
 from sash.sql.correlation import OuterScope, numbers_at, outer_references, references_of, replace_references
 from sash.sql.functions import call
 from sash.sql.joins import Branch, build
-from sash.sql.nullability import never_null
+from sash.sql.nullability import always_null, never_null
 from sash.sql.ordering import project
 from sash.sql.scope import shift
 from sash.sql.source import SqlText
@@ -40,28 +40,33 @@ class Subquery:
     node: exp.Expr = field(default_factory=exp.Expression, compare=False)
 
 
+@dataclass(frozen=True)
 class SubqueryJoins:
-    """Joins a node with subqueries. References are translated to expressions over the node's columns."""
+    """Joins nodes with subqueries. A reference is translated to an expression over the columns of the node.
 
-    def __init__(self, source: SqlText, own: OuterScope, node: Node, translate: Translate) -> None:
-        self._source = source
-        self._own = own
-        self._node = node
-        self._translate = translate
+    `base` is the node before it was joined with any subquery. The domain of references is taken from it where it can be:
+    else every subquery would double the plan.
+    """
 
-    def _unnesting(self, subquery: Subquery, plan: Node) -> Unnesting:
+    source: SqlText
+    own: OuterScope
+    base: Node
+    translate: Translate
+
+    def _unnesting(self, node: Node, subquery: Subquery, plan: Node) -> Unnesting:
         """The unnesting of a subquery; only the references that it uses are translated."""
-        used = numbers_at(self._own.depth, outer_references(plan) | references_of(subquery.operands))
-        references = [
-            self._translate(reference, subquery.node) if number in used else reference
-            for number, reference in enumerate(self._own.references)
-        ]
-        return Unnesting(self._source, self._own.depth, self._node, references, subquery.node)
+        used = numbers_at(self.own.depth, outer_references(plan) | references_of(subquery.operands))
+        references = list(self.own.references)
+        for number in used:
+            references[number] = self.translate(references[number], subquery.node)
+        read = [column for number in used for column in columns_of(references[number])]
+        outer = self.base if all(column < len(self.base.schema) for column in read) else node
+        return Unnesting(self.source, self.own.depth, outer, references, subquery.node)
 
     def semi(self, node: Node, subquery: Subquery, negated: bool) -> Node:
         """The rows of the node for which the subquery is true, or if `negated` false."""
         plan = _without_limit(subquery.plan) if subquery.kind == "exists" else subquery.plan
-        unnesting = self._unnesting(subquery, plan)
+        unnesting = self._unnesting(node, subquery, plan)
         pulled = unnesting.pull(plan)
         kind: JoinKind = "anti" if negated else "semi"
         if subquery.kind == "exists":
@@ -82,14 +87,19 @@ class SubqueryJoins:
             node = _joined(node, "anti", unnesting, *_keyed_by(pulled, unknown, maybe))
         return node
 
-    def values(self, node: Node, subquery: Subquery, used: Collection[int]) -> tuple[Node, list[Expression]]:
-        """The node with further columns, and the values of the subquery over them; `used` are the columns that matter."""
+    def values(
+        self, node: Node, subquery: Subquery, used: Collection[int], needed: bool = False
+    ) -> tuple[Node, list[Expression]]:
+        """The node with further columns, and the values of the subquery over them; `used` are the columns that matter.
+
+        With `needed`, rows for which a scalar subquery is NULL may be left out.
+        """
         plan = _without_limit(subquery.plan) if subquery.kind == "exists" else subquery.plan
-        unnesting = self._unnesting(subquery, plan)
+        unnesting = self._unnesting(node, subquery, plan)
         pulled = unnesting.pull(plan)
         match subquery.kind:
             case "scalar":
-                return _scalar(node, unnesting, pulled)
+                return _scalar(node, unnesting, pulled, needed)
             case "exists":
                 if pulled.otherwise is not None:
                     return node, [TRUE]
@@ -242,10 +252,13 @@ def _in_values(
     return node, [Case(tuple(branches), Literal(False, BOOLEAN), BOOLEAN)]
 
 
-def _scalar(node: Node, unnesting: Unnesting, pulled: Pulled) -> tuple[Node, list[Expression]]:
-    """The values of the only row of a subquery."""
+def _scalar(node: Node, unnesting: Unnesting, pulled: Pulled, needed: bool) -> tuple[Node, list[Expression]]:
+    """The values of the only row of a subquery; if they are `needed`, by an inner join."""
     border = len(node.schema)
     values: list[Expression]
+    if needed and pulled.otherwise is not None and all(map(always_null, pulled.otherwise)):
+        made = _joined(node, "inner", unnesting, pulled, ())
+        return made, [place(unnesting, output, border) for output in pulled.outputs]
     if not pulled.predicates and not unnesting.is_correlated(*pulled.outputs):
         return _uncorrelated(node, pulled)
     if pulled.otherwise is not None:
@@ -272,7 +285,7 @@ def _scalar(node: Node, unnesting: Unnesting, pulled: Pulled) -> tuple[Node, lis
         for column, (_, function, outer) in zip(columns(single), keys, strict=False)
     ]
     rest = [part for part in pulled.predicates if not _has_columns(part)]
-    made = _joined(node, "left", unnesting, Pulled(single, (), (*conditions, *rest)), ())
+    made = _joined(node, "inner" if needed else "left", unnesting, Pulled(single, (), (*conditions, *rest)), ())
     count, *found = columns(made)[border + len(keys) :]
     return made, [Call("single_value", (count, value), value.dtype) for value in found]
 

@@ -16,6 +16,7 @@ from sash.plan.nodes import WINDOW_END, WINDOW_START, AssignWindows, Filter, Lif
 from sash.plan.types import BIGINT, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.sql.coercion import coerce
 from sash.sql.dialect import LONGEST, UNITS, decimal_of, scaled
+from sash.sql.emit import emits
 from sash.sql.literals import constant_interval
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
@@ -78,7 +79,7 @@ def assigned(source: SqlText, at: exp.Expr, child: Node, time: Expression, windo
     position, added = (time.index, False) if isinstance(time, Column) else (own, True)
     if added:
         child = _with_columns(child, {"_time": time})
-    aligned = with_aligned_window(child, position, windows)
+    aligned = with_aligned_window(child, position, windows, closing=emits())
     ends = aligned is None and reads_undeclared(child)
     child = child if aligned is None else aligned
     made: Node
@@ -92,7 +93,10 @@ def assigned(source: SqlText, at: exp.Expr, child: Node, time: Expression, windo
     else:
         made = AssignWindows(child, position, windows)
         ends = ends or aligned is not None
-    if ends:
+    if aligned is not None and emits():
+        end = Column(len(made.schema) - 1, WINDOW_END, time.dtype)
+        made = Lifetime(made, end, Call("timestamp_add_micros", (end, Literal(1, BIGINT)), time.dtype))
+    elif ends:
         made = Lifetime(made, end=Column(len(made.schema) - 1, WINDOW_END, time.dtype))
     if added:
         kept = [*range(own), own + 1, own + 2]

@@ -63,7 +63,7 @@ def reads_undeclared(node: Node) -> bool:
             return False
 
 
-def with_aligned_window(node: Node, time: int, windows: TimeWindows) -> Node | None:
+def with_aligned_window(node: Node, time: int, windows: TimeWindows, *, closing: bool = False) -> Node | None:
     """The node with rows that are valid until the last of their windows ends, by the column `time`.
 
     None if that is not the time of a stream without a window.
@@ -71,7 +71,7 @@ def with_aligned_window(node: Node, time: int, windows: TimeWindows) -> Node | N
     match node:
         case Stream():
             step = windows.size if windows.cumulative else windows.step
-            window = Aligned(windows.size, step=step, origin=windows.origin)
+            window = Aligned(windows.size, step=step, origin=windows.origin, closing=closing)
             found = isinstance(node.window, Undeclared) and time == node.time
             return replace(node, window=window) if found else None
         case Project():
@@ -79,17 +79,19 @@ def with_aligned_window(node: Node, time: int, windows: TimeWindows) -> Node | N
             if isinstance(expression, Cast) and expression.argument.dtype == DATE:
                 expression = expression.argument
             below = (
-                with_aligned_window(node.child, expression.index, windows) if isinstance(expression, Column) else None
+                with_aligned_window(node.child, expression.index, windows, closing=closing)
+                if isinstance(expression, Column)
+                else None
             )
             return None if below is None else replace(node, child=below)
         case Filter() | Lifetime() | AssignWindows() if time < len(node.child.schema):
-            below = with_aligned_window(node.child, time, windows)
+            below = with_aligned_window(node.child, time, windows, closing=closing)
             return None if below is None else replace(node, child=below)
         case Union():
-            left, right = (with_aligned_window(side, time, windows) for side in node.children)
+            left, right = (with_aligned_window(side, time, windows, closing=closing) for side in node.children)
             return None if left is None or right is None else Union(left, right)
         case Join() if looked_up_side(node) is node.right and time < len(node.left.schema):
-            below = with_aligned_window(node.left, time, windows)
+            below = with_aligned_window(node.left, time, windows, closing=closing)
             return None if below is None else replace(node, left=below)
         case _:
             return None

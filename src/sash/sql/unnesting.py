@@ -17,6 +17,7 @@ from sqlglot import exp
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.describe import describe
+from sash.plan.empty_groups import value_of_nothing
 from sash.plan.expressions import (
     Call,
     Case,
@@ -59,7 +60,6 @@ from sash.sql.scope import shift
 from sash.sql.source import SqlText
 
 TRUE = Literal(True, BOOLEAN)
-_ZERO_IF_EMPTY = frozenset({"count", "count_star", "approx_count_distinct"})
 
 
 @dataclass(frozen=True)
@@ -263,10 +263,7 @@ class Unnesting:
         outputs = (*all_columns[:own], *all_columns[own + len(lifted.keys) :])
         otherwise = None
         if not node.keys:
-            otherwise = tuple(
-                Literal(0 if aggregate.function in _ZERO_IF_EMPTY else None, aggregate.dtype)
-                for aggregate in node.aggregates
-            )
+            otherwise = tuple(value_of_nothing(aggregate) for aggregate in node.aggregates)
         return Pulled(made, outputs, lifted.predicates(own), otherwise)
 
     def _top(self, node: TopK) -> Pulled:

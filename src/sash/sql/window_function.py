@@ -24,7 +24,7 @@ def with_window_column(
     source: SqlText, node: exp.Select, binder: ExpressionBinder, below: Node
 ) -> tuple[exp.Select, Scope, Node]:
     """The SELECT with columns instead of calls of `window`, the scope with these columns, and the rows assigned to windows."""
-    calls = [call for call in _functions(node) if _is_window(call)]
+    calls = [call for call in functions_of(node) if _is_window(call)]
     if not calls:
         return node, binder.scope, below
     first = calls[0]
@@ -55,7 +55,7 @@ def _parts(node: exp.Select) -> list[exp.Expr]:
     return [part for one in found if one for part in (one if isinstance(one, list) else [one])]
 
 
-def _functions(node: exp.Select) -> list[exp.Anonymous]:
+def functions_of(node: exp.Select) -> list[exp.Anonymous]:
     """The calls of functions in the SELECT itself, not in its subqueries."""
     found = [call for part in _parts(node) for call in part.find_all(exp.Anonymous)]
     return [call for call in found if call.find_ancestor(exp.Select) is node]
@@ -74,11 +74,11 @@ def _rewritten(source: SqlText, node: exp.Select) -> exp.Select:
             whole = _is_window(key) or (isinstance(key, exp.Column) and key.name.lower() == _WINDOW and not key.table)
             keys += [_field(key, "start"), _field(key, "end")] if whole else [key]
         group.set("expressions", keys)
-    for call in _functions(node):
+    for call in functions_of(node):
         if call.name.lower() == "window_time" and len(call.expressions) == 1:
             micro = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
             call.replace(exp.Paren(this=exp.Sub(this=_field(call, "end"), expression=micro)))
-    for call in _functions(node):
+    for call in functions_of(node):
         if not _is_window(call):
             continue
         if not isinstance(call.parent, exp.Dot) or call.parent.this is not call:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sash.errors import TypeMismatchError, UnknownNameError, UnsupportedSqlError
 from sash.plan.compound import rewrite
 from sash.plan.expressions import Case, Column, Expression, Literal, columns_of
-from sash.plan.types import BOOLEAN, DOUBLE, INT, NULL, is_integer
+from sash.plan.types import BOOLEAN, DOUBLE, INT, is_integer
 from sash.plan.window_calls import RANKING
 from sash.sql.aggregates import AGGREGATES, AggregateCollector
 from sash.sql.coercion import coerce
@@ -31,9 +31,6 @@ WINDOWS = 1 << 30
 
 _AGGREGATES = 1 << 29
 _PICKED = {"first": "first_value", "last": "last_value"}
-_NO_OUTPUTS = [("all", Literal(None, NULL))]
-"""ORDER BY ALL has no meaning in a window: there ALL is the name of a column."""
-
 _SHIFTS = ("lag", "lead")
 
 
@@ -133,7 +130,7 @@ def bind_window(binder: ExpressionBinder, windows: WindowCollector, node: exp.Ex
     inner = replace(binder, windows=None, clause="a window function", aliases={}, first={})
     definition = _definition(windows, node, 0)
     partition = tuple(dict.fromkeys(inner.bind(part) for part in definition.partition))
-    items = [] if definition.order is None else sort_items(source, definition.order, inner.bind, _NO_OUTPUTS)
+    items = [] if definition.order is None else sort_items(source, definition.order, inner.bind)
     order = _without_constants(items)
     function, ignore_nulls, condition = _unwrapped(source, node.this)
     written = function.name.lower() if isinstance(function, exp.Anonymous) else ""

@@ -39,3 +39,7 @@ SELECT id, 'it''s' AS a, "two" AS b, 1L AS c, 2S AS e, 1.5D AS f, 1.50 AS h, TRU
 SELECT *, v + 1 AS more FROM e;
 SELECT id, 2 + 3 * 4 - 6 / 3 AS a, (2 + 3) * 4 AS b, - 3 - -4 AS c FROM s WHERE id < 3;
 SELECT id, GREATEST(g, 'b') AS a, LEAST(d, 1) AS b, GREATEST(x, d) AS c FROM s WHERE x < 100
+;
+SELECT id, GREATEST(at, TIMESTAMP '2024-02-01 00:00:00') AS a, LEAST(at, CAST(day AS TIMESTAMP)) AS b, GREATEST(day, DATE '2024-01-01') AS c FROM s;
+SELECT id, GREATEST(b, FALSE) AS a, LEAST(d, x) AS c FROM s WHERE x < 100;
+SELECT id, v << 1 AS a, ~v AS b FROM s

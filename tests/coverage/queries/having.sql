@@ -12,3 +12,6 @@ SELECT g, k FROM s GROUP BY g, k HAVING g LIKE 'a%';
 SELECT COUNT(*) AS n FROM s HAVING SUM(v) > 1000;
 SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) AS c WHERE n > 1;
 SELECT s.k, COUNT(*) AS n FROM s JOIN r ON s.k = r.k GROUP BY s.k HAVING MIN(r.w) < 5
+;
+SELECT k + 1 AS a, COUNT(*) AS n FROM s GROUP BY 1 + k HAVING k + 1 > 1;
+SELECT v * k AS a, SUM(v) AS total FROM s GROUP BY k * v ORDER BY v * k

@@ -128,6 +128,11 @@ CASES = (
         "MAX(v) OVER () AS c, v - AVG(v) OVER (PARTITION BY g) AS d FROM {s}",
         {"s": 5},
     ),
+    over(
+        "lists",
+        "SELECT ts, v, STRING_AGG(g, ',') OVER (PARTITION BY k ORDER BY ts @ ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s FROM {s}",
+        {"s": 6},
+    ),
     over("count_alone", "SELECT COUNT(*) OVER () AS n FROM {s} WHERE v > 3", {"s": 5}),
     case(
         "over_filtered_values",

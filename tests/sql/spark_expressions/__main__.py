@@ -31,7 +31,7 @@ def main() -> None:
     for topic in topics():
         pinned = read(topic)
         if any(one.values is None for one in pinned) or "--all" in sys.argv:
-            write(topic, [_asked(frame, one) for one in pinned])
+            write(topic, [answer for one in pinned if (answer := _asked(frame, one)) is not None])
 
 
 def _local(spark: SparkSession) -> DataFrame:
@@ -53,7 +53,8 @@ def _literal(value: object) -> str:
     return text if isinstance(value, int) else "'" + text.replace("'", "\\'") + "'"
 
 
-def _asked(frame: DataFrame, one: Pinned) -> Pinned:
+def _asked(frame: DataFrame, one: Pinned) -> Pinned | None:
+    """The expression with its values; None if a value is a time that Python cannot hold."""
     if one.values is not None and "--all" not in sys.argv:
         return one
     try:
@@ -61,6 +62,8 @@ def _asked(frame: DataFrame, one: Pinned) -> Pinned:
         values = [row[0] for row in found.collect()]
     except PySparkException:
         return Pinned(one.sql, ERROR)
+    except (ValueError, OverflowError):
+        return None
     plain = [bytes(value) if isinstance(value, bytearray) else value for value in values]
     return Pinned(one.sql, text_of(type_name(to_arrow_type(found.schema[0].dataType, timezone="UTC")), plain))
 

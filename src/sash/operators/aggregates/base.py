@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from sash.operators.kernels.touches import Events, Mask
 from sash.plan.expressions import AggregateCall
+from sash.plan.types import holds
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import decimal_words, hash_rows, null_mask
 from sash.state.interner import Interner
 from sash.state.memory import HeapMemory, Ints
-from sash.state.nested import is_nested
+from sash.state.nested import elements, fields, is_nested, list_array, struct_array, valid_mask
 
 NO_MASK = np.zeros(0, np.bool_)
 
@@ -124,12 +125,22 @@ def as_doubles(column: pa.Array) -> pa.Array:
 
 
 def canonical(column: pa.Array) -> pa.Array:
-    """The column with one zero and one NaN, so that equal values are the same bits."""
+    """The column with one zero and one NaN, also inside of nested values, so that equal values are the same bits."""
+    if is_nested(column.type):
+        return _canonical_nested(column) if holds(column.type, pa.types.is_floating) else column
     if not pa.types.is_floating(column.type):
         return column
     values = np.array(pc.fill_null(column, 0).to_numpy(zero_copy_only=False)) + 0.0
     values[np.isnan(values)] = np.nan
     return pa.array(values, column.type, mask=null_mask(column), from_pandas=False)
+
+
+def _canonical_nested(column: pa.Array) -> pa.Array:
+    valid = valid_mask(column)
+    if pa.types.is_struct(column.type):
+        return struct_array(column.type, list(map(canonical, fields(column))), len(column), valid)
+    offsets, inner = elements(column)
+    return list_array(column.type, offsets, canonical(inner), valid)
 
 
 def validity_of(nulls: Mask) -> tuple[pa.Buffer | None, int]:

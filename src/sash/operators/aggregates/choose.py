@@ -13,6 +13,7 @@ from sash.operators.aggregates.bits import Bits
 from sash.operators.aggregates.collected import Collected
 from sash.operators.aggregates.counts import Count, Nothing, RowCount
 from sash.operators.aggregates.extremes import QueueExtreme, StepExtreme
+from sash.operators.aggregates.histograms import Histogram
 from sash.operators.aggregates.modes import Mode
 from sash.operators.aggregates.moments import Comoments, Shape
 from sash.operators.aggregates.ranks import RankedRows, RankedValues
@@ -80,6 +81,8 @@ class Accumulators:
                 return RankedValues(memory, self._arguments, columns[0], call.distinct, "double")
             case "user":
                 return self._user(call, memory, columns)
+            case "histogram":
+                return Histogram(memory, self._arguments, columns, call, False, None)
             case "weighted":
                 return WeightedPercentiles(memory, self._arguments, columns, call, False, None)
             case "rows_of":
@@ -123,6 +126,8 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
         if not fits_word(dtype) or expiry == "explicit":
             return f"values.{columns}"
         return f"{'queue' if expiry == 'fifo' else 'steps'}.{function}.{columns}"
+    if function == "histogram_numeric":
+        return f"histogram.{columns}{distinct}.{0 if detail is None else detail.limit}"
     if function in COLLECTED or (detail is not None and detail.limit is not None):
         orders = "" if detail is None else "".join(f".{int(down)}{int(first)}" for down, first in detail.order)
         text = "" if detail is None else f".{hashlib.sha256(detail.separator).hexdigest()[:12]}"

@@ -71,7 +71,7 @@ class Collected(Accumulator):
         codes, distinct, gone = self._value_codes(work, nodes, first)
         self._roots.reserve(work.groups)
         starts, sizes = np.zeros(work.versions, np.int64), np.zeros(work.versions, np.int64)
-        limit = self._detail.limit or np.iinfo(np.int64).max
+        limit = (self._detail.limit if self._function in ("min_by", "max_by") else None) or np.iinfo(np.int64).max
         found, free = collect_rows(
             work.events, nodes, self._nodes is not None, skip, self._treap.nodes, self._roots["group.root"], codes, distinct,
             limit, self._function == "max_by", starts, sizes,

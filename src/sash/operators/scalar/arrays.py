@@ -192,9 +192,8 @@ def map_rows(
     ]
     if not nulls and any(values[index] is None for index in range(len(values)) if index not in varying):
         return pa.nulls(rows, dtype)
-    encoded = [broadcast(arguments[index], rows).dictionary_encode("encode") for index in varying]
-    dictionaries = [plain_values(each.dictionary) for each in encoded]
-    codes = [numbers(each.indices).astype(np.int64) for each in encoded]
+    encoded = [_encoded(broadcast(arguments[index], rows)) for index in varying]
+    dictionaries, codes = [each[0] for each in encoded], [each[1] for each in encoded]
     combinations, which = _distinct(codes, [len(dictionary) for dictionary in dictionaries])
     results = []
     for chosen in combinations:
@@ -203,6 +202,20 @@ def map_rows(
         known = nulls or not any(value is None for value in values)
         results.append(function(*values) if known else None)
     return from_plain(results, dtype).take(pa.array(which))
+
+
+def _encoded(values: Array) -> tuple[list[Any], Numbers]:
+    """The distinct values, and the number of that of each row; Arrow does not encode nested ones."""
+    if not pa.types.is_nested(values.type):
+        encoded = values.dictionary_encode("encode")
+        return plain_values(encoded.dictionary), numbers(encoded.indices).astype(np.int64)
+    found: dict[str, int] = {}
+    plain = values.to_pylist()
+    codes = [found.setdefault(repr(value), len(found)) for value in plain]
+    distinct: list[Any] = [None] * len(found)
+    for code, value in zip(codes, plain, strict=True):
+        distinct[code] = value
+    return distinct, np.array(codes, np.int64)
 
 
 def _distinct(codes: Sequence[Numbers], sizes: Sequence[int]) -> tuple[list[list[int]], Numbers]:

@@ -111,6 +111,8 @@ def extreme(name: str, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     arrays = [cast(array, dtype) for array in broadcast_all(arguments)]
     if is_nested(dtype):
         return _nested_extreme(name, arrays)
+    if pa.types.is_timestamp(dtype):  # Arrow has no kernel for those with a zone
+        return kernel(f"{name}_element_wise", *(array.cast(pa.int64()) for array in arrays)).cast(dtype)
     result = kernel(f"{name}_element_wise", *arrays)
     if name == "max":
         for array in arrays:

@@ -30,19 +30,6 @@ def like(ignore_case: bool) -> Callable[[Sequence[Datum], pa.DataType], Array]:
     return _with_parameters(match, pa.bool_())
 
 
-def match_regex(values: Array, pattern: str) -> Array:
-    """RLIKE; patterns that RE2 does not support (lookaround, back references) use Python's re."""
-    try:
-        return kernel("match_substring_regex", values, options=pc.MatchSubstringOptions(pattern))
-    except pa.ArrowInvalid:
-        try:
-            compiled = re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            shown = excerpt(pattern)
-            raise EvaluationError(f"RLIKE '{shown}': not a regular expression ({error}); correct it") from None
-        return arrays.map_distinct(values, lambda text: compiled.search(text) is not None, pa.bool_())
-
-
 def find(name: str) -> Callable[[Sequence[Datum], pa.DataType], Array]:
     """starts_with, ends_with or contains ("match_substring")."""
     return _with_parameters(
@@ -99,6 +86,5 @@ def _with_parameters(
     return run
 
 
-match_regexes = _with_parameters(match_regex, pa.bool_())
 positions = _with_parameters(position, pa.int32())
 split_parts = _with_parameters(split_part, pa.string())

@@ -127,7 +127,7 @@ def _position(node: nodes.Node, lookup: _Lookup) -> nodes.Node | None:
     match node:
         case nodes.Stream() | nodes.Relation() | nodes.Expand() | nodes.TopK() | nodes.Over() | nodes.Alike():
             return None
-        case nodes.AssignWindows() | nodes.Lifetime():
+        case nodes.Generate() | nodes.AssignWindows() | nodes.Lifetime() | nodes.Sessions() | nodes.Final():
             return None
         case nodes.Filter():
             below = _position(node.child, lookup)

@@ -55,11 +55,21 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             return _prune_project(node, needed)
         case nodes.Expand():
             return _prune_expand(node, needed)
+        case nodes.Generate():
+            return _prune_generate(node, needed)
         case nodes.AssignWindows():
             own = len(node.child.schema)
             child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time})
             added = {own + n: len(child.schema) + n for n in range(2)}
             return replace(node, child=child, time=at[node.time]), at | added
+        case nodes.Final():
+            child, at = _exactly(node.child, _all(node))
+            return nodes.Final(child), at
+        case nodes.Sessions():
+            own = len(node.child.schema)
+            child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time, *node.keys})
+            keys = tuple(at[key] for key in node.keys)
+            return replace(node, child=child, keys=keys, time=at[node.time]), at | {own: len(child.schema)}
         case nodes.Lifetime():
             times = [e for e in (node.start, node.end) if e is not None]
             child, at = _prune(node.child, needed.union(*map(columns_of, times)))
@@ -117,6 +127,16 @@ def _prune_project(node: nodes.Project, needed: frozenset[int]) -> tuple[nodes.N
     child, at = _prune(node.child, read)
     expressions = tuple(remap(node.expressions[position], at) for position in kept)
     return nodes.Project(child, tuple(node.names[position] for position in kept), expressions), _positions(kept)
+
+
+def _prune_generate(node: nodes.Generate, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
+    """Without the columns of the input that are not needed, above all the array itself."""
+    own = len(node.columns)
+    kept = sorted(position for position in needed if position < own)
+    child, at = _prune(node.child, frozenset(node.columns[position] for position in kept) | columns_of(node.array))
+    columns = tuple(at[node.columns[position]] for position in kept)
+    made = replace(node, child=child, columns=columns, array=remap(node.array, at))
+    return made, _positions([*kept, own, own + 1])
 
 
 def _prune_expand(node: nodes.Expand, needed: frozenset[int]) -> tuple[nodes.Node, Places]:

@@ -51,12 +51,16 @@ def _push(node: nodes.Node, parts: Parts) -> nodes.Node:
             return _push_below_project(node, parts)
         case nodes.Expand():
             return _push_below_expand(node, parts)
+        case nodes.Generate():
+            return _push_below_generate(node, parts)
         case nodes.AssignWindows():
             own = len(node.child.schema)
             moving, staying = _divided(
                 parts, lambda part: _is_movable(part) and all(c < own for c in expressions.columns_of(part))
             )
             return filtered(replace(node, child=_push(node.child, moving)), staying)
+        case nodes.Sessions() | nodes.Final():
+            return filtered(replace(node, child=_push(node.child, [])), parts)
         case nodes.Lifetime():
             moving, staying = _divided(parts, _is_movable)
             return filtered(replace(node, child=_push(node.child, moving)), staying)
@@ -136,6 +140,14 @@ def _push_below_expand(node: nodes.Expand, parts: Parts) -> nodes.Node:
     moving, staying = _divided(parts, lambda part: _is_movable(part) and expressions.columns_of(part) <= same)
     inputs = tuple(passed.get(position, made) for position, made in enumerate(node.lists[0]))
     child = _push(node.child, [expressions.substitute(part, inputs) for part in moving])
+    return filtered(replace(node, child=child), staying)
+
+
+def _push_below_generate(node: nodes.Generate, parts: Parts) -> nodes.Node:
+    """Push the predicates that read no element, unless the array may fail where they are tested first."""
+    places = dict(enumerate(node.columns))
+    moving, staying = _divided(parts, lambda part: _is_movable(part) and expressions.columns_of(part) <= places.keys())
+    child = _push(node.child, [expressions.remap(part, places) for part in moving])
     return filtered(replace(node, child=child), staying)
 
 

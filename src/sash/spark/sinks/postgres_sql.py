@@ -8,7 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sash.plan.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, is_integer
+from sash.errors import CatalogError
+from sash.plan.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    is_integer,
+    is_nested,
+    type_name,
+)
 from sash.spark.sinks.base import OutputSpec
 
 _INTEGERS = {8: "smallint", 16: "smallint", 32: "integer", 64: "bigint"}
@@ -34,6 +46,10 @@ def pg_type(dtype: pa.DataType) -> str:
         return _INTEGERS[dtype.bit_width]
     if pa.types.is_decimal(dtype):
         return f"numeric({dtype.precision}, {dtype.scale})"
+    if is_nested(dtype):
+        raise CatalogError(
+            f"the postgres sink cannot store {type_name(dtype)}: select the parts that you need, or CAST(... AS STRING)"
+        )
     return _TYPES.get(dtype, "text")
 
 

@@ -105,6 +105,13 @@ SIGNATURES: dict[str, Signature] = {
     "quote": Signature(1, 1, of_types((STRING,), STRING)),
     "format_string": Signature(1, None, _format_string),
     **{name: Signature(2, 3, of_types((STRING,), STRING)) for name in ("parse_url", "try_parse_url")},
+    "regexp_extract": Signature(2, 3, of_types((STRING, STRING, INT), STRING)),
+    "regexp_extract_all": Signature(2, 3, of_types((STRING, STRING, INT), pa.list_(STRING))),
+    "regexp_count": Signature(2, 2, of_types((STRING,), INT)),
+    "regexp_instr": Signature(2, 3, of_types((STRING, STRING, INT), INT)),
+    "regexp_substr": Signature(2, 2, of_types((STRING,), STRING)),
+    "regexp_replace": Signature(3, 4, of_types((STRING, STRING, STRING, INT), STRING)),
+    "split": Signature(2, 3, of_types((STRING, STRING, INT), pa.list_(STRING))),
     "sha1": Signature(1, 1, digest((), STRING)),
 }
 ALIASES = {

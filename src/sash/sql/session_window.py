@@ -1,0 +1,137 @@
+"""Spark's `session_window(time, gap)` in GROUP BY: sessions of the rows with equal other keys.
+
+Below the aggregate, rows are labelled by their sessions. The start of a session is the smallest time of its rows, and its
+end the largest plus the gap. A row exactly the gap after the last one still belongs to the session.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sash.errors import UnsupportedSqlError, WindowError
+from sash.plan.expressions import Column, Literal
+from sash.plan.nodes import SESSION, Node, Project, Sessions
+from sash.plan.patterns import Pattern, pattern
+from sash.plan.time_bounds import time_columns
+from sash.plan.types import INT
+from sash.sql.expressions import ExpressionBinder
+from sash.sql.scope import Entry, Scope
+from sash.sql.source import SqlText, whole_number
+from sash.sql.time_windows import duration
+from sash.sql.undeclared import reads_undeclared
+from sash.sql.window_function import functions_of
+
+_NAME = "session_window"
+_ALL = "_all"
+
+
+def with_session_column(
+    source: SqlText, node: exp.Select, binder: ExpressionBinder, below: Node
+) -> tuple[exp.Select, Scope, Node]:
+    """The SELECT with columns and aggregates instead of `session_window`, the scope with the columns, and the labelled rows."""
+    calls = [call for call in functions_of(node) if call.name.lower() == _NAME]
+    if not calls:
+        return node, binder.scope, below
+    group = node.args.get("group")
+    first = calls[0]
+    if group is None or not any(_is_session(key) for key in group.expressions):
+        raise source.error(UnsupportedSqlError, "session_window(time, gap) is a key of GROUP BY: add it there", first)
+    for other in calls[1:]:
+        if other.sql() != first.sql():
+            raise source.error(UnsupportedSqlError, "a SELECT has one session_window(...)", other)
+    if len(first.expressions) != 2:
+        raise source.error(UnsupportedSqlError, "write session_window(time, gap)", first)
+    gap = duration(source, first.expressions[1])
+    if gap <= 0:
+        raise source.error(WindowError, "the gap of a session must be greater than 0", first)
+    time = binder.bind(first.expressions[0])
+    if not isinstance(time, Column) or time.index not in time_columns(below) or pattern(below) > Pattern.WKS:
+        raise source.error(
+            UnsupportedSqlError,
+            "the sessions of session_window are by the TIMESTAMP that is the time of a stream, straight above that stream, "
+            "which has no window, or one of time without SLIDE",
+            first,
+        )
+    keys = [_key(source, node, binder, key) for key in group.expressions if not _is_session(key)]
+    added = not keys
+    closes = reads_undeclared(below)
+    if added:
+        own = tuple(Column(n, field.name, field.dtype) for n, field in enumerate(below.schema))
+        below = Project(below, (*(column.name for column in own), _ALL), (*own, Literal(0, INT)))
+        keys = [Column(len(own), _ALL, INT)]
+    made = Sessions(below, tuple(dict.fromkeys(key.index for key in keys)), time.index, gap, closes)
+    label = Column(len(below.schema), SESSION, made.schema[-1].dtype)
+    entries = [Entry(_NAME, SESSION, label, hidden=True), Entry(_NAME, _ALL, keys[0], hidden=True)]
+    scope = Scope((*binder.scope.entries, *entries), binder.scope.not_carried)
+    return _rewritten(source, node.copy(), first, gap, added=added), scope, made
+
+
+def _is_session(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == _NAME
+
+
+def _key(source: SqlText, node: exp.Select, binder: ExpressionBinder, key: exp.Expr) -> Column:
+    """Another key of GROUP BY, which must be a column: sessions are kept by it, in the shard that groups by it."""
+    written: exp.Expr | None = key
+    if isinstance(key, exp.Literal) and not key.is_string:
+        position = whole_number(str(key.this), len(node.expressions))
+        written = node.expressions[position - 1].unalias() if position else None
+    elif isinstance(key, exp.Column) and not key.table and not binder.scope.find(key.name, None):
+        items = [item for item in node.expressions if item.alias_or_name.lower() == key.name.lower()]
+        written = items[0].unalias() if items else key
+    bound = None if written is None else binder.bind(written)
+    if not isinstance(bound, Column):
+        raise source.error(
+            UnsupportedSqlError, "beside session_window, GROUP BY takes columns: compute this key in a subquery", key
+        )
+    return bound
+
+
+def _rewritten(source: SqlText, node: exp.Select, call: exp.Expr, gap: int, *, added: bool) -> exp.Select:
+    """The SELECT with the label as a key, and aggregates of the time instead of the bounds of sessions."""
+    time = call.expressions[0]
+    group = node.args["group"]
+    keys = [_label(key, SESSION) if _is_session(key) else key for key in group.expressions]
+    group.set("expressions", [*keys, _label(call, _ALL)] if added else keys)
+    for item in list(node.expressions):
+        field = _field(item)
+        if field is not None:
+            item.replace(exp.alias_(item.copy(), field))
+    for clause in ("expressions", "having", "order", "qualify"):
+        given = node.args.get(clause)
+        for part in given if isinstance(given, list) else [given] if given else []:
+            for below in list(part.find_all(exp.Column, exp.Dot)):
+                field = _field(below)
+                if field is None or below.find_ancestor(exp.Select) is not node:
+                    continue
+                below.replace(_bound(source, below, field, time, gap))
+    left = next((found for found in functions_of(node) if _is_session(found)), None)
+    if left is not None:
+        raise source.error(
+            UnsupportedSqlError, "select the fields of a session: session_window.start and session_window.end", left
+        )
+    return node
+
+
+def _field(node: exp.Expr) -> str | None:
+    """The field of a session that the node is: `session_window.start`, or `session_window(ts, gap).start`."""
+    if isinstance(node, exp.Column) and node.table.lower() == _NAME and node.name != SESSION:
+        return node.name
+    return str(node.expression.name) if isinstance(node, exp.Dot) and _is_session(node.this) else None
+
+
+def _bound(source: SqlText, at: exp.Expr, field: str, time: exp.Expr, gap: int) -> exp.Expr:
+    if field.lower() not in ("start", "end"):
+        raise source.error(UnsupportedSqlError, f"a session has the fields start and end, not {field}", at)
+    aggregate = exp.Anonymous(this="min" if field.lower() == "start" else "max", expressions=[time.copy()])
+    aggregate.meta.update(at.meta)
+    if field.lower() == "start":
+        return aggregate
+    interval = exp.Interval(this=exp.Literal.string(str(gap)), unit=exp.var("MICROSECOND"))
+    return exp.Paren(this=exp.Add(this=aggregate, expression=interval))
+
+
+def _label(at: exp.Expr, name: str) -> exp.Column:
+    column = exp.column(name, _NAME)
+    column.this.meta.update(at.meta)
+    return column

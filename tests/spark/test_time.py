@@ -1,0 +1,42 @@
+"""Windows of time, sessions, NOW() and interval joins on Spark: the changes are those of the local runtime."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from sash.testing import replay
+
+pytestmark = pytest.mark.spark
+
+SCHEMAS = {"a": "ts TIMESTAMP, k INT, v INT", "b": "ts TIMESTAMP_NTZ, k INT, v INT"}
+QUERIES = {
+    "tumble": "SELECT window.start, window.end, k, SUM(v) AS t FROM a GROUP BY window(ts, '10 seconds', '10 seconds', '3 seconds'), k",
+    "tumble_without_a_zone": "SELECT window_end, COUNT(*) AS n FROM TUMBLE(TABLE b, DESCRIPTOR(ts), INTERVAL 7 SECONDS) GROUP BY window_end",
+    "hop": "SELECT window_start, COUNT(*) AS n FROM HOP(TABLE a, DESCRIPTOR(ts), INTERVAL 4 SECONDS, INTERVAL 12 SECONDS) GROUP BY window_start",
+    "interval_join": "SELECT a.v, c.v AS w FROM a JOIN a AS c ON a.k = c.k AND c.ts BETWEEN a.ts AND a.ts + INTERVAL 3 SECONDS",
+    "now": "SELECT k, COUNT(*) AS n FROM a WHERE ts + INTERVAL 5 SECONDS <= NOW() AND ts > NOW() - INTERVAL 20 SECONDS GROUP BY k",
+    "sessions": "SELECT k, session_window.start, COUNT(*) AS n FROM a GROUP BY k, session_window(ts, '4 seconds')",
+}
+
+
+def rows(seed: int) -> list[dict[str, Any]]:
+    rng = random.Random(seed)
+    times = sorted(rng.randrange(90) for _ in range(60))
+    return [{"ts": ts, "k": rng.randrange(3), "v": number} for number, ts in enumerate(times)]
+
+
+def folded(result: Any, instant: int) -> list[str]:
+    return sorted(map(repr, result.at(instant)))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_same_answers_as_locally(name: str) -> None:
+    stream = "b" if "b" in QUERIES[name].split("DESCRIPTOR")[0].split() or "TABLE b" in QUERIES[name] else "a"
+    given: dict[str, Any] = {"unit": "s", "schemas": {stream: SCHEMAS[stream]}, "batch": 25, "until": 120}
+    local = replay(QUERIES[name], {stream: rows(1)}, **given)
+    spark = replay(QUERIES[name], {stream: rows(1)}, runtime="spark", **given)
+    for instant in range(0, 121, 3):
+        assert folded(spark, instant) == folded(local, instant), instant
