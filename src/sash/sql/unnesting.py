@@ -351,7 +351,7 @@ class Unnesting:
         return Pulled(made, left.outputs if node.kind in ("semi", "anti") else outputs, predicates)
 
 
-_CONSTRUCTS = {"Over": "OVER", "TopK": "LIMIT"}
+_CONSTRUCTS = {"Generate": "a generator such as explode", "Over": "OVER", "TopK": "LIMIT"}
 
 
 def _conditions(node: Join, outputs: Sequence[Expression]) -> list[Expression]:
