@@ -144,20 +144,20 @@ def sweep_half(
 ) -> tuple[int, Ints, int]:  # fmt: skip
     """Entries of consecutive rows whose frames begin, or end, with their partition.
 
-    The last step is a change of the partition, whose state is kept. From there rows leave until the frames of the rows asked
+    The last step is a change of the partition, whose state is kept. From there rows leave until the frames of the rows wanted
     for are complete, and enter again.
     """
     backward = task[START] == UNBOUNDED
     rows = high - low + 1
-    asked = np.empty(rows, np.int64)
-    collect(tree, root, low, rows, keys.stride, asked)
+    wanted = np.empty(rows, np.int64)
+    collect(tree, root, low, rows, keys.stride, wanted)
     # Going backward, frames are [0, edge); going forward, [edge, size).
     if backward:
-        _, first = frame_of(tree, keys, task, root, size, asked[0], low)
+        _, first = frame_of(tree, keys, task, root, size, wanted[0], low)
         base, span = first, size - first
         edge = size
     else:
-        last, _ = frame_of(tree, keys, task, root, size, asked[rows - 1], high)
+        last, _ = frame_of(tree, keys, task, root, size, wanted[rows - 1], high)
         base, span = 0, last
         edge = 0
     slots = np.empty(span, np.int64)
@@ -166,7 +166,7 @@ def sweep_half(
     steps = grown(steps, (step_count + 2 * span) * ENTRY)
     for index in range(rows):
         row = rows - 1 - index if backward else index
-        start, stop = frame_of(tree, keys, task, root, size, asked[row], low + row)
+        start, stop = frame_of(tree, keys, task, root, size, wanted[row], low + row)
         if backward:
             while edge > stop:
                 edge -= 1
@@ -177,7 +177,7 @@ def sweep_half(
                 step_count = _write_step(steps, step_count, number, slots[edge - base], 0, group + 1)
                 edge += 1
             version = _complete(steps, step_count, number, size - edge, versions)
-        used = write_entry(out, used, now, number, asked[row], version, 0)
+        used = write_entry(out, used, now, number, wanted[row], version, 0)
     if backward:
         for position in range(edge, size):
             step_count = _write_step(steps, step_count, number, slots[position - base], 1, group + 1)
