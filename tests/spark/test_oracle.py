@@ -31,6 +31,22 @@ SAMPLE = (
     ("keyed_above_except", 8),
     ("nrr_below_group", 5),
     ("nrr_above_join", 8),
+    ("over_ranking", 8),
+    ("over_frame_around", 8),
+    ("over_different_partitions", 8),
+    ("over_qualify", 6),
+    ("not_in", 8),
+    ("scalar_count", 8),
+    ("in_value_correlated", 8),
+    ("pair_moments", 6),
+    ("mode_counted", 6),
+    ("listagg_of_join", 8),
+    ("nested_left_join_carries", 8),
+    ("explode_above_aggregate", 8),
+    ("cube", 6),
+    ("hop_open_grouped", 6),
+    ("interval_around_endless", 8),
+    ("now_from_a_column_range", 6),
 )
 
 
