@@ -15,7 +15,10 @@ from tests.oracle.case import Case
 from tests.oracle.cases import CASES, CHANGING
 from tests.oracle.check import run
 
-NAMES = {kind.__name__: kind.__name__ for kind in get_args(Operation)} | {"AntiJoin": "SemiJoin"}
+NAMES = {kind.__name__: kind.__name__ for kind in get_args(Operation)} | {
+    "AntiJoin": "SemiJoin",
+    "IntervalJoin": "IntervalJoin",
+}
 """The operators' names in EXPLAIN, and in counts."""
 
 

@@ -435,8 +435,8 @@ class ExpressionBinder:
         return outer.reference(outer.aggregate(node))
 
     def _argument_columns(self, written: str, inner: ExpressionBinder, node: exp.Expr) -> list[Expression]:
-        """An argument of an aggregate; the * of COUNT(DISTINCT *) and COUNT(s.*) is all columns."""
-        qualified = isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        """An argument of an aggregate; the * of COUNT(DISTINCT *) and COUNT(s.*, k) is all columns."""
+        qualified = _is_qualified_star(node)
         if written != "count" or not (qualified or isinstance(node, exp.Star)):
             return [inner.bind(node)]
         self.source.refuse_all_but(node.this if qualified else node)
@@ -465,7 +465,9 @@ class ExpressionBinder:
             self.source.refuse_all_but(arguments[0])
             bound: list[Expression] = [Literal(1, INT)]
         else:
-            bound = [part for node in arguments for part in self._argument_columns(written, inner, node)]
+            if written == "count" and len(arguments) == 1 and _is_qualified_star(arguments[0]):
+                raise self._unsupported("COUNT of the columns of a table; write COUNT(*), or name the columns", node)
+            bound = [part for argument in arguments for part in self._argument_columns(written, inner, argument)]
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
         try:
@@ -484,6 +486,10 @@ class ExpressionBinder:
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))
+
+
+def _is_qualified_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
 
 
 _STEP = 20

@@ -53,6 +53,9 @@ def test_nothing_to_estimate(fed: Fed) -> None:
     fed.close()
 
 
-def test_standing_queries_do_not_estimate() -> None:
+def test_standing_queries_are_exact_and_have_no_sketches() -> None:
+    rows = [{"ts": ts, "v": ts % 700} for ts in range(1_000)]
+    result = replay("SELECT APPROX_COUNT_DISTINCT(v) AS n FROM s [RANGE 1 HOUR]", {"s": rows})
+    assert result.at(1_000) == [{"n": 700}]
     with pytest.raises(UnsupportedSqlError, match=r"engine\.snapshot"):
-        replay("SELECT APPROX_COUNT_DISTINCT(v) AS n FROM s [NOW]", {"s": [{"ts": 1, "v": 2}]})
+        replay("SELECT APPROX_TOP_K(v, 2) AS n FROM s [NOW]", {"s": rows})
