@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sash.physical.nodes import OutputExpiry
 from sash.plan.compound import walk as walk_expression
-from sash.plan.expressions import Column, Expression, SparkFunction, UserCall
+from sash.plan.expressions import Column, SparkFunction, UserCall
 from sash.plan.nodes import (
     Aligned,
     Distinct,
@@ -18,6 +18,7 @@ from sash.plan.nodes import (
     Rows,
     Stream,
     Window,
+    computed,
     walk,
 )
 from sash.plan.patterns import is_table
@@ -60,28 +61,12 @@ def has_spark_functions(node: Node) -> bool:
 
 def needs_spark(node: Node) -> bool:
     """Whether the node itself computes something by a function that only Spark has."""
-    return any(
-        isinstance(part, SparkFunction) for expression in _computed(node) for part in walk_expression(expression)
-    )
+    return any(isinstance(part, SparkFunction) for expression in computed(node) for part in walk_expression(expression))
 
 
 def calls_user(node: Node) -> bool:
     """Whether the node itself calls a function that the user registered, which does not run in Spark's engine."""
-    return any(isinstance(part, UserCall) for expression in _computed(node) for part in walk_expression(expression))
-
-
-def _computed(node: Node) -> tuple[Expression, ...]:
-    match node:
-        case Filter():
-            return (node.predicate,)
-        case Project():
-            return node.expressions
-        case Expand():
-            return tuple(expression for made in node.lists for expression in made)
-        case Join(condition=condition) if condition is not None:
-            return (condition,)
-        case _:
-            return ()
+    return any(isinstance(part, UserCall) for expression in computed(node) for part in walk_expression(expression))
 
 
 def leg_source(node: Node) -> Stream | Relation:

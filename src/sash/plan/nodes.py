@@ -436,6 +436,21 @@ def walk(node: Node) -> Iterator[Node]:
         pending.extend(reversed(found.children))
 
 
+def computed(node: Node) -> tuple[Expression, ...]:
+    """The expressions that the node itself evaluates on rows of its inputs."""
+    match node:
+        case Filter():
+            return (node.predicate,)
+        case Project():
+            return node.expressions
+        case Expand():
+            return tuple(expression for made in node.lists for expression in made)
+        case Join(condition=condition) if condition is not None:
+            return (condition,)
+        case _:
+            return ()
+
+
 Fact = TypeVar("Fact")
 
 

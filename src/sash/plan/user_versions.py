@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sash.plan.compound import walk as walk_expression
-from sash.plan.expressions import Expression, UserCall
-from sash.plan.nodes import Aggregate, Expand, Filter, Join, Node, Project, walk
+from sash.plan.expressions import UserCall
+from sash.plan.nodes import Aggregate, Node, computed, walk
 
 
 def user_versions(plan: Node) -> dict[str, str]:
@@ -14,22 +14,8 @@ def user_versions(plan: Node) -> dict[str, str]:
         if isinstance(node, Aggregate):
             codes = [call.detail.user for call in node.aggregates if call.detail is not None]
             found.update({code.name: code.version for code in codes if code is not None})
-        for expression in _expressions(node):
+        for expression in computed(node):
             for part in walk_expression(expression):
                 if isinstance(part, UserCall):
                     found[part.code.name] = part.code.version
     return dict(sorted(found.items()))
-
-
-def _expressions(node: Node) -> tuple[Expression, ...]:
-    match node:
-        case Filter():
-            return (node.predicate,)
-        case Project():
-            return node.expressions
-        case Expand():
-            return tuple(expression for made in node.lists for expression in made)
-        case Join(condition=condition) if condition is not None:
-            return (condition,)
-        case _:
-            return ()
