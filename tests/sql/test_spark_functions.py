@@ -21,6 +21,7 @@ class Typer:
     def __call__(self, source: str, sql: str) -> pa.DataType | str | None:
         self.asked.append((source, sql))
         known = {"xpath_string": STRING, "size": INT, "xpath": pa.list_(STRING), "xpath_number": pa.float64()}
+        known |= {"array_sort": pa.list_(pa.float64())}
         known |= {"stamp": "timestamp_other"}
         return known.get(sql.partition("(")[0].lower())
 
@@ -39,6 +40,15 @@ def test_an_unknown_function_over_a_stream_is_left_to_spark() -> None:
     assert plan.expressions == (native,)
     assert isinstance(plan.child, Filter)
     assert typer.asked == [("sales", "xpath_string(`name`)")] * 2
+
+
+def test_a_function_is_left_to_spark_for_types_that_sash_does_not_have_it_for() -> None:
+    plan, typer = bind("SELECT array_sort(array(price, 1.5D)) AS x FROM sales [NOW]")
+    assert isinstance(plan, Project)
+    assert isinstance(plan.expressions[0], SparkFunction)
+    assert len(typer.asked) == 1
+    with pytest.raises(UnsupportedSqlError, match="array_sort"):
+        bind("SELECT array_sort(array(price, 1.5D)) AS x FROM (SELECT DISTINCT price FROM sales [NOW])")
 
 
 def test_a_call_is_left_to_spark_and_may_stand_in_an_expression() -> None:

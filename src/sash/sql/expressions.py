@@ -25,6 +25,7 @@ from sash.sql.nested_rules import field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
 from sash.sql.row_aggregates import bind_user
 from sash.sql.scope import Scope
+from sash.sql.signatures.base import OnlySparkError
 from sash.sql.signatures.dates import WITH_UNITS, time_field
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
@@ -389,7 +390,11 @@ class ExpressionBinder:
         name = canonical_name(written)
         if name is None:
             return self._other_function(node)
-        return call(name, [self.bind(argument) for argument in arguments])
+        bound = [self.bind(argument) for argument in arguments]
+        try:
+            return call(name, bound)
+        except OnlySparkError:
+            return self._other_function(node)
 
     def _grouping(self, node: exp.Expr) -> Expression:
         name, arguments = node.name.lower(), node.expressions

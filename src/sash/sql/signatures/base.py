@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sash.errors import TypeMismatchError
 from sash.sql.function_rules import Rule
+
+
+class OnlySparkError(TypeMismatchError):
+    """Sash has the function, but not for these types: directly above a source, Spark evaluates it."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sash.plan.expressions import Call, Expression
 from sash.plan.types import BIGINT, BOOLEAN, INT, STRING
 from sash.sql.coercion import coerce, common_dtype, implicit, unify
 from sash.sql.function_rules import Arguments, Rule
-from sash.sql.signatures.base import Signature
+from sash.sql.signatures.base import OnlySparkError, Signature
 
 
 def _compared(dtype: pa.DataType) -> bool:
@@ -23,7 +23,7 @@ def _array(name: str, argument: Expression) -> Expression:
     if not pa.types.is_list(argument.dtype):
         raise TypeMismatchError(f"{name} takes an ARRAY, not {types.type_name(argument.dtype)}")
     if not _compared(argument.dtype.value_type):
-        raise TypeMismatchError(f"Sash does not run {name} of {types.type_name(argument.dtype)}")
+        raise OnlySparkError(f"Sash does not run {name} of {types.type_name(argument.dtype)}")
     return argument
 
 
