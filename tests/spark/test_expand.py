@@ -35,3 +35,15 @@ def test_spark_gives_the_answers_of_the_local_runtime() -> None:
 def test_a_query_without_a_stream_is_refused() -> None:
     with pytest.raises(UnsupportedSqlError, match="reads no stream"):
         replay("VALUES (1), (2)", {}, runtime="spark")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT s.k FROM s [RANGE 5 SECONDS] JOIN (SELECT DISTINCT x FROM VALUES (1), (1) AS v (x)) AS t ON s.k = t.x",
+        "SELECT k FROM s [RANGE 5 SECONDS] UNION ALL SELECT COUNT(*) AS k FROM VALUES (1), (1) AS v (x)",
+    ],
+)
+def test_a_stage_over_constants_alone_is_refused(sql: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match="only constants and relations that never change"):
+        replay(sql, {"s": ROWS}, unit="s", runtime="spark")

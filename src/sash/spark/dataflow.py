@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 
 from sash.errors import UnsupportedSqlError
 from sash.physical.channels import Channel, LegRows, LookupRows, ScanRows, StageRows
-from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg
+from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
 from sash.plan.nodes import Node, Stream
 from sash.plan.nodes import walk as walk_logical
 from sash.plan.options import Mode
@@ -70,14 +70,10 @@ def _levels(
     gather: Gather | None,
     unevaluated: Collection[str] = (),
 ) -> DataFrame:
+    _refuse_constant_stages(layout.plan)
     joining: dict[int, list[DataFrame]] = {}
     for number, frame in _Sources(layout, inputs, unevaluated).frames():
         joining.setdefault(number, []).append(frame)
-    if not joining:
-        raise UnsupportedSqlError(
-            "the query reads no stream, so no batch of Spark's would start it: its answer is constant; compute it with replay, "
-            "or join it with a stream"
-        )
     # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
     tables = {node: relation_table(node, inputs.relations) for node in stage_tables(layout.plan)}
     packed: DataFrame | None = None
@@ -90,6 +86,26 @@ def _levels(
         packed = grouped.transformWithStateInPandas(PackedProcessor(processor), ddl, "Append", "None")
     assert packed is not None
     return packed
+
+
+def _refuse_constant_stages(plan: PhysicalPlan) -> None:
+    """Raise UnsupportedSqlError if a stage reads relations that never change alone: no batch would reach it."""
+    fed: set[int] = set()
+    for stage in plan.stages:
+        for given in stage.inputs:
+            leg, below = given.leaf.leg, given.leaf.stage
+            if (leg is not None and not isinstance(plan.legs[leg], RelationLeg)) or below in fed:
+                fed.add(stage.index)
+    if not fed:
+        raise UnsupportedSqlError(
+            "the query reads no stream, so no batch of Spark's would start it: its answer is constant; compute it with replay, "
+            "or join it with a stream"
+        )
+    if len(fed) < len(plan.stages):
+        raise UnsupportedSqlError(
+            "a part of the query aggregates or combines only constants and relations that never change, and no batch of Spark's "
+            "would reach it: compute it beforehand, and register the result as a relation"
+        )
 
 
 def job_sources(layout: Layout, inputs: QueryInputs) -> list[str]:
