@@ -123,20 +123,15 @@ def test_columns_that_are_not_carried_are_refused_by_name(spark: SparkSession) -
         "value",
         "array('a') AS tags",
         "named_struct('City', 'x') AS info",
-        "map(1, 'b') AS m",
+        "parse_json('1') AS j",
     )
     engine.stream("s", rate(spark).selectExpr(*columns))
-    engine.relation("r", spark.range(3).selectExpr("id AS value", "array(id) AS ids"))
-    assert [str(field) for field in engine.sql("SELECT value FROM s [NOW]").schema] == ["value BIGINT"]
-    for sql, column in (
-        ("SELECT * FROM s [NOW]", "tags ARRAY<STRING> is not carried; name the columns you need"),
-        ("SELECT tags FROM s [NOW]", "tags ARRAY<STRING> is not carried; select a part of it"),
-        ("SELECT s.info FROM s [NOW]", "info STRUCT<City: STRING> is not carried"),
-        ("SELECT info.City FROM s [NOW]", "info STRUCT<City: STRING> is not carried"),
-        ("SELECT size(m) FROM s [NOW]", "m MAP<INT, STRING> is not carried"),
-        ("SELECT r.* FROM s [NOW] JOIN r ON s.value = r.value", "ids ARRAY<BIGINT> is not carried"),
-    ):
-        with pytest.raises(UnsupportedSqlError, match=f"the column {column}"):
+    assert [str(field) for field in engine.sql("SELECT tags, info.City FROM s [NOW]").schema] == [
+        "tags ARRAY<STRING>",
+        "City STRING",
+    ]
+    for sql in ("SELECT * FROM s [NOW]", "SELECT j FROM s [NOW]", "SELECT s.j FROM s [NOW]"):
+        with pytest.raises(UnsupportedSqlError, match="the column j VARIANT is not carried"):
             engine.sql(sql)
     with pytest.raises(UnknownNameError):
         engine.sql("SELECT nothing FROM s [NOW]")

@@ -97,7 +97,8 @@ def test_progress_reaches_callbacks_listeners_and_prometheus(spark: SparkSession
         assert "sash_batch_delay_seconds{" not in text
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         assert [metrics["late"] for metrics in listener.received] == [0, 0, 0]
-        same = {part: seen for part, seen in progress.items() if not part.startswith("total_")}
+        assert progress["state_growth"] == progress["state_rows"] - calls[-2][1]["state_rows"]
+        same = {part: seen for part, seen in progress.items() if not part.startswith(("total_", "state_growth"))}
         assert {part: seen for part, seen in listener.received[-1].items() if part in same} == same
         assert sum(metrics["rows_out"] for metrics in listener.received) == progress["total_rows_out"]
         assert [name for name, _ in calls] == ["totals"] * 3

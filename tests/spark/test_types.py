@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from sash.plan.types import STRING, Field
@@ -18,5 +19,6 @@ def test_what_spark_refuses_is_not_logged(spark: SparkSession, capfd: pytest.Cap
     frame = spark.createDataFrame([], struct((Field("k", STRING),)))
     assert expression_type(frame, "summ(k)") is None
     assert expression_type(frame, "soundex(k)") == STRING
-    assert expression_type(frame, "split(k, ',')") == "array<string>"
+    assert expression_type(frame, "split(k, ',')") == pa.list_(STRING)
+    assert expression_type(frame, "parse_json(k)") == "variant"
     assert capfd.readouterr().err == ""

@@ -82,7 +82,7 @@ class Progress:
             self._current_choices.setdefault(name, {}).update(
                 {int(shard): (what, why) for shard, (what, why) in shards.items()}
             )
-        before = self._last.get("state_rows", 0)
+        before = self._last.get("state_rows")
         chosen = {name: [one.as_json for one in over_shards(shards)] for name, shards in self._current_choices.items()}
         self._last = {
             "batch": batch,
@@ -90,7 +90,7 @@ class Progress:
             "watermark": seen.clock,
             **({"current_choices": chosen} if chosen else {}),
             **{part: getattr(seen, part) for part in (*_SUMMED, "state_rows", "state_bytes")},
-            "state_growth": seen.state_rows - before,
+            **({} if before is None else {"state_growth": seen.state_rows - before}),
             "rows_per_second": _rate(seen.rows_in, millis),
         }
         self._last["expired"] = sum(counts["expired"] for counts in seen.operators.values())

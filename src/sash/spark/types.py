@@ -46,7 +46,8 @@ def arrow_type(dtype: DataType) -> pa.DataType | None:
         found = to_arrow_type(dtype)
     except (PySparkException, TypeError):
         return None
-    return found if is_supported(found) else None
+    # A type of Spark's own that Arrow has as a struct, such as VARIANT, is none.
+    return found if is_supported(found) and not pa.types.is_nested(found) else None
 
 
 def _nested(make: Callable[..., pa.DataType], *parts: DataType) -> pa.DataType | None:
@@ -70,9 +71,11 @@ def read_schema(frame: DataFrame) -> tuple[Schema, dict[str, str]]:
 
 def _name(dtype: DataType) -> str:
     try:
-        return type_name(to_arrow_type(dtype))
+        found = to_arrow_type(dtype)
     except (PySparkException, TypeError):
         return dtype.simpleString()
+    own = pa.types.is_nested(found) and not isinstance(dtype, ArrayType | MapType | StructType)
+    return dtype.simpleString().upper() if own else type_name(found)
 
 
 def expression_type(frame: DataFrame, sql: str) -> pa.DataType | str | None:
