@@ -248,7 +248,9 @@ def check(plan: PhysicalPlan, seed: int) -> None:
         assert listed(shaken.advance(streams, clock)) == expected, (seed, step)
 
 
-@pytest.mark.parametrize("strategy", ["auto", "direct", "negative-tuple", "hybrid", "input-triggered", "piggyback"])
+@pytest.mark.parametrize(
+    "strategy", ["auto", "direct", "negative-tuple", "hybrid", "input-triggered", "piggyback", "re-evaluation"]
+)
 @pytest.mark.parametrize("name", QUERIES)
 def test_rebuilt_after_every_batch(name: str, strategy: str) -> None:
     plan = plan_query(QUERIES[name], CATALOG, options=Options(strategy)).physical
