@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sash.operators.base import Operator
+from sash.operators.base import Learnt, Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
 from sash.physical.nodes import Join, Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, operations
@@ -130,6 +130,12 @@ class Shard:
         return None if self._pacing is None else self._pacing.reached
 
     @property
+    def learnt(self) -> dict[str, Learnt]:
+        """What operators have learnt at run time, by name, which a rebuilt shard goes on with."""
+        found = zip(self._names, (operator.learnt for operator in self._operators), strict=True)
+        return {name: learnt for name, learnt in found if learnt is not None}
+
+    @property
     def floor(self) -> int:
         """No operator still needs a row that expired before this."""
         return min(self.clock, *(self.reached or (self.clock,)))
@@ -196,19 +202,31 @@ class Shard:
             accepted.append(rows)
         return self._position(accepted, [None if a is None else a.clock for a in arrivals], late)
 
-    def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None) -> None:
+    def restore(
+        self,
+        live: Sequence[ChangeBatch],
+        clocks: Sequence[int],
+        reached: Sequence[int] | None = None,
+        learnt: Mapping[str, Learnt] | None = None,
+    ) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
 
         For a shard that was restored from an older state, from the rows it has accepted since. None of them counts as late,
-        and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock.
+        and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock,
+        and `learnt` what operators had learnt.
         """
-        for _ in self.replay(live, clocks, reached):
+        for _ in self.replay(live, clocks, reached, learnt):
             pass
 
     def replay(
-        self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None
+        self,
+        live: Sequence[ChangeBatch],
+        clocks: Sequence[int],
+        reached: Sequence[int] | None = None,
+        learnt: Mapping[str, Learnt] | None = None,
     ) -> Iterator[ChangeBatch]:
         """Restore an empty shard, and yield the changes from the empty answer to the current one."""
+        self._recall(learnt or {})
         if self._pacing is not None:
             self._pacing.hold(reached)
         if self._recomputation is not None:
@@ -218,6 +236,13 @@ class Shard:
             self._pacing.hold(None)
         if self._recomputation is not None:
             self._recomputation.restoring = False
+        self._recall(learnt or {})
+
+    def _recall(self, learnt: Mapping[str, Learnt]) -> None:
+        """Let operators go on with what they had learnt: before live rows are replayed and, as these count again, after."""
+        for name, operator in zip(self._names, self._operators, strict=True):
+            if name in learnt:
+                operator.recall(learnt[name])
 
     def _position(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
         """Set the clocks and split the rows into those that are ready and those that wait."""
