@@ -18,7 +18,7 @@ from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_r
 from sash.script.extensions import Extensions
 from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, about
+from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, JobAction, Keep, about
 from sash.sql.spark_library import LibraryTyper
 from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
@@ -173,6 +173,19 @@ class DryRunBackend:
 
     def resume_query(self, name: str) -> None:
         """Do nothing: no query runs that could be parked."""
+
+    @property
+    def paused(self) -> bool:
+        return False
+
+    def pause(self) -> None:
+        """Do nothing: nothing runs."""
+
+    def unpause(self) -> None:
+        """Do nothing: nothing runs."""
+
+    def control_job(self, action: JobAction, name: str) -> str:
+        raise CatalogError(f"{action} JOB is a statement of the shell: a script cannot steer jobs")
 
     def launch(self) -> None:
         """Plan the queries of each job together, and start nothing."""

@@ -11,17 +11,19 @@ from sash.plan.options import MODES
 from sash.plan.types import Field, Schema
 from sash.script import statements
 from sash.script.cursor import Cursor
-from sash.script.statements import ObjectKind, Position, Statement, Value
+from sash.script.statements import JobAction, ObjectKind, Position, Statement, Value
 from sash.sql.source import SqlText
 from sash.sql.type_names import read_type
 
 STARTS = (
-    "CREATE", "ALTER", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "RESUME", "KEEP", "ATTACH", "SNAPSHOT", "SET",
+    "CREATE", "ALTER", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "STOP", "PAUSE", "RESUME", "KEEP", "ATTACH",
+    "SNAPSHOT", "SET",
 )  # fmt: skip
 """The keywords with which a statement can start."""
 
 _CREATED: tuple[ObjectKind, ...] = ("STREAM", "RELATION", "QUERY")
 _KINDS: tuple[ObjectKind, ...] = (*_CREATED, "WINDOW")
+_ACTIONS: tuple[JobAction, ...] = ("STOP", "PAUSE", "RESUME")
 _PLURALS: dict[str, Any] = {
     "STREAMS": "STREAM",
     "RELATIONS": "RELATION",
@@ -68,9 +70,8 @@ class _Reader(Cursor):
         elif self._word("ALTER"):
             self._one_of("QUERY")
             statement = self._alter(position)
-        elif self._word("RESUME"):
-            self._one_of("QUERY")
-            statement = statements.ResumeQuery(position, self._name("the name of a query"))
+        elif action := self._word(*_ACTIONS):
+            statement = self._control(position, action)
         elif self._word("EXPLAIN"):
             statement = self._explain(position)
         elif self._word("KEEP"):
@@ -97,6 +98,15 @@ class _Reader(Cursor):
         if self._next.kind != "end" and not self._mark(";"):
             raise self._expected("; at the end of the statement")
         return replace(statement, places=self._places)
+
+    def _control(self, position: Position, action: str) -> Statement:
+        if action == "RESUME" and self._one_of("QUERY", "JOB") == "QUERY":
+            return statements.ResumeQuery(position, self._name("the name of a query"))
+        if action != "RESUME":
+            self._one_of("JOB")
+        what = "the name of a job, in quotes if it has a dot"
+        name = self._string(what) if self._next.kind == "string" else self._name(what)
+        return statements.ControlJob(position, cast("JobAction", action), name)
 
     def _create(self, position: Position) -> Statement:
         match self._one_of(*_CREATED):

@@ -17,6 +17,9 @@ Value = str | int | float | bool
 ObjectKind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
 """The objects that DROP drops."""
 
+JobAction = Literal["STOP", "PAUSE", "RESUME"]
+"""What can be done with a running job."""
+
 OnError = Literal["fail", "suspend"]
 """What an error of one query does: it fails the job, or suspends the query."""
 
@@ -186,6 +189,14 @@ class ResumeQuery(Positioned):
 
 
 @dataclass(frozen=True)
+class ControlJob(Positioned):
+    """STOP | PAUSE | RESUME JOB name: steer a job of this session, or of another process of the user's."""
+
+    action: JobAction
+    name: str
+
+
+@dataclass(frozen=True)
 class Select(Positioned):
     """SELECT ...: run the query and show its answer."""
 
@@ -277,4 +288,4 @@ class SetOption(Positioned):
 
 
 _Change = CreateStream | CreateRelation | CreateQuery | AlterQuery | ResumeQuery | Keep | Attach | Drop | SetOption
-Statement = _Change | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe
+Statement = _Change | ControlJob | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe

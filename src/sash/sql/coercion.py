@@ -85,6 +85,18 @@ def common_dtype(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return _common(left, right, None, None)
 
 
+def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type of both without a loss, as functions of arrays need it: no strings as numbers, no new decimals."""
+    merged = common_dtype(left, right)
+    if merged is None or merged in (left, right):
+        loses = types.STRING in (left, right) and types.NULL not in (left, right)
+        return None if loses and left != right else merged
+    if types.is_nested(left):
+        parts = [tightest(*pair) for pair in zip(types.parts_of(left), types.parts_of(right), strict=True)]
+        return None if None in parts else merged
+    return None if is_decimal(left) or is_decimal(right) else merged
+
+
 def _common(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expression | None) -> pa.DataType | None:
     if right in (left, types.NULL):
         return left

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
-from sash.plan.expressions import Case, Expression, Literal, UserCall
+from sash.plan.expressions import Case, Expression, Literal, UserCall, Variable
 from sash.plan.sql_types import is_interval
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
 from sash.sql import intervals, now
@@ -20,14 +21,16 @@ from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import INFIX, call, canonical_name, cast_of
 from sash.sql.grouping import grouping_call
 from sash.sql.interval_literals import add_interval, constant_interval
+from sash.sql.lambdas import bind_higher_order
 from sash.sql.literals import backslash_pattern, moment_literal, number_literal
 from sash.sql.naming import spark_name
-from sash.sql.nested_rules import field_of, item_of, struct_of
+from sash.sql.nested_rules import arrays_zip, field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
 from sash.sql.row_aggregates import bind_user
 from sash.sql.scope import Scope
 from sash.sql.signatures.base import OnlySparkError
 from sash.sql.signatures.dates import WITH_UNITS, time_field
+from sash.sql.signatures.lists import moments
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
@@ -60,6 +63,8 @@ class ExpressionBinder:
     """The queries around this one, the outermost first."""
     subqueries: Subqueries | None = None
     """The subqueries of the clause; None where there may be none."""
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    """The variables of the lambdas around, by their names in lower case."""
 
     def bind(self, node: exp.Expr) -> Expression:
         """The bound expression; type errors include their position.
@@ -116,8 +121,16 @@ class ExpressionBinder:
             raise self._unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.All):
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
+        if isinstance(node, exp.Identifier) and node.name.lower() in self.variables:
+            return self.variables[node.name.lower()]
         if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Lambda | exp.Var):
             raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
+        return self._by_spark(node)
+
+    def _by_spark(self, node: exp.Expr) -> Expression:
+        """An expression that only Spark evaluates; within a lambda, Spark evaluates the whole call with the lambda."""
+        if self.variables:
+            raise OnlySparkError(f"Sash does not run {node.sql(dialect='spark')} in a lambda")
         return self.spark_functions.bind(node, self._column)
 
     def _unsupported(self, what: str, node: exp.Expr) -> Exception:
@@ -134,6 +147,9 @@ class ExpressionBinder:
         if isinstance(node.this, exp.Star):
             raise self._unsupported(f"{node.table}.* in {self.clause}", node)
         path = [node.args[part] for part in ("catalog", "db", "table", "this") if node.args.get(part) is not None]
+        if path[0].name.lower() in self.variables:
+            value: Expression = self.variables[path[0].name.lower()]
+            return reduce(field_of, (part.name for part in path[1:]), value)
         scopes: list[Scope | OuterScope] = [self.scope, *reversed(self.around)]
         for scope in scopes:
             for used in (2, 1):
@@ -176,6 +192,14 @@ class ExpressionBinder:
             for place, part in enumerate(nodes, 1)
         ]
         return struct_of(names, [self.bind(part.this if isinstance(part, exp.Alias) else part) for part in nodes])
+
+    def _arrays_zip(self, nodes: list[exp.Expr]) -> Expression:
+        """ARRAYS_ZIP(a, b, ...): a column keeps its name, and any other field is called by its position."""
+        names = [
+            part.name if isinstance(part, exp.Column | exp.Dot | exp.Identifier) else str(place)
+            for place, part in enumerate(nodes)
+        ]
+        return arrays_zip(names, [self.bind(part) for part in nodes])
 
     def _connector(self, node: exp.Connector) -> Expression:
         """AND and OR; long chains are left-deep trees, so they are unrolled."""
@@ -389,6 +413,8 @@ class ExpressionBinder:
             return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
         if written in now.NAMES and not arguments:
             return self._now(node)
+        if any(isinstance(argument, exp.Lambda) for argument in arguments):
+            return self._higher_order(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
         if written in WITH_UNITS and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
@@ -400,6 +426,13 @@ class ExpressionBinder:
             return call(written, [self.bind(arguments[1]), self.bind(arguments[0])])
         if written == "struct":
             return self._struct(arguments)
+        if written == "arrays_zip" and arguments:
+            return self._arrays_zip(arguments)
+        if written == "sequence" and len(arguments) == 3:
+            step = constant_interval(self.source, arguments[2])
+            if step is not None:
+                bounds = [self.bind(argument) for argument in arguments[:2]]
+                return moments(bounds, (step.months, step.days, step.microseconds))
         name = canonical_name(written)
         if name is None:
             return self._other_function(node)
@@ -407,6 +440,15 @@ class ExpressionBinder:
         try:
             return call(name, bound)
         except OnlySparkError:
+            return self._other_function(node)
+
+    def _higher_order(self, node: exp.Expr) -> Expression:
+        """A call with lambdas."""
+        try:
+            return bind_higher_order(self, node.name.lower(), node.expressions)
+        except OnlySparkError:
+            if self.variables:
+                raise
             return self._other_function(node)
 
     def _grouping(self, node: exp.Expr) -> Expression:
@@ -429,7 +471,7 @@ class ExpressionBinder:
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
             raise self._unsupported(f"a subquery as an argument of {node.name.lower()}; join it instead", node)
-        return self.spark_functions.bind(node, self._column)
+        return self._by_spark(node)
 
     def _any(self, node: exp.Expr) -> Expression:
         """ANY(x), the aggregate; not a comparison with ANY (...)."""
@@ -476,7 +518,13 @@ class ExpressionBinder:
             raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
         outer = self.aggregates.outer
         inner = replace(
-            self, aggregates=outer, clause="the argument of an aggregate", first={}, aliases={}, windows=None
+            self,
+            aggregates=outer,
+            clause="the argument of an aggregate",
+            first={},
+            aliases={},
+            windows=None,
+            variables={},
         )
         arguments, descending = placed_arguments(self.source, call)
         if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):

@@ -200,8 +200,18 @@ def in_list(name: str, arguments: Arguments) -> Expression:
 def concat(name: str, arguments: Arguments) -> Expression:
     """Strings, or bytes; other types are cast to STRING."""
     kinds = {argument.dtype for argument in arguments}
+    if any(map(types.is_array, kinds)):
+        operands = unify(arguments, "the arguments of concat")
+        return Call("array_concat", tuple(operands), operands[0].dtype)
     if types.BINARY in kinds and kinds <= {types.BINARY, types.NULL}:
         return Call(name, tuple(coerce(argument, types.BINARY) for argument in arguments), types.BINARY)
+    return of_types((types.STRING,), types.STRING)(name, arguments)
+
+
+def reversed_value(name: str, arguments: Arguments) -> Expression:
+    """REVERSE of a string, or of an array."""
+    if types.is_array(arguments[0].dtype):
+        return Call("array_reverse", tuple(arguments), arguments[0].dtype)
     return of_types((types.STRING,), types.STRING)(name, arguments)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import Compound, fold
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall, Variable
 from sash.plan.nodes import Node
 from sash.plan.sql_types import DayTimeInterval, YearMonthInterval, is_interval
 from sash.plan.statistics import Statistics
@@ -40,6 +40,19 @@ _GENERIC = frozenset(
     | {"is_null", "is_not_null", "array", "struct", "map", "get_field", "get_item", "get", "element_at"}
     | {"try_element_at", "array_contains", "size", "map_keys", "map_values", "map_entries", "map_from_arrays"}
     | {"map_from_entries", "map_contains_key", "stored", "typed", "hash", "xxhash64"}
+    | {
+        "transform",
+        "filter",
+        "exists",
+        "forall",
+        "array_distinct",
+        "array_max",
+        "array_min",
+        "array_sort",
+        "sort_array",
+    }
+    | {"array_position", "array_remove", "array_union", "array_intersect", "array_except", "arrays_overlap", "slice"}
+    | {"array_append", "array_prepend", "array_compact", "array_repeat", "flatten"}
 )
 """Functions that mean the same of stored values."""
 
@@ -104,7 +117,7 @@ def stored_expression(expression: Expression) -> Expression:
 def _stored(part: Expression, inner: Sequence[Expression]) -> Expression:
     """The part over these arguments, which are rewritten already."""
     match part:
-        case Column() | Literal():
+        case Column() | Literal() | Variable():
             dtype = _type(part.dtype)
             return part if dtype is part.dtype else replace(part, dtype=dtype)
         case Call(function="stored" | "typed"):
@@ -119,9 +132,19 @@ def _stored(part: Expression, inner: Sequence[Expression]) -> Expression:
                 if holds(argument.dtype, is_sql_type):
                     raise UnsupportedSqlError(f"Sash does not run {part.function} of {type_name(argument.dtype)}")
     assert isinstance(part, Compound)
-    own = tuple(_type(each) if isinstance(each, pa.DataType) else each for each in part.own)
+    own = tuple(map(_own, part.own))
     same = all(new is old for new, old in zip((*inner, *own), (*part.children, *part.own), strict=True))
     return part if same else type(part).made(own, tuple(inner))
+
+
+def _own(value: Any) -> Any:
+    """A part of an expression that is no subexpression: its type, or the variables of a lambda."""
+    if isinstance(value, pa.DataType):
+        return _type(value)
+    if isinstance(value, tuple) and any(isinstance(each, Variable) for each in value):
+        made = tuple(_stored(each, ()) for each in value)
+        return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
+    return value
 
 
 def _cast(cast: Cast, value: Expression) -> Expression:
