@@ -70,7 +70,8 @@ def _parse_type(column: str, written: str) -> pa.DataType:
             )
         return pa.decimal128(precision, scale)
     if wanted not in _TYPES:
-        known = f"{', '.join(_TYPES)}, DECIMAL(precision, scale), ARRAY<...>, MAP<..., ...> or STRUCT<name: ...>"
+        plain = ", ".join(name for name in _TYPES if name not in INTERVALS)
+        known = f"{plain}, DECIMAL(precision, scale), INTERVAL DAY TO SECOND, INTERVAL YEAR TO MONTH, ARRAY<...>, MAP<..., ...> or STRUCT<name: ...>"
         raise CatalogError(f"column {column!r} has the unknown type {shown(written)}; use one of {known}")
     return _TYPES[wanted]
 
