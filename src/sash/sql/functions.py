@@ -13,7 +13,7 @@ from sash.plan.expressions import Cast, Expression
 from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
 from sash.sql import nested_rules
-from sash.sql.signatures import conditional, dates, formats, lists, numbers, strings
+from sash.sql.signatures import conditional, dates, formats, json, lists, numbers, strings
 from sash.sql.signatures.base import Signature
 
 
@@ -104,6 +104,7 @@ FUNCTIONS: dict[str, Signature] = {
     **conditional.SIGNATURES,
     **dates.SIGNATURES,
     **formats.SIGNATURES,
+    **json.SIGNATURES,
     **lists.SIGNATURES,
     **numbers.SIGNATURES,
     **strings.SIGNATURES,
