@@ -76,9 +76,9 @@ def _run(streams: Streams, setting: Setting, rows: int, seed: int) -> Speed:
         begun = time.perf_counter()
         made = join.process(given, clock)
         if number < 2:
-            before = join.probes
+            before = join.rows_examined
             continue
         seconds += time.perf_counter() - begun
         taken += sizes[number]
         results += len(made)
-    return Speed(taken / seconds, results / taken, (join.probes - before) / taken)
+    return Speed(taken / seconds, results / taken, (join.rows_examined - before) / taken)

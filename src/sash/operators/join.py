@@ -108,7 +108,7 @@ class Join(Operator):
         return int(self._purged[0])
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of rows examined to find those that were retracted prematurely."""
         return sum(side.live.searched for side in self._sides if side.live is not None)
 

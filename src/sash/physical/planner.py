@@ -98,7 +98,7 @@ class _Group:
     @property
     def shares_operators(self) -> bool:
         """Whether operators may be shared; not where their progress depends on the rows that reach them."""
-        return self.strategy.synchronised and not self.strategy.paced
+        return self.strategy.synchronised and not self.strategy.by_rows_alone
 
 
 def _roots(groups: Sequence[_Group], lowered: Sequence[Physical], ending: Sequence[bool]) -> list[Physical]:
@@ -121,7 +121,10 @@ def _roots(groups: Sequence[_Group], lowered: Sequence[Physical], ending: Sequen
 def _planned(stage: Stage, group: _Group) -> Stage:
     """The stage with its strategy, and with all passes run."""
     root = _run_passes(stage, PlannerSettings(group.options, group.strategy))
-    return replace(stage, root=root, strategy=group.strategy.name, tau=group.options.tau)
+    options = group.options
+    return replace(
+        stage, root=root, strategy=group.strategy.name, tau=options.tau, probe=options.probe, patience=options.patience
+    )
 
 
 def _expire_placement(strategy: Strategy, node: Node) -> Placement:

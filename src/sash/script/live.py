@@ -94,7 +94,7 @@ class LiveBackend:
         return self.query(sql, options).planned
 
     def query(self, sql: str, options: QueryOptions) -> Query:
-        return self.engine.sql(sql, strategy=options.strategy, join=options.join, tau=options.tau)
+        return self.engine.sql(sql, **vars(options))
 
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.query(sql, options).explain(analyze=True)

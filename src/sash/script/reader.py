@@ -30,7 +30,8 @@ _PLURALS: dict[str, Any] = {
     "JOBS": "JOB",
 }
 _QUERY_CLAUSES = (
-    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN", "BACKFILL",
+    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
+    "BACKFILL",
 )  # fmt: skip
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""

@@ -131,7 +131,11 @@ class Session:
     def _put(self, statement: statements.CreateQuery, put: PutQuery) -> None:
         """Add a query, or replace one, with the options of its clauses and of the session."""
         check_job_clauses(statement)
-        given = {part: value for part in ("strategy", "join", "tau") if (value := getattr(statement, part)) is not None}
+        given = {
+            part: value
+            for part in ("strategy", "join", "tau", "probe", "patience")
+            if (value := getattr(statement, part)) is not None
+        }
         options, trigger = replace(self.settings.options, **given), statement.trigger or self.settings.trigger
         with statement.query.position.relocate_errors():
             put(statement, options, trigger)
