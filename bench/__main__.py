@@ -245,25 +245,30 @@ def paper5(
     windows: Annotated[str, typer.Option(help="Rows per window of the generated trace, comma-separated.")] = (
         "2000,6000,20000,60000,200000"
     ),
-    rows: Annotated[int, typer.Option(min=1_000, help="Measured rows per link, once windows are full.")] = 400_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the median counts.")] = 5,
+    rows: Annotated[int, typer.Option(min=1_000, help="Measured rows per link, once windows are full.")] = 160_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per point, each over another generated trace.")] = 5,
     data: Annotated[Path | None, typer.Option(help="Folder of recorded traces; default: ../shared/data.")] = None,
     state_rows: Annotated[int, typer.Option(min=1_000, help="Rows in the window of the group-by.")] = 1_000_000,
     checkpoint: Annotated[
         bool, typer.Option(help="Measure the bytes that batches write to a checkpoint on Spark.")
     ] = True,
+    experiments: Annotated[
+        str, typer.Option(help="Experiments, comma-separated: generated, recorded, variants, sizes, ends, state.")
+    ] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Annotated[
         bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
     ] = False,
 ) -> None:
     """Update patterns: Queries 1 to 5 of paper 5 under three strategies, time and state by window (Figs 9-17)."""
-    from bench.paper5.command import DATA, measure_all, plots, table
+    from bench.paper5.command import DATA, judged, measure_all, plots, table
     from bench.paper5.page import write
-    from bench.report import publish
+    from bench.report import latest, publish
 
     sizes = sorted(int(size) for size in windows.split(","))
-    results = measure_all(queries, sizes, rows, repeats, data or DATA, state_rows, checkpoint)
+    found = measure_all(queries, sizes, rows, seeds, data or DATA, state_rows, checkpoint, experiments)
+    results = judged({**latest("paper5"), **found} if update else found)
     publish("paper5", results, table, as_json=as_json, save=save)
     if save:
         for figure in plots(results):
