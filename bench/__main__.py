@@ -208,24 +208,28 @@ def paper2(
         "10,20,40,60,80,100"
     ),
     repeats: Annotated[int, typer.Option(min=1, help="Runs per point, in simulation and in real time.")] = 5,
-    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time, or 'none'.")] = "20,100",
+    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time.")] = "20,100",
     t: Annotated[float, typer.Option(min=0.01, help="Seconds between updates in real time.")] = 0.1,
-    seconds: Annotated[float, typer.Option(min=1, help="Length of each run in real time.")] = 4,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of each run in real time.")] = 3,
     snapshots: Annotated[
-        int, typer.Option(min=0, help="Snapshots of a window on Spark, per isolation level; 0 skips Spark.")
-    ] = 10,
+        int, typer.Option(min=1, help="Snapshots of a window on Spark, per turn and isolation level.")
+    ] = 4,
+    experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: simulated, realtime, spark.")] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Annotated[
         bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
     ] = False,
 ) -> None:
     """Isolation of queries over sliding windows: aborts, freshness, throughput, response times (paper 2, Figs 8-14)."""
-    from bench.paper2.measure import measure, plots, table
+    from bench.paper2.measure import Plan, judged, measure, plots, table
     from bench.paper2.page import write
-    from bench.report import publish
+    from bench.report import latest, publish
 
-    timed = [] if realtime == "none" else [int(n) for n in realtime.split(",")]
-    results = measure([int(n) for n in sizes.split(",")], repeats, timed, t, seconds, snapshots)
+    timed = [int(n) for n in realtime.split(",")]
+    plan = Plan([int(n) for n in sizes.split(",")], repeats, timed, t, seconds, snapshots)
+    found = measure(plan, experiments)
+    results = judged({**latest("paper2"), **found} if update else found)
     if not as_json:
         for figure in plots(results):
             Console().print(figure.table())

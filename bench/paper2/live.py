@@ -32,10 +32,16 @@ QUERIES = (
 
 
 def live(
-    rate: int, every: int, seconds: float, snapshots: int, reads: ReadOption, progress: Callable[[str], None]
+    rate: int,
+    every: int,
+    seconds: float,
+    snapshots: int,
+    repeats: int,
+    reads: ReadOption,
+    progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure each level over a window of 60 sub-windows of `every` milliseconds, filled with `rate` events per second:
-    periodic queries alone for some seconds, then beside a number of snapshot queries."""
+    periodic queries alone for some seconds, then beside a number of snapshot queries, several times by turns."""
     engine = Engine()
     engine.stream("events", _events(engine, rate))
     progress(f"filling a window of {COUNT} sub-windows of {every} ms with {rate:,} events/s")
@@ -44,12 +50,19 @@ def live(
         pause = threading.Event()
         while kept.progress()["sub_windows"] < COUNT:
             pause.wait(0.5)
-        levels = {name: _level(engine, kept, name, every, seconds, snapshots, reads, progress) for name in LEVELS}
+        runs: dict[str, list[dict[str, float]]] = {name: [] for name in LEVELS}
+        for turn in range(repeats):
+            for name, made in runs.items():
+                progress(
+                    f"turn {turn + 1} of {repeats}: {PERIODIC} periodic queries, then {snapshots} snapshots: {name}"
+                )
+                made.append(_level(engine, kept, name, every, seconds, snapshots, reads, turn))
     finally:
         kept.stop()
         engine.windows.close()
     settings = {"rate": rate, "every": every, "seconds": seconds, "reads": reads, "snapshots": snapshots}
-    return {**settings, "levels": levels}
+    levels = {name: {key: [run[key] for run in made] for key in made[0]} for name, made in runs.items()}
+    return {**settings, "repeats": repeats, "levels": levels}
 
 
 def _events(engine: Engine, rate: int) -> Any:
@@ -65,9 +78,8 @@ def _level(
     seconds: float,
     snapshots: int,
     reads: ReadOption,
-    progress: Callable[[str], None],
+    seed: int,
 ) -> dict[str, float]:
-    progress(f"{PERIODIC} periodic queries, then {snapshots} snapshots beside them: {name}")
     span = COUNT * every
     given: list[tuple[int, float, Snapshot]] = []
 
@@ -82,7 +94,7 @@ def _level(
         )
         for number in range(PERIODIC)
     ]  # fmt: skip
-    rng, pause = random.Random(2), threading.Event()
+    rng, pause = random.Random(seed), threading.Event()
     before, started = kept.progress(), time.monotonic()
     try:
         pause.wait(seconds)
