@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.operators.base import Edge
+from sash.operators.kernels.wide_tree import count
 from sash.operators.top_k import TopK
 from sash.plan.nodes import SortKey
 from sash.state.memory import HeapMemory, Memory
@@ -74,6 +77,27 @@ def test_expired_rows_leave_no_state() -> None:
     assert operator.state_rows == 50
     operator.process([stamped([])], 100)
     assert operator.state_rows == 0
+
+
+def _tree_rows(memory: HeapMemory, operator: TopK) -> int:
+    return int(count(operator._tree.nodes, int(memory.array("ends", np.int64, 2)[0])))
+
+
+@pytest.mark.parametrize(("kind", "limit", "kept"), [("fifo", 3, 60), ("calendar", 3, 2_000), ("fifo", 40, 2_000)])
+def test_rows_that_can_never_be_among_the_first_leave_the_tree(kind: str, limit: int, kept: int) -> None:
+    memory = HeapMemory()
+    operator = TopK(memory, (edge(kind),), (SortKey(0),), limit)
+    values = random.Random(3).sample(range(10_000), 2_000)
+    operator.process([stamped([Life(n, n + 5_000, (value, "x")) for n, value in enumerate(values)])], 2_000)
+    assert operator.state_rows == 2_000
+    assert (_tree_rows(memory, operator) == 2_000) == (kept == 2_000)
+    assert _tree_rows(memory, operator) <= kept
+    end = operator.process([stamped([])], 10_000)
+    live = sorted(values)[:limit]
+    for sign, row in zip(end.sign, rows_of(end), strict=True):
+        live.append(row[0]) if sign > 0 else live.remove(row[0])
+    assert live == []
+    assert _tree_rows(memory, operator) == 0
 
 
 @settings(max_examples=60)

@@ -2,8 +2,9 @@
 
 Meaning: at every instant the output is the rows at ranks [offset, offset + limit) of the live rows in the given order,
 ties broken by the remaining columns, ascending, NULLs first; of the rows of each group, if there are columns to group by. All
-live rows of a group are in one search tree with subtree sizes, so an arrival or expiration moves at most one row across either end of the range; one behind the range only updates the
-tree. The output is explicit.
+live rows of a group are in one search tree with counts, so an arrival or expiration moves at most one row across either end of
+the range; one behind the range only updates the tree. Where rows end in order of arrival, the tree has only those that can
+still come into the range. The output is explicit.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ import pyarrow as pa
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels.top_k import ROOT, advance
 from sash.operators.kernels.treap import Treap
-from sash.operators.live_rows import LiveRows, rows_at
+from sash.operators.kernels.wide_tree import WideTree
+from sash.operators.live_rows import LiveRows, RowEvents, rows_at
 from sash.operators.netting import net
 from sash.plan.nodes import SortKey
-from sash.state.changes import ChangeBatch
+from sash.state.changes import ChangeBatch, Signs
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.ordering import encode_order
 from sash.state.rows import RowStore
+
+_FEW_RANKS = 32
+"""Up to this many ranks, rows that can never reach one are dropped at once; this takes as many steps per row."""
 
 
 class TopK(Operator):
@@ -46,13 +51,17 @@ class TopK(Operator):
         self._first, self._stop = offset, offset + limit
         self._live = LiveRows(memory.scope("live"), edge)
         self._rows = RowStore(memory.scope("rows"), edge.dtypes)
-        self._tree = Treap(memory.scope("tree"))
+        self._keys = Treap(memory.scope("tree"))
+        self._tree = WideTree(memory.scope("wide"), self._keys)
         self._memory = memory
         self._ends = memory.array("ends", np.int64, 2)
         self._by = by
         self._groups = Interner(memory.scope("groups")) if by else None
         self._group_of = Arrays(memory, {"slot.group": np.int64}) if by else None
         self._marks = Arrays(memory, {"marks": np.int64})
+        few = edge.expiry == "fifo" and self._stop <= _FEW_RANKS
+        self._beaten = Arrays(memory, {"beaten": np.int64}) if few else None
+        self._tree.adopt(self._ends[ROOT::2])
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         (batch,) = inputs
@@ -67,22 +76,39 @@ class TopK(Operator):
             [key.nulls_first for key in self._order],
             len(arrived),
         )
-        self._tree.write(slots, offsets, data)
+        self._keys.write(slots, offsets, data)
         self._marks.reserve(self._live.capacity)
+        if self._beaten is not None:
+            self._beaten.reserve(self._live.capacity)
         groups = self._assigned(columns, slots, events.items)
-        ts, sign, changed = advance(
-            events.ts, events.sign, events.items, groups, self._tree.nodes, self._ends, self._marks["marks"],
-            self._first, self._stop,
-        )  # fmt: skip
+        ts, sign, changed = self._advance(events, groups)
         output = net(ChangeBatch.explicit(ts, sign, self._rows.take(changed)))
         gone = events.items[events.sign < 0]
         self._rows.free(gone)
-        self._tree.free(gone)
+        self._keys.free(gone)
         self._live.release(gone)
         if self._groups is not None:
             ended = np.unique(groups[events.sign < 0])
             self._groups.forget(ended[self._ends[2 * ended + ROOT] == 0])
         return output
+
+    def _advance(self, events: RowEvents, groups: Ints) -> tuple[Ints, Signs, Ints]:
+        """The changes of the output: times, signs and slots."""
+        parts: list[tuple[Ints, Signs, Ints]] = []
+        beaten = np.empty(0, np.int64) if self._beaten is None else self._beaten["beaten"]
+        begin, size = 0, len(events.ts)
+        while begin < size or not parts:
+            same = int(np.searchsorted(events.ts, events.ts[begin], "right")) - begin if size else 0
+            self._tree.reserve(same, self._live.capacity, len(self._ends) // 2)
+            begin, ts, sign, slots = advance(
+                begin, events.ts, events.sign, events.items, groups, self._tree.nodes, self._ends, self._marks["marks"],
+                beaten, self._first, self._stop,
+            )  # fmt: skip
+            parts.append((ts, sign, slots))
+        if len(parts) == 1:
+            return parts[0]
+        times, signs, changed = zip(*parts, strict=True)
+        return np.concatenate(times), np.concatenate(signs), np.concatenate(changed)
 
     def _assigned(self, columns: Sequence[pa.Array], slots: Ints, items: Ints) -> Ints:
         """The groups of the rows at `items`; those at `slots` are new."""

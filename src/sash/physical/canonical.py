@@ -31,7 +31,7 @@ from sash.plan.expressions import (
 )
 from sash.plan.nodes import Expand, Project, Relation, Stream
 
-_ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows"})
+_ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows", "purge_interval"})
 _ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered"})
 _LAYOUT = "buffers"
 _DETAIL = frozenset({"detail", "by"})

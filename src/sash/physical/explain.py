@@ -288,13 +288,13 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             by = _names(schema, node.window.partition)
             return f"PARTITION BY {by}" if by else "", f"ROWS {node.window.count}"
         case nodes.Join():
-            lazily = "" if node.purge is None else f"PURGED EVERY {duration_text(node.purge)}"
+            lazily = _purged(node.purge)
             lives = _lives_text(node.lives) if isinstance(node, nodes.IntervalJoin) else ""
             return _on(node.keys, schema, node.inputs[1].schema), lives, lazily
         case nodes.SemiJoin():
             return (_on(node.keys, schema, node.inputs[1].schema),)
         case nodes.MultiJoin():
-            return (describe_join(node.plan, [child.schema for child in node.inputs]),)
+            return describe_join(node.plan, [child.schema for child in node.inputs]), _purged(node.purge_interval)
         case nodes.NrrJoin():
             return node.kind, _on(node.keys, schema, node.inputs[1].schema)
         case nodes.Updates():
@@ -316,6 +316,10 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():
             return ()
+
+
+def _purged(interval: int | None) -> str:
+    return "" if interval is None else f"PURGED EVERY {duration_text(interval)}"
 
 
 def _lives_text(lives: tuple[int | None, int | None]) -> str:

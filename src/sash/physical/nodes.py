@@ -296,9 +296,13 @@ class NrrJoin(_Operator):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MultiJoin(_Operator):
-    """Join of three or more inputs (two, where a form of it is chosen by an option) in one loop nest per origin."""
+    """Join of three or more inputs (two, where a form of it is chosen by an option) in one loop nest per origin.
+
+    `purge_interval` is the interval of lazy expiration; None: expired rows are removed at once, or at every re-execution.
+    """
 
     plan: JoinPlan
+    purge_interval: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
