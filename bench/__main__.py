@@ -187,19 +187,25 @@ def paper4(
         str, typer.Option(help="Experiments, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
     ] = "all",
     rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower runs use fewer.")] = 200_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the fastest counts.")] = 5,
-    draw: Annotated[bool, typer.Option("--draw", help="Draw the figures into docs/experiments/figures.")] = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point, each over other rows.")] = 5,
+    update: Update = False,
     as_json: AsJson = False,
-    save: Save = False,
+    save: Annotated[
+        bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
+    ] = False,
 ) -> None:
     """Multi-way joins: Table 8 and Figures 2, 3 and 4 of paper 4, and the throughput of the whole engine."""
-    from bench.paper4.command import measure, table
-    from bench.report import publish
+    from bench.paper4.command import judged, measure, plots, table
+    from bench.paper4.page import write
+    from bench.report import latest, publish
 
-    made, drawn = measure(experiments, rows, repeats)
-    publish("paper4", made, lambda figures: table(figures, drawn), as_json=as_json, save=save)
-    for figure in drawn if draw else ():
-        figure.draw()
+    made = measure(experiments, rows, repeats)
+    found = judged({**latest("paper4"), **made} if update else made)
+    publish("paper4", found, table, as_json=as_json, save=save)
+    if save:
+        for figure in plots(found):
+            figure.draw()
+        write(found)
 
 
 @app.command()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from bench.figures import Figure
+from bench.figures import Measured
 from bench.paper2.simulation import Measures, PeriodicLoad, SnapshotLoad, simulate
 from bench.paper2.workload import workload
 from sash.window_store.scheduling.levels import LEVELS, Isolation, Serial
@@ -52,26 +49,6 @@ def sweep(
                     retain = 0 if level.follows else n
                     runs.setdefault((level.name, t, n), []).append(simulate(load, level, retain=retain))
     return runs
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A figure's lines with all runs of every point."""
-
-    name: str
-    title: str
-    x: str
-    unit: str
-    runs: Mapping[str, Sequence[tuple[float, Sequence[float]]]]
-
-    def as_json(self) -> dict[str, Any]:
-        """The figure as data: medians as its series, and the runs."""
-        series = {name: [(x, median(values)) for x, values in points] for name, points in self.runs.items()}
-        drawn = Figure(self.name, self.title, self.x, self.unit, series).as_json()
-        return {
-            **drawn,
-            "runs": {name: [[x, list(values)] for x, values in points] for name, points in self.runs.items()},
-        }
 
 
 def sensitivity(repeats: int, progress: Callable[[str], None]) -> Measured:

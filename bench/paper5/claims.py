@@ -10,12 +10,14 @@ from bench.paper5.queries import CASES
 from bench.spread import fewer, middle, of, shown
 
 UPA = "update-pattern-aware"
-_ABOUT = 0.8
+_ABOUT = 0.9
 """`About n times` is at least this part of n."""
 _NEAR = 1.1
 """A choice is good if it takes at most this many times the time of the better way."""
 
 _WHY = {
+    "q1-ftp": "With few results most of the work is filtering and storing the input, which is the same for both (see the "
+    "breakdown).",
     "q1-telnet": "In the paper direct scans its whole result for expired rows. Here its rows are in calendars, which visit "
     "only those that expire, and negative tuples find theirs by hash: what is left is the storing of the results.",
     "q2-src": "All three hash each row and look up its value with the same compiled code; that part is bounded below.",
@@ -96,7 +98,7 @@ def _delta_star(results: Sequence[dict[str, Any]]) -> Iterator[Claim]:
         shares = {row[UPA]["window_rows"]: row["direct"]["state_bytes"] / row[UPA]["state_bytes"] for row in windows}
         target = 10 if query == "q2-src" else 2
         yield Claim(
-            f"{query}: at the largest window delta-star has a {target}th of the bytes of the DISTINCT with two buffers, or less",
+            f"{query}: at the largest window the DISTINCT with two buffers has {target} times the bytes of delta-star, or more",
             "Times as many bytes, by rows per window: "
             + ", ".join(f"{share:.1f} at {rows:,}" for rows, share in shares.items())
             + ".",
@@ -189,12 +191,12 @@ def _partitions(results: Sequence[dict[str, Any]]) -> Iterator[Claim]:
     if not windows:
         return
     for name, why in (
-        ("direct", ""),
+        ("direct", "A micro-batch covers a tenth of this window, so ten partitions already match what expires in it."),
         (UPA, "The join keeps no results: it retracts by a second probe, so there is no calendar to partition."),
     ):
         last = windows[-1]
         gains = ratios(last[f"{name}(10)"]["runs"], last[f"{name}(50)"]["runs"])
-        held = middle(gains) > 1.05
+        held = min(gains) > 1
         yield Claim(
             f"Fig 10: {name} with 50 partitions is faster than with 10 at the largest window",
             f"{shown(gains)} times as fast.",

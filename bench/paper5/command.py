@@ -186,7 +186,7 @@ def _choices(
             {
                 "trace": trace.name,
                 "window_us": window,
-                "window_rows": round(window * trace.rows / max(trace.span, 1)),
+                "window_rows": trace.rows_in(window),
                 "chosen": [chosen_form(trace, window, case) for case in forms],
                 "ms_per_1000": measure_forms(forms, traces, window, batch),
             }

@@ -155,7 +155,7 @@ def _figures(strategy: str, run: TimedRun, case: PaperQuery, trace: Trace, windo
         "query": case.name,
         "trace": trace.name,
         "strategy": strategy,
-        "window_rows": round(window * trace.rows / max(trace.span, 1)),
+        "window_rows": trace.rows_in(window),
         "window_us": window,
         "ms_per_1000": round(run.per_thousand, 4),
         "state_bytes": max(run.bytes),

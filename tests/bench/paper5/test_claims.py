@@ -88,7 +88,7 @@ def test_all_claims_hold_where_they_should() -> None:
             {"runs": [15, 15]},
         ),
         ("q2-pairs: delta-star keeps", "results", ("q2-pairs", UPA, 1_000), {"kept_per_output": 2.1}),
-        ("q2-src: at the largest window delta-star", "results", ("q2-src", UPA, 10_000), {"state_bytes": 101}),
+        ("q2-src: at the largest window the DISTINCT", "results", ("q2-src", UPA, 10_000), {"state_bytes": 101}),
         ("40 % of the expirations", "results", ("q3", UPA, 10_000), {"premature": 0.2}),
         ("negative tuples win", "results", ("q3", "negative-tuple", 10_000), {"runs": [2.1, 2.1]}),
         ("about ten times the results", "results", ("q1-telnet", UPA, 10_000), {"answer_rows": 300}),
