@@ -167,15 +167,21 @@ def paper1(
 @app.command()
 def paper3(
     window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 10,
-    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 30,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 500,
+    changes: Annotated[int, typer.Option(min=1, help="Changes of a run whose delay is averaged, at least.")] = 2_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
+    experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: simulated, baseline.")] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
     """Rows through the pipeline and delays of negative tuples, time messages and piggybacking (paper 3)."""
-    from bench.paper3 import figures, measure, page, table
-    from bench.report import publish, write_page
+    from bench.paper3.measure import judged, measure, table
+    from bench.paper3.page import figures, page
+    from bench.report import latest, publish, write_page
 
-    found = measure(window, length)
+    made = measure(window, rows, changes, seeds, experiments=experiments)
+    found = judged({**latest("paper3"), **made} if update else made)
     publish("paper3", found, table, as_json=as_json, save=save)
     if save:
         write_page("paper3", page(found), figures(found))
