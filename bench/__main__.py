@@ -146,7 +146,7 @@ def paper1(
     window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 60,
     changes: Annotated[int, typer.Option(min=1, help="The least number of changes of a run.")] = 2_000,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
-    spark_seconds: Annotated[int, typer.Option(min=1, help="Seconds of each part of a run on Spark.")] = 4,
+    spark_seconds: Annotated[int, typer.Option(min=1, help="Seconds of each part of a run on Spark.")] = 3,
     experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: delays, throughput, spark.")] = "all",
     update: Update = False,
     as_json: AsJson = False,

@@ -157,7 +157,7 @@ def _fresher(text: str, levels: dict[str, Any], other: str, key: str, why: str =
     held = counts[0] == counts[1]
     return Claim(
         text,
-        f"{shown(ours)} s against {shown(others)} s; fresher in {of(counts)} turns.",
+        f"{shown(ours)} s against {shown(others)} s; less in {of(counts)} turns.",
         held,
         "" if held else why,
     )
@@ -186,7 +186,7 @@ def _on_spark(run: dict[str, Any]) -> Iterator[Claim]:
     )
     for other in (*STEADY, LWS):
         yield _fresher(
-            f"On Spark: ttu's snapshots are fresher than those of {other}", levels, other, "freshness of snapshots", why
+            f"On Spark: ttu's snapshots are younger than those of {other}", levels, other, "age of snapshots", why
         )
     most = max(levels[TTU]["aborted"])
     yield Claim("On Spark: ttu aborts no query", f"{most:.2%} in the worst turn.", most == 0)

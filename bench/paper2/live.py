@@ -12,6 +12,7 @@ from typing import Any
 
 from sash.engine import Engine
 from sash.spark.kept_window import KeptWindow
+from sash.time import SECOND
 from sash.window_store.options import ReadOption
 from sash.window_store.scheduling.levels import LEVELS
 from sash.window_store.snapshot import Snapshot
@@ -82,6 +83,7 @@ def _level(
 ) -> dict[str, float]:
     span = COUNT * every
     given: list[tuple[int, float, Snapshot]] = []
+    ages: list[float] = []
 
     def record(number: int) -> Callable[[list[Snapshot]], None]:
         return lambda found: given.append((number, time.monotonic(), found[0]))
@@ -103,6 +105,7 @@ def _level(
         for _ in range(snapshots):
             pause.wait(rng.uniform(0, 2 * every / 1000))
             answers.append(engine.snapshot(SNAPSHOT.format(range=span), isolation=name, access="WS", reads=reads))
+            ages.append(time.time() - answers[-1].as_of / SECOND)  # the source stamps its rows with the wall clock
     finally:
         for query in running:
             query.stop()
@@ -115,6 +118,7 @@ def _level(
         "throughput": len(alone) / (beginning - started),
         "response": _median([answer.response_time for answer in answers]),
         "freshness of snapshots": _median([answer.freshness for answer in answers]),
+        "age of snapshots": _median(ages),
         "aborted snapshots": _aborted(answers),
         "freshness beside snapshots": _median([answer.freshness for _, _, answer in beside]),
         "throughput beside snapshots": len(beside) / (ended - beginning),

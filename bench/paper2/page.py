@@ -106,7 +106,8 @@ def _live(run: dict[str, Any]) -> str:
         "alone (the measures of Figures 8 to 11), then beside snapshot queries (those of Figures 12 to 14): "
         f"{run['snapshots']} counts by key over all of it at priority 10, one after the other. Levels take turns, "
         f"{run['repeats']} each. A turn's measure is the median of its queries; in a cell, median and range of the turns. Times "
-        "are in seconds; freshness counts from the update.\n"
+        "are in seconds. Freshness counts from the moment at which the update was applied, so that `serial`, which delays "
+        "updates, looks better than it is; the age of a snapshot counts from the end of the last sub-window that it reflects.\n"
     )
     return _levels(heading, run)
 

@@ -78,7 +78,7 @@ def test_one_wrong_rate_fails_its_claim(text: str, form: str, key: str, values: 
 @pytest.mark.parametrize(
     ("text", "figure", "name", "points"),
     [
-        ("with every further window", "fig2", "naive", line(10, 30, 55)),
+        ("with every further window", "fig2", "naive", line(10, 30, 49)),
         ("counted and rows modelled", "fig2", "multi-way", line(10, 20, 50)),
         ("the naive join costs the most", "fig3a", "naive", line(90, 34, 50)),
         ("lazy and general joins cost the same", "fig3a", "general", line(30, 39, 40)),

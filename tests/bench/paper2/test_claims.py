@@ -43,7 +43,7 @@ def made() -> dict[str, Any]:
             "throughput of serial": [1.0, 0.97],
             "freshness": [age, age],
             "freshness across an update": [age, age],
-            "freshness of snapshots": [age, age],
+            "age of snapshots": [age, age],
             "response": [0.1, 0.1] if name == ttu else [1.0, 1.0],
         }
         for name, age in ages.items()
@@ -91,7 +91,7 @@ def test_one_wrong_point_fails_its_claim(text: str, figure: int, series: str, po
 @pytest.mark.parametrize(
     ("text", "key", "values"),
     [
-        ("On Spark: ttu's snapshots are fresher than those of serial", "freshness of snapshots", [2.0, 4.5]),
+        ("On Spark: ttu's snapshots are younger than those of serial", "age of snapshots", [2.0, 4.5]),
         ("On Spark: suspension answers", "response", [0.1, 0.4]),
         ("On Spark: ttu aborts no query", "aborted", [0.0, 0.1]),
     ],
