@@ -15,11 +15,11 @@ def pack_by_value(code: Any) -> bytes:
     module = sys.modules.get(getattr(code, "__module__", ""))
     if module is None:
         return pack(code)
-    cloudpickle.register_pickle_by_value(module)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         return pack(code)
     finally:
-        cloudpickle.unregister_pickle_by_value(module)
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def pack(code: Any) -> bytes:
