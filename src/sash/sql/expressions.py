@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 
 from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
-from sash.plan.expressions import Case, Expression, Literal, UserCall, Variable
+from sash.plan.expressions import Call, Case, Expression, Literal, UserCall, Variable
 from sash.plan.sql_types import is_interval
-from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
+from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, is_struct, type_name
 from sash.sql import intervals, now
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
@@ -153,22 +153,28 @@ class ExpressionBinder:
         scopes: list[Scope | OuterScope] = [self.scope, *reversed(self.around)]
         for scope in scopes:
             for used in (2, 1):
-                found = self._named(path[:used], scope) if len(path) >= used else None
+                if len(path) < used:
+                    continue
+                names = tuple(part.name for part in path[used:])
+                found = _first_that_fits(self._named(path[:used], scope), partial(reduce, field_of, names))
                 if found is not None:
-                    for field_name in path[used:]:
-                        found = field_of(found, field_name.name)
                     return found
+        if len(path) == 1 and path[0].name.lower() == "grouping__id" and self.aggregates is not None:
+            return self._grouping(exp.Anonymous(this="grouping_id", expressions=[]))
         return self.scope.resolve(self.source, node)
 
-    def _named(self, path: list[exp.Expr], scope: Scope | OuterScope) -> Expression | None:
-        """The column or alias of a name, which may be qualified; None if there is none."""
+    def _named(self, path: list[exp.Expr], scope: Scope | OuterScope) -> Iterator[Expression]:
+        """What a name, which may be qualified, can mean: an output column, a column of FROM, an alias."""
         name, own = path[-1].name.lower(), scope is self.scope and len(path) == 1
         if own and name in self.first:
-            return self.first[name]
+            yield self.first[name]
         node = exp.Column(this=path[-1].copy(), table=path[0].copy() if len(path) > 1 else None)
         node.this.meta.update(path[-1].meta)
         found = scope.lookup(self.source, node)
-        return self.aliases.get(name) if found is None and own else found
+        if found is not None:
+            yield found
+        if own and name in self.aliases:
+            yield self.aliases[name]
 
     def _field(self, node: exp.Expr) -> Expression:
         """`expression.field`."""
@@ -180,7 +186,13 @@ class ExpressionBinder:
         """`array[index]` or `map[key]`."""
         if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
             raise self._unsupported(f"{node.sql(dialect='spark')}; write array[index] or map[key]", node)
-        return item_of(self.bind(node.this), self.bind(node.expressions[0]))
+        key = self.bind(node.expressions[0])
+        plain = (
+            isinstance(node.this, exp.Column) and not node.this.table and node.this.name.lower() not in self.variables
+        )
+        named = self._named([node.this.this], self.scope) if plain else iter(())
+        found = _first_that_fits(named, lambda value: item_of(value, key))
+        return item_of(self.bind(node.this), key) if found is None else found
 
     def _tuple(self, node: exp.Expr) -> Expression:
         return self._struct(node.expressions)
@@ -331,7 +343,8 @@ class ExpressionBinder:
         choices = node.expressions
         if not choices:
             raise self._unsupported("IN over anything but a list of values", node)
-        return call("in", [self.bind(node.this), *(self.bind(choice) for choice in choices)])
+        value = self.bind(node.this)
+        return call("in", [value, *(_named_alike(value, self.bind(choice)) for choice in choices)])
 
     def _row(self, node: exp.Expr) -> list[Expression]:
         """The columns on the left side of IN (subquery)."""
@@ -569,6 +582,19 @@ class ExpressionBinder:
         return intervals.aggregate(function, value, add)
 
 
+def _first_that_fits(candidates: Iterator[Expression], use: Callable[[Expression], Expression]) -> Expression | None:
+    """The first use of a candidate that has the types for it, as Spark resolves names; None if there are no candidates."""
+    problem: TypeMismatchError | None = None
+    for candidate in candidates:
+        try:
+            return use(candidate)
+        except TypeMismatchError as error:
+            problem = problem or error
+    if problem is not None:
+        raise problem
+    return None
+
+
 def _is_qualified_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
 
@@ -586,6 +612,13 @@ def _steps(node: exp.Expr, bound: Collection[int]) -> list[exp.Expr]:
         chain.append(inner)
         inner = inner.this
     return [] if isinstance(inner, exp.Interval) else chain[_STEP::_STEP]
+
+
+def _named_alike(value: Expression, choice: Expression) -> Expression:
+    """A struct that IN lists, with the names of the fields that it is compared with: Spark goes by their positions."""
+    names = [field.name for field in value.dtype] if is_struct(value.dtype) else []
+    is_row = isinstance(choice, Call) and choice.function == "struct" and len(choice.arguments) == len(names)
+    return struct_of(names, choice.arguments) if is_row and isinstance(choice, Call) and names else choice
 
 
 def _negated(node: exp.Expr, matches: Expression) -> Expression:
