@@ -209,6 +209,22 @@ class RunningJob(StreamingHandle):
         base, _, name = self._started.root.rpartition("/")
         return job.on_checkpoint(base, name)
 
+    def pause(self) -> None:
+        """Stop reading the sources after the current batch. The windows stay; `resume` goes on from there.
+
+        Meanwhile nothing is computed, nor does time pass for the queries: rows expire when the job goes on.
+        """
+        self._run.pause()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._run.resume()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the job has been paused."""
+        return self._run.paused
+
     def stop(self) -> None:
         """Stop the job; its checkpoint stays, unless it is a temporary one."""
         for table in self._started.tables.values():
@@ -235,9 +251,9 @@ class RunningJob(StreamingHandle):
 
     @property
     def state(self) -> str:
-        """Whether it is running, was stopped, or failed and why."""
+        """Whether it is running, paused, was stopped, or failed and why."""
         if self.active:
-            return "running"
+            return "paused" if self.paused else "running"
         return "stopped" if self._run.error is None else f"failed: {self._run.error}"
 
 

@@ -48,6 +48,7 @@ def _checks(
     yield partial(check_port, metrics_port), None
     if here:
         yield partial(check_folder, checkpoint), None
+        yield partial(refuse_locked, checkpoint), None
         for statement in backend.declared:
             yield partial(check_path, statement), statement
         for query in backend.checked:

@@ -11,7 +11,16 @@ from sash.errors import OptionError
 from sash.plan.catalog import Catalog
 from sash.plan.options import JoinForm, Options, Strategy
 from sash.planning import Planned
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, Value
+from sash.script.statements import (
+    Attach,
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    JobAction,
+    Keep,
+    Value,
+)
 
 if TYPE_CHECKING:
     from sash.query import Query
@@ -96,6 +105,9 @@ class Backend(Protocol):
     def add_relation(self, statement: CreateRelation) -> None:
         """Register a relation."""
 
+    def add_function(self, statement: CreateFunction) -> None:
+        """Register a function or aggregate of the user's."""
+
     def drop(self, name: str) -> None:
         """Remove a stream or relation."""
 
@@ -119,6 +131,19 @@ class Backend(Protocol):
 
     def resume_query(self, name: str) -> None:
         """Let a parked query run again."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether everything that runs is paused."""
+
+    def pause(self) -> None:
+        """Stop everything that runs after its current batch, until `unpause`."""
+
+    def unpause(self) -> None:
+        """Let everything go on that `pause` has stopped."""
+
+    def control_job(self, action: JobAction, name: str) -> str:
+        """Stop, pause or resume a job, of this session or of another process, and return what became of it."""
 
     def launch(self) -> None:
         """Start the jobs that have not been started, and apply the changes that were made to those that run.

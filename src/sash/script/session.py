@@ -14,6 +14,7 @@ from sash.script.groups import check_job_clauses
 from sash.script.listings import (
     describe_columns,
     describe_query,
+    list_all_jobs,
     list_jobs,
     list_queries,
     list_relations,
@@ -87,6 +88,11 @@ class Session:
                 self._refuse_taken(statement.declaration.name)
                 self.backend.add_relation(statement)
                 return MessageReply(f"Created relation {statement.declaration.name}")
+            case statements.CreateFunction():
+                with statements.about("code"):
+                    self.backend.add_function(statement)
+                what = "aggregate" if statement.aggregate else "function"
+                return MessageReply(f"Created {what} {statement.name}")
             case statements.CreateQuery():
                 self._refuse_taken(statement.name)
                 self._put(statement, self.backend.add_query)
@@ -99,6 +105,8 @@ class Session:
                 self.launch()
                 self.backend.resume_query(statement.name)
                 return MessageReply(f"Resumed query {statement.name}")
+            case statements.ControlJob():
+                return MessageReply(self.backend.control_job(statement.action, statement.name))
             case statements.Select():
                 with statement.query.position.relocate_errors():
                     query = self.backend.query(statement.query.sql, self.settings.options)
@@ -203,7 +211,7 @@ class Session:
             case "WINDOW":
                 return list_windows(self.windows.values(), self.backend)
             case "JOB":
-                return list_jobs(self.backend)
+                return list_all_jobs(self.backend) if isinstance(self.backend, LiveBackend) else list_jobs(self.backend)
 
     def _describe(self, name: str) -> TableReply:
         catalog = self.backend.catalog

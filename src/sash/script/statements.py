@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.options import BadRows, Mode
 from sash.plan.types import Schema
@@ -16,6 +18,9 @@ Value = str | int | float | bool
 
 ObjectKind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
 """The objects that DROP drops."""
+
+JobAction = Literal["STOP", "PAUSE", "RESUME"]
+"""What can be done with a running job."""
 
 OnError = Literal["fail", "suspend"]
 """What an error of one query does: it fails the job, or suspends the query."""
@@ -127,6 +132,17 @@ class CreateRelation(Positioned):
 
 
 @dataclass(frozen=True)
+class CreateFunction(Positioned):
+    """CREATE FUNCTION name AS 'module:function' RETURNS type [VERSION '..'], or CREATE AGGREGATE with a class."""
+
+    name: str
+    aggregate: bool
+    code: str
+    returns: pa.DataType
+    version: str = "1"
+
+
+@dataclass(frozen=True)
 class CreateQuery(Positioned):
     """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
 
@@ -184,6 +200,14 @@ class AlterQuery(Positioned):
 class ResumeQuery(Positioned):
     """RESUME QUERY name: let a suspended query run again."""
 
+    name: str
+
+
+@dataclass(frozen=True)
+class ControlJob(Positioned):
+    """STOP | PAUSE | RESUME JOB name: steer a job of this session, or of another process of the user's."""
+
+    action: JobAction
     name: str
 
 
@@ -278,5 +302,16 @@ class SetOption(Positioned):
     value: Value
 
 
-_Change = CreateStream | CreateRelation | CreateQuery | AlterQuery | ResumeQuery | Keep | Attach | Drop | SetOption
-Statement = _Change | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe
+_Change = (
+    CreateStream
+    | CreateRelation
+    | CreateFunction
+    | CreateQuery
+    | AlterQuery
+    | ResumeQuery
+    | Keep
+    | Attach
+    | Drop
+    | SetOption
+)
+Statement = _Change | ControlJob | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe

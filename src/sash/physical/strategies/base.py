@@ -116,6 +116,7 @@ class Strategy:
     above a negation end by calendar or by retractions, by the share of premature ones. `synchronised`: operators wait for
     rows on their way. `paced`: an operator runs up to the time that it has learnt, and may be behind the clock of its shard;
     beside rows, it learns by `messages` that scans send, or by `probing` its inputs.
+    `recomputes`: no operator continues from its state; every answer is computed anew.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Strategy:
     messages: bool = False
     probing: bool = False
     synchronised: bool = True
+    recomputes: bool = False
     note: Callable[[Any], str | None] = lambda _plan: None
 
     @property
