@@ -24,6 +24,10 @@ Save = Annotated[
     bool, typer.Option("--save", help="Save the figures in bench/results, with a description of the machine.")
 ]
 
+Update = Annotated[
+    bool, typer.Option("--update", help="Take what is not measured now from the results that were saved last.")
+]
+
 
 @app.command()
 def throughput(
@@ -139,19 +143,22 @@ def pairs(
 @app.command()
 def paper1(
     rate: Annotated[float, typer.Option(min=1, help="Sales per second and stream.")] = 10,
-    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 20,
-    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 60,
-    spark_seconds: Annotated[
-        int, typer.Option(min=0, help="Seconds measured per query and strategy on Spark; 0 skips Spark.")
-    ] = 15,
+    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 60,
+    changes: Annotated[int, typer.Option(min=1, help="The least number of changes of a run.")] = 2_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
+    spark_seconds: Annotated[int, typer.Option(min=1, help="Seconds of each part of a run on Spark.")] = 4,
+    experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: delays, throughput, spark.")] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
     """Output delay by strategy, rate, depth and selectivity, and throughput (paper 1, Figs 8-12)."""
-    from bench.paper1 import figures, measure, page, table
-    from bench.report import publish, write_page
+    from bench.paper1.measure import judged, measure, table
+    from bench.paper1.page import figures, page
+    from bench.report import latest, publish, write_page
 
-    found = measure(rate, window, length, spark_seconds)
+    found = measure(rate, window, changes, seeds, spark_seconds, experiments)
+    found = judged({**latest("paper1"), **found} if update else found)
     publish("paper1", found, table, as_json=as_json, save=save)
     if save:
         write_page("paper1", page(found), figures(found))

@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
+from bench.queueing import release_times
 from bench.service_times import measure_service_times, set_service_times
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options, check_strategy
@@ -87,24 +88,40 @@ class Workload:
     def simulate(
         self, strategy: str, service: Mapping[str, float] | None = None, settings: SimulationSettings | None = None
     ) -> SimulatedRun:
-        """Simulate the query; without `service` times, those that a first run measures."""
+        """Simulate the query event by event, with operators that take the `service` times, or no time."""
         planned = self._planned(strategy)
         tables = static_tables(planned.physical, self.relations)
-        inputs = {
-            name: SimulatedInput(self._rows(number))
-            for number, name in enumerate(self._names)
-            if name in planned.streams
-        }
-        until = self.length * SECOND
-        if service is None:
-            service = measure_service_times(Simulation(planned.physical, tables, inputs), until)
-        simulation = Simulation(planned.physical, tables, inputs, settings)
-        set_service_times(simulation, service)
-        done = simulation.run(until)
+        simulation = Simulation(planned.physical, tables, self._inputs(planned), settings)
+        set_service_times(simulation, service or {})
+        done = simulation.run(self.length * SECOND)
         full = done.changes.ts >= self.window * SECOND
         released = done.released < FOREVER
         delays = (done.released - done.changes.ts)[full & released] / SECOND
         return SimulatedRun(delays, int((full & ~released).sum()), done.counts, done.switches)
+
+    def service_times(self, strategy: str) -> dict[str, float]:
+        """The microseconds per row that this machine takes in each leg and operator, row by row."""
+        planned = self._planned(strategy)
+        tables = static_tables(planned.physical, self.relations)
+        return measure_service_times(planned.physical, tables, self._inputs(planned), self.length * SECOND)
+
+    def _inputs(self, planned: Planned) -> dict[str, SimulatedInput]:
+        return {
+            name: SimulatedInput(self._rows(number))
+            for number, name in enumerate(self._names)
+            if name in planned.streams
+        }
+
+    def compute(self, strategy: str, service: Mapping[str, float], probe: int | None = None) -> SimulatedRun:
+        """The same as `simulate`, computed at once (`bench/queueing.py`); `service` may also have times of legs."""
+        planned = self._planned(strategy)
+        streams = {name: given.rows for name, given in self._inputs(planned).items()}
+        tables = static_tables(planned.physical, self.relations)
+        done = release_times(planned.physical, tables, streams, self.length * SECOND, service, probe)
+        full, released = done.changes.ts >= self.window * SECOND, done.released < FOREVER
+        delays = (done.released - done.changes.ts)[full & released] / SECOND
+        counts = {name: Counts(rows) for name, rows in done.rows.items()}
+        return SimulatedRun(delays, int((full & ~released).sum()), counts, {})
 
     def throughput(self, strategy: str) -> float:
         """Changes per second of the local runtime, in micro-batches of a second."""

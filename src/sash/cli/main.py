@@ -112,8 +112,8 @@ Master = Annotated[
 ]
 Conf = Annotated[list[str], typer.Option(help="A Spark setting, as name=value. May be repeated.")]
 With = Annotated[
-    list[Literal["kafka"]],
-    typer.Option("--with", help="A package that Spark needs for another system. May be repeated."),
+    list[str],
+    typer.Option("--with", metavar="kafka", help="A package that Spark needs for another system. May be repeated."),
 ]
 Checkpoint = Annotated[
     str | None,
@@ -353,7 +353,7 @@ def prepare_caches() -> None:
     prepare(lambda line: typer.echo(f"sash: {line}", err=True))
 
 
-def _settings(conf: list[str], packages: list[Literal["kafka"]]) -> dict[str, str]:
+def _settings(conf: list[str], packages: list[str]) -> dict[str, str]:
     pairs = [entry.partition("=") for entry in conf]
     for name, equals, _ in pairs:
         if not equals or not name.strip():

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from sash.operators.aggregates.base import canonical
-from sash.operators.base import Edge, Operator
+from sash.operators.base import Edge, Learnt, Operator
 from sash.operators.expiration_choice import ExpirationChoice, ExpirationPlan
 from sash.operators.kernels import except_all as loop
 from sash.operators.live_rows import LiveCodes, LiveRows, RowEvents, own, rows_at
@@ -87,6 +87,13 @@ class ExceptAll(Operator):
     @property
     def current_choice(self) -> tuple[str, str]:
         return self._expiration.current_choice
+
+    @property
+    def learnt(self) -> Learnt:
+        return self._expiration.learnt
+
+    def recall(self, learnt: Learnt) -> None:
+        self._expiration.recall(learnt)
 
     @property
     def state_rows(self) -> int:

@@ -11,6 +11,7 @@ The method changes only if the other one is cheaper by a fifth, so that it does 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,6 +89,17 @@ class ExpirationChoice:
     def calendar(self) -> bool:
         """Whether rows carry their expiration times."""
         return bool(self._marks[_CALENDAR])
+
+    @property
+    def learnt(self) -> dict[str, list[float]]:
+        """The method, its reason, and the counts so far."""
+        return {"marks": self._marks.tolist()}
+
+    def recall(self, learnt: Mapping[str, Sequence[float]]) -> None:
+        """Take over what `learnt` has returned."""
+        marks = learnt.get("marks", ())
+        if len(marks) == len(self._marks) and not self._fixed:
+            self._marks[:] = marks
 
     def stamps(self, exp: Ints) -> Ints:
         """The `exp` column of output rows that expire at these times."""

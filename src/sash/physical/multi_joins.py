@@ -137,7 +137,7 @@ class _ChainLowering:
         names = tuple(part.name for part in parts)
         plan = JoinPlan(form, names, graph, columns, figures, tau, budget=self._options.buckets).ordered(figures)
         schema = node.schema if direct else tuple(self._fields[column] for column in kept)
-        made: Physical = _operation(plan, [part.node for part in parts], schema)
+        made: Physical = _operation(plan, [part.node for part in parts], schema, self._options.purge)
         if direct and pattern(node) != made.pattern:
             made = replace(made, output=replace(made.output, pattern=pattern(node)))
         made = self._above(made, kept, order_predicates(filters, counts), outputs if last and not direct else (), node)
@@ -232,11 +232,13 @@ def _names(inputs: Sequence[Node]) -> list[str]:
     ]
 
 
-def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, ...]) -> Operation:
+def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, ...], purge: int | None) -> Operation:
     stamped = all(given.expiry != "explicit" for given in inputs)
     expiry: OutputExpiry = "calendar" if stamped else "explicit"
     if all(given.expiry == "mono" for given in inputs):
         expiry = "mono"
     horizon = min((given.horizon for given in inputs if given.horizon), default=0) if stamped else 0
     update = {"mono": Pattern.MONO, "calendar": Pattern.WK}.get(expiry, Pattern.STR)
-    return MultiJoin(plan=plan, inputs=tuple(inputs), output=OutputEdge(schema, expiry, update, horizon))
+    output = OutputEdge(schema, expiry, update, horizon)
+    lazily = purge if expiry == "calendar" and purge else None
+    return MultiJoin(plan=plan, purge_interval=lazily, inputs=tuple(inputs), output=output)

@@ -14,7 +14,7 @@ from sash.operators.base import Edge
 from sash.operators.expiration_choice import ExpirationPlan
 from sash.physical.join_plan import JoinPlan
 from sash.plan.expressions import AggregateCall, Expression
-from sash.plan.nodes import JoinKind, Node, Rows, SortKey, TimeWindows, Window
+from sash.plan.nodes import JoinKind, Node, Ranked, Rows, SortKey, TimeWindows, Window
 from sash.plan.nodes import Relation as LogicalRelation
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
@@ -296,19 +296,24 @@ class NrrJoin(_Operator):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MultiJoin(_Operator):
-    """Join of three or more inputs (two, where a form of it is chosen by an option) in one loop nest per origin."""
+    """Join of three or more inputs (two, where a form of it is chosen by an option) in one loop nest per origin.
+
+    `purge_interval` is the interval of lazy expiration; None: expired rows are removed at once, or at every re-execution.
+    """
 
     plan: JoinPlan
+    purge_interval: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TopK(_Operator):
-    """ORDER BY ... LIMIT, or the first rows by value of the columns `by`."""
+    """ORDER BY ... LIMIT, or the first rows by value of the columns `by`; of all that are equal in the order, if `ranked`."""
 
     order: tuple[SortKey, ...]
     limit: int
     offset: int
     by: tuple[int, ...] = ()
+    ranked: Ranked = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

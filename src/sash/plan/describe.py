@@ -6,7 +6,19 @@ from datetime import date, datetime
 from typing import Any
 
 from sash.plan.compound import fold
-from sash.plan.expressions import TIMED, AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import (
+    TIMED,
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Lambda,
+    Literal,
+    SparkFunction,
+    Variable,
+)
 from sash.plan.types import type_name
 
 INFIX = {
@@ -89,6 +101,11 @@ def _text(expression: Expression, parts: list[_Text]) -> _Text:
             default = "" if expression.otherwise is None else f" ELSE {texts.pop()}"
             branches = "".join(f" WHEN {when} THEN {then}" for when, then in zip(texts[::2], texts[1::2], strict=True))
             return _TIGHT, f"CASE{branches}{default} END"
+        case Variable():
+            return _TIGHT, expression.name
+        case Lambda():
+            names = ", ".join(variable.name for variable in expression.variables)
+            return 0, f"{names if len(expression.variables) == 1 else f'({names})'} -> {parts[0][1]}"
         case SparkFunction():
             return _TIGHT, expression.sql.format(*(_within(part, _TIGHT) for part in parts))
         case Call():

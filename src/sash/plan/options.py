@@ -22,6 +22,7 @@ Strategy = Literal[
     "piggyback",
     "time-probing",
     "input-triggered",
+    "re-evaluation",
 ]
 ReplayStrategy = Literal[Strategy, "clock-triggered"]
 JoinForm = Literal[
@@ -88,6 +89,11 @@ class Options:
         if self.tau is not None and self.join.startswith("eager"):
             raise StrategyError(
                 f"join {self.join!r} updates the answer at every instant: leave out tau, or use a lazy join"
+            )
+        if self.strategy == "re-evaluation" and "lazy" in self.join:
+            raise StrategyError(
+                f"strategy 're-evaluation' computes joins anew at every instant, and join {self.join!r} only at multiples of "
+                "tau: leave out join, or use another strategy"
             )
         if self.buckets is not None and self.join not in _HASH_JOINS:
             raise StrategyError(f"join {self.join!r} has no hash tables: leave out buckets, or use a hash join")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sash.operators.base import Operator
+from sash.operators.base import Learnt, Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
 from sash.physical.nodes import Join, Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, operations
@@ -23,11 +23,12 @@ from sash.plan.nodes import Window
 from sash.runtime.build import Relations, SharedRows, build
 from sash.runtime.counts import Counts
 from sash.runtime.pacing import Pacing, TimeMessages
+from sash.runtime.recomputation import Recomputation
 from sash.state.buffer import Buffer
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import Spool
 from sash.state.hashing import hash_rows, shards_of
-from sash.state.memory import Memory
+from sash.state.memory import HeapMemory, Memory
 from sash.time import BEGINNING, FOREVER
 
 SLICE = 1 << 15
@@ -93,11 +94,17 @@ class Shard:
         self._follows_only = bool(self._changing.any() and not (self._awaited & self._changing).any())
         self._order = operations(stage.root)
         self._names = [f"{index}.{node.name}" for index, node in enumerate(self._order)]
+        strategy = strategy_of(stage.strategy)
+        self._recomputation: Recomputation | None = None
+        if strategy.recomputes:
+            names = {id(node): name for node, name in zip(self._order, self._names, strict=True)}
+            self._recomputation = Recomputation(memory.scope("recomputation"), stage, names, relations)
         made: dict[int, Operator] = {}
         for node, name in zip(self._order, self._names, strict=True):
-            made[id(node)] = build(node, memory.scope(name), relations, _shared_rows(node, made))
+            anew = self._recomputation is not None and self._recomputation.holds(node)
+            kept = HeapMemory() if anew else memory.scope(name)
+            made[id(node)] = build(node, kept, relations, _shared_rows(node, made))
         self._operators = list(made.values())
-        strategy = strategy_of(stage.strategy)
         self._synchronised = strategy.synchronised
         self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
         self._messages = TimeMessages(memory.scope("ears"), self._order, strategy) if strategy.messages else None
@@ -123,6 +130,12 @@ class Shard:
         return None if self._pacing is None else self._pacing.reached
 
     @property
+    def learnt(self) -> dict[str, Learnt]:
+        """What operators have learnt at run time, by name, which a rebuilt shard goes on with."""
+        found = zip(self._names, (operator.learnt for operator in self._operators), strict=True)
+        return {name: learnt for name, learnt in found if learnt is not None}
+
+    @property
     def floor(self) -> int:
         """No operator still needs a row that expired before this."""
         return min(self.clock, *(self.reached or (self.clock,)))
@@ -135,7 +148,8 @@ class Shard:
     @property
     def state_rows(self) -> int:
         """The number of rows that the operators keep, and of those that wait."""
-        return sum(operator.state_rows for operator in self._operators) + self.waiting
+        kept = 0 if self._recomputation is None else self._recomputation.rows
+        return sum(operator.state_rows for operator in self._operators) + self.waiting + kept
 
     @property
     def operators(self) -> Sequence[Operator]:
@@ -188,24 +202,47 @@ class Shard:
             accepted.append(rows)
         return self._position(accepted, [None if a is None else a.clock for a in arrivals], late)
 
-    def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None) -> None:
+    def restore(
+        self,
+        live: Sequence[ChangeBatch],
+        clocks: Sequence[int],
+        reached: Sequence[int] | None = None,
+        learnt: Mapping[str, Learnt] | None = None,
+    ) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
 
         For a shard that was restored from an older state, from the rows it has accepted since. None of them counts as late,
-        and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock.
+        and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock,
+        and `learnt` what operators had learnt.
         """
-        for _ in self.replay(live, clocks, reached):
+        for _ in self.replay(live, clocks, reached, learnt):
             pass
 
     def replay(
-        self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None
+        self,
+        live: Sequence[ChangeBatch],
+        clocks: Sequence[int],
+        reached: Sequence[int] | None = None,
+        learnt: Mapping[str, Learnt] | None = None,
     ) -> Iterator[ChangeBatch]:
         """Restore an empty shard, and yield the changes from the empty answer to the current one."""
+        self._recall(learnt or {})
         if self._pacing is not None:
             self._pacing.hold(reached)
+        if self._recomputation is not None:
+            self._recomputation.restoring = True
         yield from self.release(self._position(live, clocks, 0))
         if self._pacing is not None:
             self._pacing.hold(None)
+        if self._recomputation is not None:
+            self._recomputation.restoring = False
+        self._recall(learnt or {})
+
+    def _recall(self, learnt: Mapping[str, Learnt]) -> None:
+        """Let operators go on with what they had learnt: before live rows are replayed and, as these count again, after."""
+        for name, operator in zip(self._names, self._operators, strict=True):
+            if name in learnt:
+                operator.recall(learnt[name])
 
     def _position(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
         """Set the clocks and split the rows into those that are ready and those that wait."""
@@ -289,6 +326,9 @@ class Shard:
         if self._pacing is not None:
             self._pacing.begin(leaves, clock)
         for number, (node, operator, name) in enumerate(zip(self._order, self._operators, self._names, strict=True)):
+            if self._recomputation is not None and self._recomputation.holds(node):
+                results[id(node)] = self._recomputation.output(node, results, clock, counts)
+                continue
             inputs, until = [results[id(child)] for child in node.inputs], clock
             counted = counts.setdefault(name, Counts())
             if self._pacing is not None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 import pyspark
 
-Package = Literal["kafka"]
+from sash.errors import OptionError
+from sash.sql.source import did_you_mean
+
+PACKAGES = ("kafka",)
 
 _KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _JARS, _DOWNLOADED = "spark.jars", "spark.jars.packages"
@@ -21,10 +23,14 @@ MISSING = "Spark's Kafka package is not loaded: add --with kafka, or the setting
 """The message about a session without the connector."""
 
 
-def package_settings(packages: Iterable[Package], conf: Mapping[str, str]) -> dict[str, str]:
+def package_settings(packages: Iterable[str], conf: Mapping[str, str]) -> dict[str, str]:
     """The settings with which Spark is started with these packages, given the user's settings, which are kept."""
     found = dict(conf)
-    for _ in set(packages):
+    for package in dict.fromkeys(packages):
+        if package not in PACKAGES:
+            raise OptionError(
+                f"there is no package {package}{did_you_mean(package, PACKAGES)}; use {', '.join(PACKAGES)}"
+            )
         jars = kafka_jars()
         name, values = (_JARS, map(str, jars)) if jars else (_DOWNLOADED, iter([kafka_package()]))
         found[name] = ",".join([*filter(None, [found.get(name)]), *values])

@@ -175,15 +175,16 @@ class _SeedShard:
         clocks = [int(BEGINNING)] * len(stage.inputs)
         for index, (channel, _) in inputs.items():
             clocks[index] = self._channels[channel.index].clock
-        reached, floor = None, int(BEGINNING)
+        reached, floor, learnt = None, int(BEGINNING), None
         if record is not None:
-            clocks, reached, floor = record["clocks"], record.get("reached"), record["floor"]
+            clocks, floor = record["clocks"], record["floor"]
+            reached, learnt = record.get("reached"), record.get("learnt")
         live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
         for index, (channel, reader) in inputs.items():
             horizon = stage.inputs[index].leaf.horizon
             live[index] = self._channels[channel.index].live(reader, horizon, floor)
         current = CurrentRows()
-        for changes in shard.replay(live, clocks, reached):
+        for changes in shard.replay(live, clocks, reached, learnt):
             current.add(changes)
         if record is None:
             current.add(shard.flush())

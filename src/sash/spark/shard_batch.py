@@ -197,7 +197,8 @@ class ShardBatch:
         shard = self._processor.build_shard(stage, number, memory)
         if rebuild:
             assert record is not None
-            shard.restore(self._parking.live(stage, record), record["clocks"], record.get("reached"))
+            live = self._parking.live(stage, record)
+            shard.restore(live, record["clocks"], record.get("reached"), record.get("learnt"))
             self._metrics.rebuilt += 1
         return shard
 
@@ -208,6 +209,7 @@ class ShardBatch:
             record["clocks"] = [int(clock) for clock in shard.clocks]
             record["clock"], record["floor"] = shard.clock, int(shard.floor)
             record["reached"] = shard.reached
+            record["learnt"] = shard.learnt
             for index, (channel, _) in self._processor.inputs[stage.index].items():
                 if channel.stream is None and len(channel.readers) == 1:
                     self._accepted[channel.index] = intake.accepted[index]

@@ -55,12 +55,11 @@ FUNCTIONS: dict[str, Signature] = {
     "nullif": Signature(2, 2, rules.nullif),
     "nvl2": Signature(3, 3, rules.nvl2),
     "round": Signature(1, 2, rules.rounded),
-    **{
-        name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE))
-        for name in ("sign", "sqrt", "exp", "ln", "log10", "log2")
-    },
+    **{name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE)) for name in ("sqrt", "exp", "ln", "log10", "log2")},
+    "sign": Signature(1, 1, rules.sign),
     "pow": Signature(2, 2, rules.of_types((DOUBLE,), DOUBLE)),
-    **{name: Signature(1, 1, rules.of_types((STRING,), STRING)) for name in ("upper", "lower", "reverse", "initcap")},
+    **{name: Signature(1, 1, rules.of_types((STRING,), STRING)) for name in ("upper", "lower", "initcap")},
+    "reverse": Signature(1, 1, rules.reversed_value),
     **{name: Signature(1, 2, rules.of_types((STRING,), STRING)) for name in ("trim", "ltrim", "rtrim")},
     "concat": Signature(1, None, rules.concat),
     "concat_ws": Signature(2, None, rules.of_types((STRING,), STRING)),
@@ -96,6 +95,7 @@ FUNCTIONS: dict[str, Signature] = {
     "map": Signature(2, None, nested_rules.map_of),
     "map_from_arrays": Signature(2, 2, nested_rules.map_from_arrays),
     "map_from_entries": Signature(1, 1, nested_rules.map_from_entries),
+    "map_concat": Signature(0, None, nested_rules.map_concat),
     **{name: Signature(1, 1, nested_rules.map_part) for name in ("map_keys", "map_values", "map_entries")},
     "map_contains_key": Signature(2, 2, nested_rules.map_contains_key),
     "size": Signature(1, 1, nested_rules.size),

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import fold
-from sash.plan.expressions import Call, Cast, Column, Expression, Literal
+from sash.plan.expressions import Call, Cast, Column, Expression, Literal, Variable
 from sash.plan.nodes import Expand, Node
 from sash.plan.types import BIGINT, INT, TINYINT
 from sash.sql.source import SqlText
@@ -106,7 +106,7 @@ def normal(expression: Expression) -> Expression:
 
 
 def _sorted(part: Expression, inner: list[Expression]) -> Expression:
-    if isinstance(part, Column | Literal):
+    if isinstance(part, Column | Literal | Variable):
         return part
     if isinstance(part, Call) and part.function in _COMMUTATIVE:
         return part.over(tuple(sorted(inner, key=repr)))

@@ -112,6 +112,8 @@ def replay(
     last = last_release(options.tau, end)
     batches = micro_batches(inputs, batch)
     simulated: SimulationResult | None = None
+    if settings != SimulationSettings() and options.strategy == "re-evaluation":
+        raise StrategyError("re-evaluation cannot be simulated: leave out delays, probe and patience")
     if settings != SimulationSettings() or planned.physical.strategy in DELAYED:
         simulated = simulate_releases(planned, tables, batches, inputs, end, settings)
     if runtime == "spark":

@@ -75,6 +75,7 @@ class Strategy:
     expires themselves where retractions are needed, so that no Expire keeps their results. `adaptive_expiration`: rows
     above a negation end by calendar or by retractions, by the share of premature ones. `messages`: scans send time messages.
     `paced`: operators may fall behind the clock of their shard. `synchronised`: operators wait for rows on their way.
+    `recomputes`: no operator continues from its state; every answer is computed anew.
     """
 
     name: str
@@ -87,4 +88,5 @@ class Strategy:
     messages: bool = False
     paced: bool = False
     synchronised: bool = True
+    recomputes: bool = False
     note: Callable[[Any], str | None] = lambda _plan: None

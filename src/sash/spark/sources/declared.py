@@ -9,8 +9,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from sash.errors import CatalogError
 from sash.plan.types import Field, Schema
@@ -27,6 +26,7 @@ from sash.script.sources import (
 from sash.script.statements import Declaration, Value
 from sash.spark.packages import missing_kafka
 from sash.spark.sources.history import FILE_FORMATS, Rereading, file_rereading, kafka_options
+from sash.spark.sql_types import spark_struct, spark_type
 from sash.sql.source import did_you_mean
 
 FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
@@ -97,7 +97,7 @@ def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:
 
 def struct(schema: Schema) -> StructType:
     """The schema in Spark's types."""
-    return StructType([StructField(field.name, from_arrow_type(field.dtype)) for field in schema])
+    return spark_struct(schema)
 
 
 def _spark_options(options: Mapping[str, Value]) -> dict[str, str]:
@@ -133,7 +133,7 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None) -> 
 
 
 def _from_record(field: Field) -> Column:
-    return sf.col(field.name).cast(from_arrow_type(field.dtype)).alias(field.name)
+    return sf.col(field.name).cast(spark_type(field.dtype)).alias(field.name)
 
 
 def _headers(given: Declaration) -> dict[str, str]:
@@ -143,7 +143,7 @@ def _headers(given: Declaration) -> dict[str, str]:
 
 
 def _ddl(schema: Schema) -> str:
-    return ", ".join(f"`{field.name}` {from_arrow_type(field.dtype).simpleString()}" for field in schema)
+    return ", ".join(f"`{field.name}` {spark_type(field.dtype).simpleString()}" for field in schema)
 
 
 def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
