@@ -411,6 +411,11 @@ class ExpressionBinder:
         parts = [node.args["substr"], node.this, node.args.get("position")]
         return call("locate", [self.bind(part) for part in parts if part is not None])
 
+    def _overlay(self, node: exp.Expr) -> Expression:
+        """OVERLAY(text PLACING text FROM position [FOR length])."""
+        parts = [node.this, node.expression, node.args["from_"], node.args.get("for_")]
+        return call("overlay", [self.bind(part) for part in parts if part is not None])
+
     def _extract(self, node: exp.Expr) -> Expression:
         return time_field(node.this.name, self.bind(node.expression))
 
@@ -659,6 +664,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Substring: (ExpressionBinder._substring, ("this", "start", "length")),
     exp.Trim: (ExpressionBinder._trim, ("this", "expression", "position")),
     exp.StrPosition: (ExpressionBinder._position, ("this", "substr", "position")),
+    exp.Overlay: (ExpressionBinder._overlay, ("this", "expression", "from_", "for_")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
     exp.Dot: (ExpressionBinder._field, ("this", "expression")),
     exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
