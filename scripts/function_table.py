@@ -45,7 +45,7 @@ _SYNTAX = frozenset(
     }
 )
 """Functions that the binder knows, beside the library."""
-_OPERATORS = frozenset(["!", "!=", "%", "&", "*", "+", "-", "/", "<", "<<", "<=", "<=>", "<>", "=", "==", ">", ">=", ">>", ">>>", "^", "|", "||", "~", "like", "ilike", "rlike", "regexp"])
+_OPERATORS = frozenset({"div", "like", "ilike", "rlike", "regexp"})
 
 _TEXT = """# Functions
 
@@ -84,7 +84,7 @@ def status(name: str, function: LibraryFunction) -> str:
         if SKETCH.search(name):
             return "Refused: aggregates of sketches, which cannot take back rows that leave a window"
         return "Refused: aggregates that Sash does not have"
-    if canonical_name(name) is not None or name in _SYNTAX or name in _OPERATORS or name in WITH_LAMBDAS:
+    if canonical_name(name) is not None or name in _SYNTAX | _OPERATORS | WITH_LAMBDAS or not name.isidentifier():
         return "Anywhere"
     return "Above a source"
 
