@@ -238,10 +238,11 @@ class Engine(WindowMethods):
 
     @contextmanager
     def replacing_sources(self) -> Iterator[None]:
-        """All streams and relations are removed, so that others can be registered; they are restored if the block fails."""
+        """All streams, relations and functions are removed, so that others can be registered; they are restored if the block fails."""
         parts: tuple[dict[str, Any], ...] = (
             self._streams, self._relations, self._updates, self._tables,
             self._catalog.streams, self._catalog.relations, self._catalog.not_carried,
+            self._catalog.user.functions, self._catalog.user.aggregates,
         )  # fmt: skip
         kept = [dict(part) for part in parts]
         for part in parts:

@@ -170,7 +170,12 @@ def test_clauses_of_relations() -> None:
     ("text", "message", "line", "column"),
     [
         ("CREAT STREAM x", "did you mean create?", 1, 1),
-        ("SHOW STREAMS;\n CREATE TABLE x", "expected STREAM or RELATION or QUERY; found TABLE", 2, 9),
+        (
+            "SHOW STREAMS;\n CREATE TABLE x",
+            "expected STREAM or RELATION or QUERY or FUNCTION or AGGREGATE; found TABLE",
+            2,
+            9,
+        ),
         ("CREATE STREAM s (a MONEY) USING csv", "no type MONEY", 1, 20),
         ("CREATE STREAM s (a INT, A INT) USING csv", "column A is declared twice", 1, 25),
         ("CREATE STREAM s USING csv OPTIONS (path 'x'", "expected ); the text ends", 1, 44),

@@ -11,7 +11,16 @@ from sash.errors import OptionError
 from sash.plan.catalog import Catalog
 from sash.plan.options import JoinForm, Options, Strategy
 from sash.planning import Planned
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, JobAction, Keep, Value
+from sash.script.statements import (
+    Attach,
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    JobAction,
+    Keep,
+    Value,
+)
 
 if TYPE_CHECKING:
     from sash.query import Query
@@ -90,6 +99,9 @@ class Backend(Protocol):
 
     def add_relation(self, statement: CreateRelation) -> None:
         """Register a relation."""
+
+    def add_function(self, statement: CreateFunction) -> None:
+        """Register a function or aggregate of the user's."""
 
     def drop(self, name: str) -> None:
         """Remove a stream or relation."""

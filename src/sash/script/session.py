@@ -88,6 +88,11 @@ class Session:
                 self._refuse_taken(statement.declaration.name)
                 self.backend.add_relation(statement)
                 return MessageReply(f"Created relation {statement.declaration.name}")
+            case statements.CreateFunction():
+                with statements.about("code"):
+                    self.backend.add_function(statement)
+                what = "aggregate" if statement.aggregate else "function"
+                return MessageReply(f"Created {what} {statement.name}")
             case statements.CreateQuery():
                 self._refuse_taken(statement.name)
                 self._put(statement, self.backend.add_query)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.options import BadRows, Mode
 from sash.plan.types import Schema
@@ -127,6 +129,17 @@ class CreateRelation(Positioned):
     bad_rows: BadRows = "fail"
     rows: float | None = None
     distinct: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CreateFunction(Positioned):
+    """CREATE FUNCTION name AS 'module:function' RETURNS type [VERSION '..'], or CREATE AGGREGATE with a class."""
+
+    name: str
+    aggregate: bool
+    code: str
+    returns: pa.DataType
+    version: str = "1"
 
 
 @dataclass(frozen=True)
@@ -287,5 +300,16 @@ class SetOption(Positioned):
     value: Value
 
 
-_Change = CreateStream | CreateRelation | CreateQuery | AlterQuery | ResumeQuery | Keep | Attach | Drop | SetOption
+_Change = (
+    CreateStream
+    | CreateRelation
+    | CreateFunction
+    | CreateQuery
+    | AlterQuery
+    | ResumeQuery
+    | Keep
+    | Attach
+    | Drop
+    | SetOption
+)
 Statement = _Change | ControlJob | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe
