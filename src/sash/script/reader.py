@@ -286,7 +286,7 @@ class _Reader(Cursor):
         start = self._next
         if start.kind != "word":
             raise self._expected("the type of the column")
-        end = self._skip((",", ")"))
+        end = self._skip((",", ")"), brackets=("(<", ")>"))
         return read_type(self._source, start.start, end)
 
     def _query(self, ends: tuple[str, ...] = ()) -> statements.QueryText:
