@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sash.operators.base import Edge
 from sash.operators.kernels.wide_tree import count
 from sash.operators.top_k import TopK
-from sash.plan.nodes import SortKey
+from sash.plan.nodes import Ranked, SortKey
 from sash.state.memory import HeapMemory, Memory
 from tests.operators.reference import KINDS, Bag, Life, Row, check, clocks, drive, edge, lives, rows_of, stamped
 
@@ -114,5 +114,31 @@ def test_oracle_top_k_of_each(data: st.DataObject) -> None:
     def answer(live: Bag) -> Bag:
         groups = [Counter({row: n for row, n in live.items() if row[1] == g}) for g in {row[1] for row in live}]
         return Counter(row for group in groups for row in ordered(group, order)[offset : offset + limit])
+
+    check(drive(make, [edge(kind)], inputs, data.draw(clocks())), inputs, answer)
+
+
+@pytest.mark.parametrize("ranked", ["rank", "dense_rank"])
+@settings(max_examples=120)
+@given(data=st.data())
+def test_oracle_first_ranks(ranked: Ranked, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    inputs = [data.draw(lives(kind, ROWS))]
+    limit = data.draw(st.integers(0, 4))
+    by = data.draw(st.sampled_from([(), (1,)]))
+    order = (SortKey(0, descending=True),)
+
+    def make(memory: Memory, edges: tuple[Edge, ...]) -> TopK:
+        return TopK(memory, (edges[0],), order, limit, 0, by, ranked)
+
+    def answer(live: Bag) -> Bag:
+        found: Bag = Counter()
+        for group in {row[1] for row in live} if by else {None}:
+            rows = [row for row in ordered(live, order) if not by or row[1] == group]
+            places = [row[0] for row in rows]
+            if ranked == "dense_rank":
+                places = list(dict.fromkeys(places))
+            found.update(row for row in rows if places.index(row[0]) < limit)
+        return found
 
     check(drive(make, [edge(kind)], inputs, data.draw(clocks())), inputs, answer)

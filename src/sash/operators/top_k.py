@@ -4,7 +4,8 @@ Meaning: at every instant the output is the rows at ranks [offset, offset + limi
 ties broken by the remaining columns, ascending, NULLs first; of the rows of each group, if there are columns to group by. All
 live rows of a group are in one search tree with counts, so an arrival or expiration moves at most one row across either end of
 the range; one behind the range only updates the tree. Where rows end in order of arrival, the tree has only those that can
-still come into the range. The output is explicit.
+still come into the range. With `ranked`, the output is the rows whose RANK or DENSE_RANK is at most the limit; an arrival then
+moves all rows that are equal in the order. The output is explicit.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
 from sash.operators.kernels.top_k import ROOT, advance
+from sash.operators.kernels.top_ranks import advance_ranks
 from sash.operators.kernels.treap import Treap
 from sash.operators.kernels.wide_tree import WideTree
+from sash.operators.kernels.window_search import Keys
 from sash.operators.live_rows import LiveRows, RowEvents, rows_at
 from sash.operators.netting import net
-from sash.plan.nodes import SortKey
+from sash.plan.nodes import Ranked, SortKey
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
@@ -43,6 +46,7 @@ class TopK(Operator):
         limit: int,
         offset: int = 0,
         by: tuple[int, ...] = (),
+        ranked: Ranked = "",
     ) -> None:
         (edge,) = inputs
         named = {key.column for key in order}
@@ -59,7 +63,10 @@ class TopK(Operator):
         self._groups = Interner(memory.scope("groups")) if by else None
         self._group_of = Arrays(memory, {"slot.group": np.int64}) if by else None
         self._marks = Arrays(memory, {"marks": np.int64})
-        few = edge.expiry == "fifo" and self._stop <= _FEW_RANKS
+        self._ranked = ranked
+        self._peers = order if ranked else ()
+        self._hashes = Arrays(memory, {"peer.low": np.uint64, "peer.high": np.uint64}) if ranked else None
+        few = edge.expiry == "fifo" and self._stop <= _FEW_RANKS and ranked != "dense_rank"
         self._beaten = Arrays(memory, {"beaten": np.int64}) if few else None
         self._tree.adopt(self._ends[ROOT::2])
 
@@ -78,6 +85,10 @@ class TopK(Operator):
         )
         self._keys.write(slots, offsets, data)
         self._marks.reserve(self._live.capacity)
+        if self._hashes is not None:
+            self._hashes.reserve(self._live.capacity)
+            low, high = hash_rows([columns[key.column] for key in self._peers], len(arrived))
+            self._hashes["peer.low"][slots], self._hashes["peer.high"][slots] = low, high
         if self._beaten is not None:
             self._beaten.reserve(self._live.capacity)
         groups = self._assigned(columns, slots, events.items)
@@ -100,10 +111,13 @@ class TopK(Operator):
         while begin < size or not parts:
             same = int(np.searchsorted(events.ts, events.ts[begin], "right")) - begin if size else 0
             self._tree.reserve(same, self._live.capacity, len(self._ends) // 2)
-            begin, ts, sign, slots = advance(
-                begin, events.ts, events.sign, events.items, groups, self._tree.nodes, self._ends, self._marks["marks"],
-                beaten, self._first, self._stop,
-            )  # fmt: skip
+            given = (begin, events.ts, events.sign, events.items, groups, self._tree.nodes)
+            state = (self._ends, self._marks["marks"], beaten)
+            if self._hashes is None:
+                begin, ts, sign, slots = advance(*given, *state, self._first, self._stop)
+            else:
+                dense = self._ranked == "dense_rank"
+                begin, ts, sign, slots = advance_ranks(*given, _keys(self._hashes), *state, self._stop, dense)
             parts.append((ts, sign, slots))
         if len(parts) == 1:
             return parts[0]
@@ -125,3 +139,8 @@ class TopK(Operator):
     @property
     def state_rows(self) -> int:
         return self._live.live
+
+
+def _keys(hashes: Arrays) -> Keys:
+    none = np.empty(0, np.int64)
+    return Keys(hashes["peer.low"], hashes["peer.high"], none, np.empty(0, np.int8), 1, 1)

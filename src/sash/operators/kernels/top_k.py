@@ -71,18 +71,18 @@ def advance(
             # With the row in the tree, the rows at ranks first and stop cross the two ends of the output.
             total = count(tree, ends[root])
             if position >= first:
-                pending = _mark(marks, node, sign[event], touched, pending)
+                pending = mark(marks, node, sign[event], touched, pending)
             elif total > first:
-                pending = _mark(marks, kth(tree, ends[root], first), sign[event], touched, pending)
+                pending = mark(marks, kth(tree, ends[root], first), sign[event], touched, pending)
             if total > stop:
-                pending = _mark(marks, kth(tree, ends[root], stop), -sign[event], touched, pending)
+                pending = mark(marks, kth(tree, ends[root], stop), -sign[event], touched, pending)
             if sign[event] < 0:
                 ends[root] = delete(tree, ends[root], node)
             total = count(tree, ends[root])
             ends[last] = kth(tree, ends[root], stop - 1) + 1 if total >= stop else 0
         if len(beaten) > 0 and sign[event] > 0:
             beaten[node] = 0
-            ends[root] = _drop_beaten(tree, ends[root], node, beaten, stop)
+            ends[root] = drop_beaten(tree, ends[root], rank(tree, ends[root], node) + 1, beaten, stop)
         if event + 1 < n and ts[event + 1] == ts[event]:
             continue
         for change in (-1, 1):
@@ -97,12 +97,12 @@ def advance(
 
 
 @kernel
-def _drop_beaten(tree: WideNodes, root: int, node: int, beaten: Ints, most: int) -> int:
-    """Count a new row for the rows behind it, and delete those that it makes superfluous; returns the root.
+def drop_beaten(tree: WideNodes, root: int, at: int, beaten: Ints, most: int) -> int:
+    """Count a new row for the rows behind it, from this position on, and delete those that it makes superfluous; returns the
+    root.
 
     Every row is counted at most `most` times before it is deleted.
     """
-    at = rank(tree, root, node) + 1
     while at < count(tree, root):
         block, index = leaf_of(tree, root, at)
         rows = block + HEAD + FIRST * tree.blocks[block + CAPACITY]
@@ -130,7 +130,7 @@ def _behind(tree: WideNodes, last: int, node: int) -> bool:
 
 
 @kernel
-def _mark(marks: Ints, node: int, change: int, touched: Ints, pending: int) -> int:
+def mark(marks: Ints, node: int, change: int, touched: Ints, pending: int) -> int:
     """Mark a row as added or removed at this instant (2 means no change); returns the number of marked rows."""
     if marks[node] == 0:
         marks[node] = 2
