@@ -55,9 +55,16 @@ class StoreFolder:
 class KeptWindow(StreamingHandle):
     """A streaming query that keeps a window. Stopping it closes the store, which stays."""
 
-    def __init__(self, query: StreamingQuery, writer: WindowWriter, on_stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        query: StreamingQuery,
+        writer: WindowWriter,
+        on_stop: Callable[[], None],
+        groups: Callable[[], list[dict[str, Any]]] = list,
+    ) -> None:
         super().__init__(query)
         self._writer = writer
+        self._groups = groups
         self._on_stop = on_stop
 
     def stop(self) -> None:
@@ -66,8 +73,11 @@ class KeptWindow(StreamingHandle):
         self._on_stop()
 
     def progress(self) -> dict[str, Any]:
-        """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
-        return dict(self._writer.manifest.progress())
+        """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows.
+
+        `query_groups` are the groups of snapshot and periodic queries of this process that share their scans.
+        """
+        return {**self._writer.manifest.progress(), "query_groups": self._groups()}
 
 
 def start_stream(
@@ -99,7 +109,7 @@ def keep_window(
             folder.temporary.remove()
 
     try:
-        kept = KeptWindow(start(writer), writer, stopped)
+        kept = KeptWindow(start(writer), writer, stopped, lambda: queries.groups(layout.name))
     except BaseException:
         stopped()
         raise

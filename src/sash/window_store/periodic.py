@@ -51,12 +51,14 @@ class PeriodicQuery:
         self._due = threading.Condition()
         self._current: SnapshotExecution | None = None
         self._lease = plan.window.lease()
+        plan.group.join(self)
         wake = weakref.WeakMethod(self._wake)
         plan.window.scheduler.subscribe(lambda: (found := wake()) and found())
         try:
             first = self._submit()
         except BaseException:
             self._lease.release()
+            plan.group.leave(self)
             raise
         self._thread = threading.Thread(target=self._run, args=(first,), name="sash-periodic", daemon=True)
         self._thread.start()
@@ -121,13 +123,14 @@ class PeriodicQuery:
             self._error = problem
         finally:
             self._lease.release()
+            self._plan.group.leave(self)
             self._stopped.set()
 
     def _submit(self) -> SnapshotExecution | None:
         """Start an execution; None while the window has no sub-window."""
         if not self._plan.window.manifest.live:
             return None
-        return SnapshotExecution(self._plan, self._runner, self._to_spark, self._state)
+        return SnapshotExecution(self._plan, self._runner, self._to_spark, self._state, query=self)
 
     def _try_submit(self) -> SnapshotExecution | None:
         try:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from sash.arguments import check_count
 from sash.errors import OptionError, StoreError
 from sash.window_store.execute import SnapshotExecution
+from sash.window_store.groups import QueryGroups
 from sash.window_store.live_window import LiveWindow
-from sash.window_store.options import SnapshotOptions
+from sash.window_store.options import MemoryLimits, SnapshotOptions
 from sash.window_store.periodic import PeriodicQuery
 from sash.window_store.plan import SnapshotPlan, plan_snapshot
 from sash.window_store.scheduling.recorder import Recorder
@@ -29,8 +31,15 @@ class WindowQueries:
     """
 
     def __init__(
-        self, parallel: int = 2, capacity: int = 200, to_spark: ToSpark | None = None, streams: Collection[str] = ()
+        self,
+        parallel: int = 2,
+        capacity: int = 200,
+        to_spark: ToSpark | None = None,
+        streams: Collection[str] = (),
+        limits: MemoryLimits | None = None,
     ) -> None:
+        self._limits = limits or MemoryLimits()
+        self._groups = QueryGroups(self._limits.shared)
         self.scans: dict[str, Callable[[int], Scan]] = {"local": lambda _: scan_locally}
         self._parallel, self._capacity = parallel, capacity
         self._guard = threading.Lock()
@@ -45,8 +54,25 @@ class WindowQueries:
         """The runner of the queries. Its threads start with the first query."""
         with self._guard:
             if self._runner is None:
-                self._runner = Runner(self._parallel, self._capacity)
+                self._runner = Runner(self._parallel, self._capacity, memory=self._limits.suspended)
             return self._runner
+
+    @property
+    def limits(self) -> MemoryLimits:
+        """The bytes that queries may take."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: MemoryLimits) -> None:
+        self._limits = limits
+        self._groups.limit = limits.shared
+        if self._runner is not None:
+            self._runner.memory = limits.suspended
+
+    def groups(self, name: str | None = None) -> list[dict[str, Any]]:
+        """The groups of queries that share their scans, of all windows or of one: queries, scans, and reads shared."""
+        found = self._groups.metrics()
+        return [group for group in found if name is None or group["window"].lower() == name.lower()]
 
     def submit(self, sql: str | Sequence[str], options: SnapshotOptions) -> SnapshotExecution:
         """Start a query, or several that differ only in their windows, in one pass. `result` waits for the answers."""
@@ -73,7 +99,9 @@ class WindowQueries:
         scan = self.scans.get(options.reads)
         if scan is None:
             raise OptionError(f"reads={options.reads!r} needs a Spark session: use reads='local', or engine.snapshot")
-        return plan_snapshot(texts, options, self._windows, scan(options.priority), self._streams)
+        return plan_snapshot(
+            texts, options, self._windows, scan(options.priority), self._streams, self._groups, self._limits
+        )
 
     def attach(self, name: str, root: Path, recorder: Recorder | None = None) -> LiveWindow:
         """Make an existing store available under this name. It may have a writer in another process."""
