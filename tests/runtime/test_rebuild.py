@@ -62,6 +62,9 @@ QUERIES = {
     "top_of_each": (
         "SELECT k, x FROM s [RANGE 50 MICROSECONDS] QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC) <= 2"
     ),
+    "ranks_of_each": (
+        "SELECT k, x FROM s [RANGE 50 MICROSECONDS] QUALIFY DENSE_RANK() OVER (PARTITION BY k ORDER BY x DESC) <= 2"
+    ),
     "chain": "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(DISTINCT g) AS n FROM s [RANGE 50 MICROSECONDS] GROUP BY k) GROUP BY n",
     "not_in": "SELECT k, g FROM s [RANGE 50 MICROSECONDS] WHERE k NOT IN (SELECT k FROM r [RANGE 9 MICROSECONDS] WHERE k > 2)",
     "in_value": (

@@ -285,6 +285,7 @@ class Lowering:
                     limit=node.limit,
                     offset=node.offset,
                     by=node.by,
+                    ranked=node.ranked,
                     inputs=inputs,
                     output=_explicit(node),
                 )

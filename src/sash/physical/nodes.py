@@ -14,7 +14,7 @@ from sash.operators.base import Edge
 from sash.operators.expiration_choice import ExpirationPlan
 from sash.physical.join_plan import JoinPlan
 from sash.plan.expressions import AggregateCall, Expression
-from sash.plan.nodes import JoinKind, Node, Rows, SortKey, TimeWindows, Window
+from sash.plan.nodes import JoinKind, Node, Ranked, Rows, SortKey, TimeWindows, Window
 from sash.plan.nodes import Relation as LogicalRelation
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
@@ -307,12 +307,13 @@ class MultiJoin(_Operator):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TopK(_Operator):
-    """ORDER BY ... LIMIT, or the first rows by value of the columns `by`."""
+    """ORDER BY ... LIMIT, or the first rows by value of the columns `by`; of all that are equal in the order, if `ranked`."""
 
     order: tuple[SortKey, ...]
     limit: int
     offset: int
     by: tuple[int, ...] = ()
+    ranked: Ranked = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

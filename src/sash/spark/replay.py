@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.catalog import OP
 from sash.plan.options import Trigger
-from sash.plan.types import BIGINT, Field
+from sash.plan.types import BIGINT, Field, storage
 from sash.planning import Planned, PlannedJob
 from sash.runtime.counts import Counts
 from sash.spark.batch_metrics import PARTS, BatchMetrics, added, counts_of, operator_names, total
@@ -120,7 +120,7 @@ def _files_of(
 
 
 def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> SparkReplay:
-    dtypes = [field.dtype for field in planned.schema]
+    dtypes = [storage(field.dtype) for field in planned.schema]
     collected: dict[int, ChangeBatch] = {}
 
     def collect(batch: Batch, number: int) -> None:
@@ -194,12 +194,12 @@ def _stream(
     directory.mkdir(parents=True)
     names = [field.name for field in given.schema]
     for number, batch in enumerate(batches):
-        rows = ChangeBatch.empty([field.dtype for field in given.schema]) if batch is None else batch
+        rows = ChangeBatch.empty([storage(field.dtype) for field in given.schema]) if batch is None else batch
         columns = dict(zip([_TIME, *names], [pa.array(rows.ts), *rows.columns], strict=False))
         if given.signs is not None:
             columns[OP] = _OPS.take(pa.array((rows.sign > 0).astype("int8")))
         _write(pa.table(columns), directory, number)
-    schema = struct((Field(_TIME, BIGINT), *given.schema))
+    schema = struct((Field(_TIME, BIGINT), *(Field(f.name, storage(f.dtype)) for f in given.schema)))
     if given.signs is not None:
         schema = schema.add(OP, "string")
     return StreamSource(_files(spark, directory, schema), given.slack, time=_TIME)

@@ -6,22 +6,23 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-import pyarrow as pa
 from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
 from sash.plan.expressions import Case, Expression, Literal, UserCall, Variable
+from sash.plan.sql_types import is_interval
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
-from sash.sql import now
+from sash.sql import intervals, now
 from sash.sql.aggregate_calls import placed_arguments, read_aggregate
 from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
 from sash.sql.coercion import castable, coerce, unify
 from sash.sql.correlation import OuterScope, Scopes
 from sash.sql.functions import INFIX, call, canonical_name, cast_of
 from sash.sql.grouping import grouping_call
+from sash.sql.interval_literals import add_interval, constant_interval
 from sash.sql.lambdas import bind_higher_order
-from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
+from sash.sql.literals import backslash_pattern, moment_literal, number_literal
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import arrays_zip, field_of, item_of, struct_of
 from sash.sql.ordering import direction_of
@@ -37,6 +38,7 @@ from sash.sql.type_names import type_of
 from sash.sql.windows import WindowCollector, bind_window
 from sash.sql.words import word_of
 
+_INTERVAL_ARITHMETIC = ("add", "subtract", "multiply", "divide", "int_divide")
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
 
@@ -117,8 +119,6 @@ class ExpressionBinder:
             return self._nested(node).scalar(node)
         if isinstance(node, exp.Star):
             raise self._unsupported(f"* in {self.clause}", node)
-        if isinstance(node, exp.Interval):
-            raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
         if isinstance(node, exp.All):
             raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
         if isinstance(node, exp.Identifier) and node.name.lower() in self.variables:
@@ -228,14 +228,12 @@ class ExpressionBinder:
             every = isinstance(node.expression, exp.All)
             return self._nested(node).compare(name, self.bind(node.this), node.expression.this, every)
         left, right = self.bind(node.this), self.bind(node.expression)
-        if name in ("add", "subtract") and pa.types.is_temporal(left.dtype):
-            if is_numeric(right.dtype) and left.dtype == DATE:
-                return call("date_add" if name == "add" else "date_sub", [left, right])
-            if pa.types.is_temporal(right.dtype):
-                raise TypeMismatchError(
-                    "the difference of two times is an interval, which no column can hold: "
-                    "use datediff(a, b) or unix_micros(a) - unix_micros(b)"
-                )
+        if name in ("add", "subtract") and left.dtype == DATE and is_numeric(right.dtype):
+            return call("date_add" if name == "add" else "date_sub", [left, right])
+        if name in _INTERVAL_ARITHMETIC:
+            found = intervals.arithmetic(name, left, right)
+            if found is not None:
+                return found
         return _negated(node, call(name, [left, right]))
 
     def _like_several(self, node: exp.Expr) -> Expression:
@@ -252,11 +250,23 @@ class ExpressionBinder:
     def _moved(self, node: exp.Expr) -> Expression | None:
         """A date or time plus or minus a constant interval; None if there is no interval."""
         sign = 1 if isinstance(node, exp.Add) else -1
+        other = node.this
         interval = constant_interval(self.source, node.expression)
-        if interval is not None:
-            return add_interval(self.bind(node.this), interval if sign == 1 else interval.negated())
-        interval = constant_interval(self.source, node.this) if sign == 1 else None
-        return None if interval is None else add_interval(self.bind(node.expression), interval)
+        if interval is None and sign == 1:
+            interval, other = constant_interval(self.source, node.this), node.expression
+        if interval is None:
+            return None
+        whole = constant_interval(self.source, node)
+        if whole is not None:
+            return whole.literal
+        moment = self.bind(other)
+        moved = interval if sign == 1 else interval.negated()
+        return None if is_interval(moment.dtype) else add_interval(moment, moved)
+
+    def _interval(self, node: exp.Expr) -> Expression:
+        interval = constant_interval(self.source, node)
+        assert interval is not None
+        return interval.literal
 
     def _literal(self, node: exp.Expr) -> Expression:
         text = str(node.this)
@@ -291,6 +301,9 @@ class ExpressionBinder:
         inner = node.this
         if isinstance(inner, exp.Literal) and not inner.args.get("is_string"):
             return number_literal(self.source, node, f"-{inner.this}")
+        interval = constant_interval(self.source, node)
+        if interval is not None:
+            return interval.literal
         return call("negate", [self.bind(inner)])
 
     def _bit_not(self, node: exp.Expr) -> Expression:
@@ -523,6 +536,8 @@ class ExpressionBinder:
             bound = [part for argument in arguments for part in self._argument_columns(written, inner, argument)]
         order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
         filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
+        if AGGREGATES.get(written) in intervals.AGGREGATES and len(bound) == 1 and is_interval(bound[0].dtype):
+            return self._interval_aggregate(node, AGGREGATES[written], bound[0], call.distinct, filter_)
         try:
             if user is not None:
                 aggregate = bind_user(user, bound, call.distinct, filter_)
@@ -539,6 +554,19 @@ class ExpressionBinder:
         except TypeMismatchError as error:
             raise self.source.error(TypeMismatchError, str(error), node) from None
         return self.aggregates.add(aggregate, spark_name(node))
+
+    def _interval_aggregate(
+        self, node: exp.Expr, function: str, value: Expression, distinct: bool, condition: Expression | None
+    ) -> Expression:
+        """SUM or AVG of intervals, from aggregates of the numbers that store them."""
+        collector, name = self.aggregates, spark_name(node)
+        assert collector is not None
+
+        def add(part: str, number: Expression) -> Expression:
+            bound = bind_aggregate(part, [number], distinct, condition)
+            return collector.add(bound, name if part == function else f"{part} of {name}")
+
+        return intervals.aggregate(function, value, add)
 
 
 def _is_qualified_star(node: exp.Expr) -> bool:
@@ -602,6 +630,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Dot: (ExpressionBinder._field, ("this", "expression")),
     exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
     exp.Tuple: (ExpressionBinder._tuple, ("expressions",)),
+    exp.Interval: (ExpressionBinder._interval, ("this", "unit")),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
     exp.CurrentTimestamp: (ExpressionBinder._now, ()),
     exp.CurrentDate: (ExpressionBinder._now, ()),

@@ -55,10 +55,8 @@ FUNCTIONS: dict[str, Signature] = {
     "nullif": Signature(2, 2, rules.nullif),
     "nvl2": Signature(3, 3, rules.nvl2),
     "round": Signature(1, 2, rules.rounded),
-    **{
-        name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE))
-        for name in ("sign", "sqrt", "exp", "ln", "log10", "log2")
-    },
+    **{name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE)) for name in ("sqrt", "exp", "ln", "log10", "log2")},
+    "sign": Signature(1, 1, rules.sign),
     "pow": Signature(2, 2, rules.of_types((DOUBLE,), DOUBLE)),
     **{name: Signature(1, 1, rules.of_types((STRING,), STRING)) for name in ("upper", "lower", "initcap")},
     "reverse": Signature(1, 1, rules.reversed_value),

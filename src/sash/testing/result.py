@@ -12,6 +12,7 @@ import pyarrow as pa
 from sash.answer import in_order
 from sash.display import TextTable, counted, section
 from sash.errors import CatalogError
+from sash.plan.sql_types import exported
 from sash.plan.statistics import Statistics
 from sash.plan.types import STRING, Schema
 from sash.planning import Planned
@@ -96,7 +97,9 @@ class Result:
         `_ts` is in the replay's unit, or a timestamp if the replay's times were given as datetimes.
         """
         rows = [change.row for change in self.changes] if at is None else self.at(at)
-        columns = {column.name: pa.array([row[column.name] for row in rows], column.dtype) for column in self.schema}
+        columns = {
+            column.name: pa.array([row[column.name] for row in rows], exported(column.dtype)) for column in self.schema
+        }
         if at is not None:
             return pa.table(columns)
         ops = pa.array([change.op for change in self.changes], STRING)

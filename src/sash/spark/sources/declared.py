@@ -9,14 +9,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from sash.errors import CatalogError
 from sash.plan.types import Schema
 from sash.script.sources import RELATIONS, STREAMS, generator_counts, option, relation_columns, stream_columns
 from sash.script.statements import Declaration, Value
 from sash.spark.sources.history import FILE_FORMATS, Rereading, file_rereading, kafka_options
+from sash.spark.sql_types import spark_struct, spark_type
 from sash.sql.source import did_you_mean
 
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -87,7 +87,7 @@ def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:
 
 def struct(schema: Schema) -> StructType:
     """The schema in Spark's types."""
-    return StructType([StructField(field.name, from_arrow_type(field.dtype)) for field in schema])
+    return spark_struct(schema)
 
 
 def _spark_options(options: Mapping[str, Value]) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None) -> 
 
 
 def _ddl(schema: Schema) -> str:
-    return ", ".join(f"`{field.name}` {from_arrow_type(field.dtype).simpleString()}" for field in schema)
+    return ", ".join(f"`{field.name}` {spark_type(field.dtype).simpleString()}" for field in schema)
 
 
 def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
