@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.scheduling.runner import Runner
 from sash.window_store.snapshot import Snapshot, ToSpark
 from sash.window_store.store.layout import StoreLayout
-from sash.window_store.store.writer import WindowWriter
+from sash.window_store.store.sets import WindowSets
 from sash.window_store.sub_windows import Scan, scan_locally
 
 
@@ -87,7 +88,9 @@ class WindowQueries:
     ) -> PeriodicQuery:
         """Execute a query now and after every `options.every` window updates, until it is stopped."""
         check_count("queue", queue)
-        query = PeriodicQuery(self.plan(sql, options), self.runner, callback, queue, self._to_spark)
+        plan = self.plan(sql, options)
+        again = partial(self.plan, sql, options)
+        query = PeriodicQuery(plan, self.runner, callback, queue, self._to_spark, again)
         self._periodic.append(query)
         return query
 
@@ -96,6 +99,7 @@ class WindowQueries:
         texts = [sql] if isinstance(sql, str) or not isinstance(sql, Sequence) else list(sql)
         if not texts:
             raise OptionError("there is no query to answer: pass one, or several in a list")
+        self._follow_sets()
         scan = self.scans.get(options.reads)
         if scan is None:
             raise OptionError(f"reads={options.reads!r} needs a Spark session: use reads='local', or engine.snapshot")
@@ -110,12 +114,30 @@ class WindowQueries:
         self._windows[name.lower()] = live
         return live
 
-    def write(self, root: Path, layout: StoreLayout, recorder: Recorder | None = None) -> WindowWriter:
+    def write(self, root: Path, layout: StoreLayout, recorder: Recorder | None = None) -> WindowSets:
         """Open a store for writing, and make it available under its layout's name."""
         self._check_free(layout.name)
-        writer = WindowWriter(root, layout)
+        writer = WindowSets(root, layout)
         writer.run_update = self.attach(layout.name, root, recorder).scheduler.update
+
+        def switched() -> None:
+            self._follow_sets()
+            writer.run_update = self._windows[layout.name.lower()].scheduler.update
+
+        writer.on_switch = switched
+        writer.check = self._check_sub_windows
         return writer
+
+    def _check_sub_windows(self, layout: StoreLayout) -> None:
+        for query in self._periodic:
+            query.check_sub_windows(layout.name, layout.count)
+
+    def _follow_sets(self) -> None:
+        """Read the sets of sub-windows that have replaced others."""
+        with self._guard:
+            for name, live in list(self._windows.items()):
+                if live.replaced:
+                    self._windows[name] = live.following()
 
     def detach(self, name: str) -> None:
         """Make a window unavailable. Its store stays."""
