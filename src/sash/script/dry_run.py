@@ -18,8 +18,19 @@ from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_r
 from sash.script.extensions import Extensions
 from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, JobAction, Keep, about
+from sash.script.statements import (
+    Attach,
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    JobAction,
+    Keep,
+    about,
+)
+from sash.script.user_code import outlined_code
 from sash.sql.spark_library import LibraryTyper
+from sash.user_library import add_aggregate, add_function
 from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
@@ -134,6 +145,10 @@ class DryRunBackend:
         if statement.changes:
             return update_columns(declaration.name, stream_columns(declaration), statement.time, statement.key)[1]
         return relation_columns(declaration)
+
+    def add_function(self, statement: CreateFunction) -> None:
+        add = add_aggregate if statement.aggregate else add_function
+        add(self._catalog, statement.name, outlined_code(statement), statement.returns, statement.version)
 
     def drop(self, name: str) -> None:
         self._undeclared.pop(name.lower(), None)

@@ -38,7 +38,7 @@ class SessionJobs:
 
     def add(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
         """Add a query to the job of its trigger; it is separate if it says so, or if it has a checkpoint of its own."""
-        query = self._engine.sql(statement.query.sql, strategy=options.strategy, join=options.join, tau=options.tau)
+        query = self._engine.sql(statement.query.sql, **vars(options))
         member, name = JobMember(statement, query, trigger), statement.name.lower()
         if statement.separate or self._has_own_checkpoint(statement):
             self._separate[name] = SeparateQuery(member)

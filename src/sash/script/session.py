@@ -88,6 +88,11 @@ class Session:
                 self._refuse_taken(statement.declaration.name)
                 self.backend.add_relation(statement)
                 return MessageReply(f"Created relation {statement.declaration.name}")
+            case statements.CreateFunction():
+                with statements.about("code"):
+                    self.backend.add_function(statement)
+                what = "aggregate" if statement.aggregate else "function"
+                return MessageReply(f"Created {what} {statement.name}")
             case statements.CreateQuery():
                 self._refuse_taken(statement.name)
                 self._put(statement, self.backend.add_query)
@@ -134,7 +139,11 @@ class Session:
     def _put(self, statement: statements.CreateQuery, put: PutQuery) -> None:
         """Add a query, or replace one, with the options of its clauses and of the session."""
         check_job_clauses(statement)
-        given = {part: value for part in ("strategy", "join", "tau") if (value := getattr(statement, part)) is not None}
+        given = {
+            part: value
+            for part in ("strategy", "join", "tau", "probe", "patience")
+            if (value := getattr(statement, part)) is not None
+        }
         options, trigger = replace(self.settings.options, **given), statement.trigger or self.settings.trigger
         with statement.query.position.relocate_errors():
             put(statement, options, trigger)

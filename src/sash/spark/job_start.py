@@ -372,10 +372,12 @@ class JobStart:
             outputs, ledger, progress, parking, resumption, failure, limits, generations.clean, first_batch(folder)
         )
 
+        read = replace(inputs, bounded=job.trigger.word is not None)
+
         def start(suspended: Suspended) -> StreamingQuery:
             remove_uncommitted(path)
             with query_settings(self._spark, shards, path):
-                frame = job_frame(planned.physical, inputs, shards, modes, suspended)
+                frame = job_frame(planned.physical, read, shards, modes, suspended)
                 return start_query(
                     frame, batches, {}, job.trigger, path, None if job.name == DEFAULT_NAME else job.name
                 )
