@@ -22,6 +22,7 @@ from sash.errors import (
 )
 from sash.testing import replay
 from sash.testing.histories import classify
+from sash.window_store.execute import SnapshotExecution
 from sash.window_store.options import MemoryLimits, SnapshotOptions
 from sash.window_store.queries import WindowQueries
 from sash.window_store.scheduling.recorder import Recorder
@@ -188,6 +189,25 @@ def test_queries_are_refused_cancelled_and_fail_alone(spark: SparkSession, tmp_p
     engine.close()
 
 
+def suspended_after_two_reads(engine: Engine, reads: Any) -> list[SnapshotExecution]:
+    """Submit a query of a higher priority after two reads of one of priority 0; it is in the list from then on."""
+    plain, urgent = engine.windows.scans[reads], []
+
+    def suspending(priority: int) -> Scan:
+        scan, count = plain(priority), iter(range(100))
+
+        def counted_scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
+            found = scan(root, parts, core)
+            if priority == 0 and next(count) == 1:
+                urgent.append(engine.submit(SQL, access="WS", priority=10, reads=reads))
+            return found
+
+        return counted_scan
+
+    engine.windows.scans[reads] = suspending
+    return urgent
+
+
 LONG = "SELECT k, MAX(v) AS most, COUNT(*) AS n FROM s [RANGE 20 MILLISECONDS] GROUP BY k"
 
 
@@ -204,20 +224,7 @@ def test_a_query_of_higher_priority_suspends_another_before_and_after_a_restart(
         kept = engine.keep("s", "20 milliseconds", "5 milliseconds", path=store, recorder=recorder)
         kept.process_all()
         engine.windows.limits = MemoryLimits(suspended=memory)
-        plain, urgent = engine.windows.scans[reads], []
-
-        def suspending(priority: int) -> Scan:
-            scan, count = plain(priority), iter(range(100))
-
-            def counted_scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
-                found = scan(root, parts, core)
-                if priority == 0 and next(count) == 1:
-                    urgent.append(engine.submit(SQL, access="WS", priority=10, reads=reads))
-                return found
-
-            return counted_scan
-
-        engine.windows.scans[reads] = suspending
+        urgent = suspended_after_two_reads(engine, reads)
         low = engine.snapshot(LONG, access="WS", priority=0, reads=reads)
         (high,) = urgent[0].result()
         for sql, answer in ((LONG, low), (SQL, high)):
