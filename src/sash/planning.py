@@ -43,6 +43,8 @@ class Planned:
     options: Options = DEFAULT
     order: tuple[SortKey, ...] = ()
     """The order in which the rows of the answer are shown; the answer itself is a bag."""
+    typed: Schema = ()
+    """The columns of the answer, if some have types that only SQL has: operators know their storage."""
 
     @property
     def optimized(self) -> Node:
@@ -57,7 +59,7 @@ class Planned:
     @property
     def schema(self) -> Schema:
         """The columns of the answer."""
-        return self.written.schema
+        return self.typed or self.written.schema
 
     @property
     def has_expiration(self) -> bool:
@@ -149,7 +151,7 @@ def plan_query(
         physical = plan_physical(optimization.plan, shards, options)
     except RecursionError:
         raise UnsupportedSqlError("the query is nested too deeply: use fewer subqueries inside each other") from None
-    return Planned(sql, written, optimization, physical, options, query.order)
+    return Planned(sql, written, optimization, physical, options, query.order, query.schema)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ SIMULATED = ("input-triggered", "clock-triggered", "piggyback")
         for case in (*CASES, *CHANGING)
         for strategy in STRATEGIES
         if strategy != "auto" and not (strategy in SIMULATED and case.name.startswith("nrr_slide"))
+        if strategy != "re-evaluation" or not case.endless
     ],
     ids=lambda value: value.name if isinstance(value, Case) else value,
 )

@@ -80,7 +80,7 @@ class ExceptAll(Operator):
         return codes
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of comparisons made to insert rows in order of expiration."""
         return self._compared
 

@@ -16,9 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
-from sash.operators.kernels.window_functions import advance
 from sash.operators.kernels.window_output import assemble, emit
-from sash.operators.kernels.window_tasks import ENTRY
 from sash.operators.live_rows import LiveRows, RowEvents, rows_at
 from sash.operators.netting import net
 from sash.operators.over_order import OrderedRows
@@ -133,13 +131,10 @@ class Over(Operator):
                 for n, (_, changed, now) in whole.items():
                     if self._tasks[n].order == number:
                         mask, version = changed, now
-                versions = np.ones(len(order.tasks), np.int64)
-                end, entries, steps = advance(
-                    begin, end, most, events.ts, events.sign, events.items, groups, order.trees, order.tasks, mask,
-                    version, self._by_group["group.head"], np.empty(size, np.int64), versions,
-                )  # fmt: skip
+                heads = self._by_group["group.head"]
+                end, *made = order.advance(begin, end, most, events, groups, (mask, version), heads)
                 most = 2**62
-                found.append((entries.reshape(-1, ENTRY), steps.reshape(-1, ENTRY), versions))
+                found.append((made[0], made[1], made[2]))
             chunk = RowEvents(events.ts[begin:end], events.sign[begin:end], events.items[begin:end])
             answers = {number: answer[0] for number, answer in whole.items()}
             parts.append(self._changes(chunk, found, answers, capacity))

@@ -24,6 +24,7 @@ from sash.plan.patterns import pattern
 from sash.plan.rates import DEFAULT_RATE
 from sash.plan.tree import (
     MOST_LISTS,
+    RANKS,
     assignment_text,
     describe_over,
     duration_text,
@@ -316,7 +317,7 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""
             each = "OF EACH " + ", ".join(schema[column].name for column in node.by) if node.by else ""
-            return str(node.limit), offset, each, f"BY {order}" if order else ""
+            return str(node.limit), RANKS[node.ranked], offset, each, f"BY {order}" if order else ""
         case nodes.Sample():
             return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():

@@ -103,7 +103,7 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
         case nodes.SetOperation():
             return SetOperation(memory, node.buffers, node.mode)
         case nodes.TopK():
-            return TopK(memory, _one(node), node.order, node.limit, node.offset, node.by)
+            return TopK(memory, _one(node), node.order, node.limit, node.offset, node.by, node.ranked)
         case nodes.Union():
             return Union(memory, node.buffers)
         case nodes.Updates():

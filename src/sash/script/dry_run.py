@@ -18,8 +18,19 @@ from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_r
 from sash.script.extensions import Extensions
 from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, JobAction, Keep, about
+from sash.script.statements import (
+    Attach,
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    JobAction,
+    Keep,
+    about,
+)
+from sash.script.user_code import outlined_code
 from sash.sql.spark_library import LibraryTyper
+from sash.user_library import add_aggregate, add_function
 from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
@@ -134,6 +145,10 @@ class DryRunBackend:
         if statement.changes:
             return update_columns(declaration.name, stream_columns(declaration), statement.time, statement.key)[1]
         return relation_columns(declaration)
+
+    def add_function(self, statement: CreateFunction) -> None:
+        add = add_aggregate if statement.aggregate else add_function
+        add(self._catalog, statement.name, outlined_code(statement), statement.returns, statement.version)
 
     def drop(self, name: str) -> None:
         self._undeclared.pop(name.lower(), None)
@@ -285,6 +300,13 @@ class DryRunBackend:
         Trigger.parse(trigger).check_heartbeats([entry.name] if entry.name.lower() in self._with_heartbeat else [])
         self._keeps[entry.name.lower()] = statement
         self._kept[entry.name] = trigger_key(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
+
+    def change_every(self, statement: Keep) -> None:
+        entry = self._catalog.streams[statement.name.lower()]
+        self._layouts[entry.name.lower()] = layout_of(
+            entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
+        )
+        self._keeps[entry.name.lower()] = statement
 
     def keeping(self, name: str) -> WindowHandle | None:
         return None

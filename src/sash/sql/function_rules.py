@@ -9,7 +9,8 @@ import pyarrow as pa
 from sash.errors import TypeMismatchError
 from sash.plan import types
 from sash.plan.expressions import Call, Case, Expression, Literal
-from sash.sql import coercion
+from sash.plan.sql_types import is_interval
+from sash.sql import coercion, intervals
 from sash.sql.coercion import coerce, digits_of, implicit, is_decimal, unify
 
 Arguments = Sequence[Expression]
@@ -91,7 +92,9 @@ def logical(name: str, arguments: Arguments) -> Expression:
 
 
 def same_number(name: str, arguments: Arguments) -> Expression:
-    """A number; the result has the same type."""
+    """A number or an interval; the result has the same type."""
+    if is_interval(arguments[0].dtype):
+        return intervals.signed(name, arguments[0])
     number = _number(name, arguments[0])
     return Call(name, (number,), number.dtype)
 
@@ -102,6 +105,13 @@ def _number(name: str, argument: Expression) -> Expression:
     if not types.is_numeric(argument.dtype):
         raise TypeMismatchError(f"{name} takes a number, not {types.type_name(argument.dtype)}")
     return argument
+
+
+def sign(name: str, arguments: Arguments) -> Expression:
+    """SIGN of a number or an interval."""
+    if is_interval(arguments[0].dtype):
+        return intervals.signed(name, arguments[0])
+    return of_types((types.DOUBLE,), types.DOUBLE)(name, arguments)
 
 
 def to_integer(name: str, arguments: Arguments) -> Expression:
@@ -166,6 +176,13 @@ def of_types(parameters: tuple[pa.DataType, ...], result: pa.DataType) -> Rule:
         return Call(name, tuple(cast), result)
 
     return rule
+
+
+def bitmap(name: str, arguments: Arguments) -> Expression:
+    """A function of a BINARY, to which nothing is cast."""
+    if arguments[0].dtype not in (types.BINARY, types.NULL):
+        raise TypeMismatchError(f"{name} takes BINARY, not {types.type_name(arguments[0].dtype)}")
+    return Call(name, (coerce(arguments[0], types.BINARY),), types.BIGINT)
 
 
 def in_list(name: str, arguments: Arguments) -> Expression:

@@ -66,7 +66,8 @@ def _render(expression: Expression, texts: list[str], columns: Sequence[str]) ->
         case Variable():
             return _variable(expression)
         case Lambda():
-            return f"({', '.join(map(_variable, expression.variables))}) -> {texts[0]}"
+            names = ", ".join(map(_variable, expression.variables))
+            return f"{names if len(expression.variables) == 1 else f'({names})'} -> {texts[0]}"
         case UserCall():
             raise UnsupportedSqlError(
                 f"{expression.function} runs in Sash, and what it is used in only in Spark's own engine: compute it above, in the "
@@ -134,6 +135,48 @@ def _window_bound(call: Call, arguments: list[str]) -> str:
     return bound if plain else f"CAST({bound} AS {type_name(call.dtype)})"
 
 
+EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+
+
+def stored(interval: str, months: bool) -> str:
+    """An interval as the number that stores it: of microseconds, or of months."""
+    if months:
+        return f"CAST(CAST({interval} AS INTERVAL MONTH) AS INT)"
+    return f"timestampdiff(MICROSECOND, {EPOCH}, {EPOCH} + {interval})"
+
+
+def restored(number: str, name: str) -> str:
+    """The interval of a type that the number stores."""
+    if "MONTH" in name or "YEAR" in name:
+        return f"CAST(make_ym_interval(0, {number}) AS {name})"
+    return f"CAST(timestampadd(MICROSECOND, {number}, {EPOCH}) - {EPOCH} AS {name})"
+
+
+def _scaled(operator: str) -> Callable[[Call, list[str]], str]:
+    def render(call: Call, arguments: list[str]) -> str:
+        months = call.dtype == INT
+        interval = restored(arguments[0], "INTERVAL YEAR TO MONTH" if months else "INTERVAL DAY TO SECOND")
+        return stored(f"({interval} {operator} {arguments[1]})", months)
+
+    return render
+
+
+def _interval_text(call: Call, arguments: list[str]) -> str:
+    return f"CAST({restored(arguments[0], _name_of(call.arguments[1]))} AS STRING)"
+
+
+def _json_tuple(call: Call, arguments: list[str]) -> str:
+    raise UnsupportedSqlError(
+        "json_tuple runs in Sash, and what it is used in only in Spark's own engine: compute that above, in the SELECT around a "
+        "subquery"
+    )
+
+
+def _parse_interval(call: Call, arguments: list[str]) -> str:
+    cast = "TRY_CAST" if call.function.startswith("try") else "CAST"
+    return stored(f"{cast}({arguments[0]} AS {_name_of(call.arguments[1])})", call.dtype == INT)
+
+
 def _sequence(call: Call, arguments: list[str]) -> str:
     """SEQUENCE by an interval of months, days and microseconds."""
     start, stop, *step = arguments
@@ -163,6 +206,15 @@ _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "get_field": lambda call, a: f"{a[0]}.{quoted(_name_of(call.arguments[1]))}",
     "sequence_by": _sequence,
     "get_item": lambda _, a: f"{a[0]}[{a[1]}]",
+    "interval_text": _interval_text,
+    "from_json": lambda call, a: f"from_json({a[0]}, {_string(type_name(call.dtype))})",
+    "json_tuple": _json_tuple,
+    "parse_interval": _parse_interval,
+    "try_parse_interval": _parse_interval,
+    "interval_multiply": _scaled("*"),
+    "interval_divide": _scaled("/"),
+    "day_time_micros": lambda _, a: stored(f"make_dt_interval({', '.join(a)})", months=False),
+    "micros_to_seconds": lambda call, a: f"CAST(CAST({a[0]} AS DECIMAL(19,0)) * 0.000001 AS {type_name(call.dtype)})",
     "window_start": _window_bound,
     "window_end": _window_bound,
 }

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sash.operators.kernels.treap import SIZE, Nodes, count, delete, insert, kth, rank
+from sash.operators.kernels.treap import SIZE
+from sash.operators.kernels.wide_tree import WideNodes, collect, count, delete, has_room, insert, kth, rank
 from sash.operators.kernels.window_frames import affected_by_frame, frame_of, sweep_half, sweep_inner
-from sash.operators.kernels.window_search import Keys, are_peers, collect, peers_start, peers_stop
+from sash.operators.kernels.window_search import Keys, are_peers, peers_start, peers_stop
 from sash.operators.kernels.window_tasks import (
     CUME_DIST,
     DENSE_RANK,
@@ -51,7 +52,7 @@ class Trees(NamedTuple):
     """The trees of one order. `roots` are by group and tree; `member`, by node, is 1 if the row belongs to that tree; tree
     `distinct` (0: there is none) has one row of each set of peers."""
 
-    tree: Nodes
+    tree: WideNodes
     keys: Keys
     roots: Ints
     member: npt.NDArray[np.int8]
@@ -63,7 +64,8 @@ def advance(
     begin: int, end: int, most: int, ts: Ints, sign: Signs, slots: Ints, groups: Ints,
     trees: Trees, tasks: Tasks, whole_changed: Mask, whole_version: Ints, heads: Ints, links: Ints, versions: Ints,
 ) -> tuple[int, Ints, Ints]:  # fmt: skip
-    """Apply events from `begin` on, until `end` or until there are `most` entries; returns where it stopped, entries, steps.
+    """Apply events from `begin` on, until `end`, until there are `most` entries, or before an instant for whose rows there is no
+    room; returns where it stopped, entries, steps.
 
     `heads` is zero for every group before and after. `whole_changed` and `whole_version`, by event, say whether the value of
     a whole partition changed at its instant, and which version it has now.
@@ -81,6 +83,11 @@ def advance(
         start = event
         now = ts[event]
         partitions = 0
+        stop = event + 1
+        while stop < end and ts[stop] == now:
+            stop += 1
+        if not has_room(trees.tree, (stop - event) * trees.keys.stride):
+            break
         while event < end and ts[event] == now:
             group = groups[event]
             distinct_changed[event - begin] = _apply(trees, group, slots[event], sign[event])
@@ -200,7 +207,7 @@ def _apply(trees: Trees, group: int, slot: int, sign: int) -> bool:
             return False
         trees.roots[top] = insert(trees.tree, trees.roots[top], own)
         return True
-    if trees.tree.cells[own, SIZE] == 0:
+    if trees.tree.keys.cells[own, SIZE] == 0:
         return False
     trees.roots[top] = delete(trees.tree, trees.roots[top], own)
     if peers == 0:

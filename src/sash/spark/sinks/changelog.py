@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
-from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ
+from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ, is_sql_type
 from sash.spark.folders import Folder, local_path
 from sash.spark.sinks.base import ADDED, OutputSpec, Sink, refuse_added
 from sash.spark.sinks.batch import Batch, WriteBatch
@@ -79,7 +79,7 @@ def _same_in_arrow(output: OutputSpec) -> bool:
     Spark refuses columns of no type.
     """
     dtypes = {output.time, *(field.dtype for field in output.schema)}
-    nested = any(pa.types.is_nested(dtype) for dtype in dtypes)
+    nested = any(pa.types.is_nested(dtype) or is_sql_type(dtype) for dtype in dtypes)
     return not nested and NULL not in dtypes and not {TIMESTAMP, TIMESTAMP_NTZ} <= dtypes
 
 
