@@ -163,7 +163,7 @@ def test_calendars_are_not_chosen_because_windows_are_not_full(
     monkeypatch.setattr(ExpirationPlan, "calendar", False)
     result = replay(negation.query, rows, unit="ms", batch=500, shards=1, partitions=40)
     assert result.counts[negation.operator].current_choice == {0: ("ends by negative tuples", "as planned")}
-    assert result.counts[JOIN].probes == 0
+    assert result.counts[JOIN].rows_examined == 0
 
 
 @pytest.mark.parametrize("calendar", [True, False], ids=["calendar", "negative tuples"])

@@ -105,7 +105,7 @@ def choice(running: RunningQuery, operator: str) -> tuple[str, str]:
 
 def examined(counts: Mapping[str, int]) -> int:
     """The rows that an operator has looked at."""
-    return counts["rows_examined"] if "rows_examined" in counts else counts["probes"]
+    return counts["rows_examined"]
 
 
 def bag(result: Result) -> Counter[tuple[Any, ...]]:
