@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sash.window_store.queries import WindowQueries
     from sash.window_store.scheduling.recorder import Recorder
     from sash.window_store.snapshot import Snapshot
-    from sash.window_store.store.writer import WindowWriter
+    from sash.window_store.store.sets import WindowSets
 
 
 class WindowMethods:
@@ -87,7 +87,7 @@ class WindowMethods:
             layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
             folder = StoreFolder.of(path, self.checkpoint, name)
 
-            def start(writer: WindowWriter) -> StreamingQuery:
+            def start(writer: WindowSets) -> StreamingQuery:
                 return query.start(
                     WindowSink(ApplyChanges(writer)), trigger=trigger, checkpoint=folder.checkpoint
                 ).query

@@ -301,6 +301,13 @@ class DryRunBackend:
         self._keeps[entry.name.lower()] = statement
         self._kept[entry.name] = trigger_key(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
 
+    def change_every(self, statement: Keep) -> None:
+        entry = self._catalog.streams[statement.name.lower()]
+        self._layouts[entry.name.lower()] = layout_of(
+            entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
+        )
+        self._keeps[entry.name.lower()] = statement
+
     def keeping(self, name: str) -> WindowHandle | None:
         return None
 
