@@ -80,8 +80,8 @@ def page(found: Figures) -> str:
         "Average delay in milliseconds. The longest:\n",
         _table("query", found["fig8"], "longest_ms"),
         (
-            "The service times behind them: microseconds per row of each leg and operator on the way, medians of the seeds, and "
-            "their sum.\n"
+            "The service times behind them: microseconds per row of each leg and operator, medians of the seeds; after a slash, per "
+            "row of output when rows expire without an arrival.\n"
         ),
         _services(found["fig8"]),
         "## By rate (Fig 9), by depth (Fig 10), by selectivity (Fig 11)\n",
@@ -150,12 +150,18 @@ def _table(first: str, points: dict[str, Any], measure: str) -> str:
 
 
 def _services(by_query: dict[str, Any]) -> str:
-    rows = []
+    made = ["| query | strategy | microseconds |", "|---|---|---|"]
     for query, by in by_query.items():
         for name, at in by.items():
-            each = ", ".join(f"{part.split('.')[-1]} {us:.0f}" for part, us in at["service_us"].items())
-            rows.append(f"| {query} | {name} | {each} | {sum(at['service_us'].values()):,.0f} |")
-    return "\n".join(["| query | strategy | per row, us | sum |", "|---|---|---|---:|", *rows]) + "\n"
+            times = at["service_us"]
+            each = [
+                f"{part.split('.')[-1]} {us:.0f}"
+                + (f"/{times[f'{part} expiring']:.0f}" if f"{part} expiring" in times else "")
+                for part, us in times.items()
+                if not part.endswith(" expiring")
+            ]
+            made.append(f"| {query} | {name} | {', '.join(each)} |")
+    return "\n".join(made) + "\n"
 
 
 def _titled(title: str, first: str, points: dict[str, Any], measure: str = "average_ms") -> str:
