@@ -97,7 +97,7 @@ def page(found: Figures) -> str:
         "## Throughput (Fig 12)\n",
         "![fig12](figures/paper1-fig12.svg)\n",
         (
-            f"Measured: changes per second of the local runtime, on one core, for {THROUGHPUT_RATE:,} tuples/s of event time in "
+            f"Measured: changes per second of processor time of the local runtime, for {THROUGHPUT_RATE:,} tuples/s of event time in "
             f"micro-batches of one second, in a window of {THROUGHPUT_WINDOW} s.\n"
         ),
         _rates(found["fig12"]),
@@ -115,7 +115,7 @@ def page(found: Figures) -> str:
 
 _ASSUMPTIONS = """What is assumed:
 
-- Each operator is a server that takes one row at a time, with a queue in front of it. Its service time is the median time of
+- Each operator is a server that takes one row at a time, with a queue in front of it. Its service time is the median processor time of
   one row alone in the operator of this runtime, measured on this machine for every seed: mostly the overhead of a call. In
   operation a call takes a micro-batch, so these delays are those of a pipeline of single rows, as in the paper, and not of
   Sash on Spark.
