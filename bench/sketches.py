@@ -67,7 +67,7 @@ def _compare(parts: Sequence[Counts], size: int) -> dict[str, float]:
 
 
 def _fill(sketch: Any, part: Counts, names: Sequence[str]) -> Any:
-    for key in np.flatnonzero(part):
+    for key in np.flatnonzero(part).tolist():
         sketch.update(names[key], int(part[key]))
     return sketch
 
