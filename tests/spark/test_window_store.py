@@ -103,6 +103,7 @@ def test_the_answer_of_a_query_is_queried_like_a_window(spark: SparkSession, tmp
     [
         ("SELECT a.k, a.v, b.v AS w FROM s [RANGE 15 MILLISECONDS] AS a JOIN s [RANGE 10 MILLISECONDS] AS b ON a.k = b.k AND a.v < b.v", True),
         ("SELECT k, COUNT(*) AS v, SUM(v) AS w FROM s [RANGE 15 MILLISECONDS] GROUP BY k", False),
+        ("SELECT a.k, a.v, a.v + 1 AS w FROM s [RANGE 15 MILLISECONDS] AS a LEFT ANTI JOIN (SELECT k FROM s [RANGE 1 MILLISECOND] WHERE v > 7) AS b ON a.k = b.k", True),
     ],
 )  # fmt: skip
 def test_an_answer_is_read_while_rows_are_inserted_into_it(
