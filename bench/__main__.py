@@ -121,6 +121,20 @@ def handover(
 
 
 @app.command()
+def sketches(
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows of a window of ten sub-windows.")] = 200_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each over other rows.")] = 5,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Approximate counts by key: the frequent-items sketch beside Count-Min at the same size (paper 2, 2.1)."""
+    from bench.report import publish
+    from bench.sketches import measure, table
+
+    publish("sketches", measure(rows, seeds), table, as_json=as_json, save=save)
+
+
+@app.command()
 def pairs(
     base: Annotated[str, typer.Option(help="The commit to compare with.")],
     turns: Annotated[int, typer.Option(min=1, help="Pairs of runs; the median of their ratios counts.")] = 7,

@@ -82,9 +82,9 @@ def _run(streams: Streams, setting: Setting, rows: int, seed: int) -> tuple[floa
         begun = time.process_time()
         made = join.process(given, clock)
         if number < 2:
-            before = join.probes
+            before = join.rows_examined
             continue
         seconds += time.process_time() - begun
         taken += sizes[number]
         results += len(made)
-    return round(taken / seconds), round(results / taken, 3), round((join.probes - before) / taken, 2)
+    return round(taken / seconds), round(results / taken, 3), round((join.rows_examined - before) / taken, 2)

@@ -250,3 +250,11 @@ def test_a_stream_may_be_kept_for_ever() -> None:
         (statement,) = read_script(written.format(word))
         assert isinstance(statement, CreateStream)
         assert statement.unbounded == word.lower()
+
+
+def test_commas_in_types_belong_to_them() -> None:
+    text = "CREATE STREAM s (a MAP<STRING, ARRAY<INT>>, b STRUCT<x: INT, y: DECIMAL(3, 1)>, c INT) USING csv"
+    (statement,) = read_script(text)
+    assert isinstance(statement, CreateStream)
+    assert statement.declaration.columns is not None
+    assert [field.name for field in statement.declaration.columns] == ["a", "b", "c"]

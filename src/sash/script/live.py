@@ -103,7 +103,7 @@ class LiveBackend:
         return self.query(sql, options).planned
 
     def query(self, sql: str, options: QueryOptions) -> Query:
-        return self.engine.sql(sql, strategy=options.strategy, join=options.join, tau=options.tau)
+        return self.engine.sql(sql, **vars(options))
 
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.query(sql, options).explain(analyze=True)
@@ -171,6 +171,9 @@ class LiveBackend:
 
     def keep(self, statement: Keep, trigger: str | None) -> None:
         self.session_jobs.keep(statement, trigger)
+
+    def change_every(self, statement: Keep) -> None:
+        self.session_jobs.change_every(statement)
 
     def keeping(self, name: str) -> WindowHandle | None:
         return self.session_jobs.keeping(name)

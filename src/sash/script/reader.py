@@ -32,7 +32,8 @@ _PLURALS: dict[str, Any] = {
     "JOBS": "JOB",
 }
 _QUERY_CLAUSES = (
-    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN", "BACKFILL",
+    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
+    "BACKFILL",
 )  # fmt: skip
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""
@@ -285,7 +286,7 @@ class _Reader(Cursor):
         start = self._next
         if start.kind != "word":
             raise self._expected("the type of the column")
-        end = self._skip((",", ")"))
+        end = self._skip((",", ")"), brackets=("(<", ")>"))
         return read_type(self._source, start.start, end)
 
     def _query(self, ends: tuple[str, ...] = ()) -> statements.QueryText:

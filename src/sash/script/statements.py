@@ -146,7 +146,7 @@ class CreateFunction(Positioned):
 class CreateQuery(Positioned):
     """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
 
-    [STRATEGY s] [JOIN j] [TAU '..'] choose how it is executed. Queries with the same trigger are one job; SEPARATE makes
+    [STRATEGY s] [JOIN j] [TAU '..'] [PROBE '..'] [PATIENCE '..'] choose how it is executed. Queries with the same trigger are one job; SEPARATE makes
     the query one of its own. In a job, [ON ERROR SUSPEND | FAIL] says what an error of this query does, [MAX STATE '1 GB']
     suspends it when its state grows beyond that size, and [OUTBOX '64 MB'] bounds the changes that are kept while it is
     suspended. With WHEN COMPLETE its sink gets nothing before the answer is complete; BACKFILL completes it at once, by
@@ -163,6 +163,8 @@ class CreateQuery(Positioned):
     strategy: str | None = None
     join: str | None = None
     tau: str | None = None
+    probe: str | None = None
+    patience: str | None = None
     separate: bool = False
     on_error: OnError = "fail"
     max_state: str | None = None
