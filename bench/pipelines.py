@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pyarrow as pa
@@ -120,24 +120,31 @@ class Workload:
         done = release_times(planned.physical, tables, streams, self.length * SECOND, service, probe)
         full, released = done.changes.ts >= self.window * SECOND, done.released < FOREVER
         delays = (done.released - done.changes.ts)[full & released] / SECOND
-        counts = {name: Counts(rows) for name, rows in done.rows.items()}
-        return SimulatedRun(delays, int((full & ~released).sum()), counts, {})
+        return SimulatedRun(delays, int((full & ~released).sum()), done.counts, {})
 
     def throughput(self, strategy: str) -> float:
         """Changes per second of the local runtime, in micro-batches of a second."""
+        done = self.run_batches(strategy)
+        return done.changes / done.seconds
+
+    def run_batches(self, strategy: str) -> BatchRun:
+        """Run the query in the local runtime, in micro-batches of a second; measured once two windows are over."""
         planned = self._planned(strategy)
-        streams = {name: self._rows(number) for number, name in enumerate(self._names) if name in planned.streams}
+        streams = {name: given.rows for name, given in self._inputs(planned).items()}
         run = LocalRun(planned.physical, static_tables(planned.physical, self.relations))
-        seconds, changes = 0.0, 0
+        seconds, changes, arrived, before = 0.0, 0, 0, 0
         for second in range(self.length):
             start, end = second * SECOND, (second + 1) * SECOND
             rows = {name: _between(batch, start, end) for name, batch in streams.items()}
-            begun = perf_counter()
+            if second == 2 * self.window:
+                before = sum(seen.taken for seen in run.counts.values())
+            begun = process_time()
             given = run.advance(rows, dict.fromkeys(streams, end))
             if second >= 2 * self.window:
-                seconds += perf_counter() - begun
+                seconds += process_time() - begun
                 changes += len(given)
-        return changes / seconds
+                arrived += sum(map(len, rows.values()))
+        return BatchRun(seconds, changes, arrived, sum(seen.taken for seen in run.counts.values()) - before)
 
     def _planned(self, strategy: str) -> Planned:
         """Plan the paper's pipelines: binary joins, and DISTINCT where it is written."""
@@ -179,6 +186,16 @@ class Workload:
 def _between(batch: ChangeBatch, start: int, end: int) -> ChangeBatch:
     first, last = (int(np.searchsorted(batch.ts, at, side="left")) for at in (start, end))
     return batch.slice(first, last)
+
+
+@dataclass(frozen=True)
+class BatchRun:
+    """Processor seconds, changes, rows that arrived, and rows that all operators took in."""
+
+    seconds: float
+    changes: int
+    arrived: int
+    taken: int
 
 
 @dataclass(frozen=True)

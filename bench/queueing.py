@@ -23,6 +23,7 @@ from sash.physical.facts import must_expire
 from sash.physical.nodes import Leaf, Operation, PhysicalPlan, StreamLeg, operations
 from sash.plan.nodes import Node
 from sash.runtime.build import build
+from sash.runtime.counts import Counts
 from sash.runtime.legs import LegRunner
 from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory, Ints
@@ -41,7 +42,7 @@ class Released:
 
     changes: ChangeBatch
     released: Ints
-    rows: Mapping[str, int]
+    counts: Mapping[str, Counts]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def release_times(
     if plan.strategy not in (*CONTINUOUS, "input-triggered"):
         raise StrategyError(f"release times of {plan.strategy} are not computed here; use one of {CONTINUOUS}")
     legs = [_leg(leg, tables, inputs, until, service.get(f"leg{number}", 0.0)) for number, leg in enumerate(plan.legs)]
-    counts: dict[str, int] = {}
+    counts: dict[str, Counts] = {}
     roots: list[_Part] = []
     for stage in plan.stages:
         made: dict[int, _Part] = {}
@@ -82,7 +83,8 @@ def release_times(
             below = [made[id(child)] if id(child) in made else _below(child, legs, roots) for child in node.inputs]
             learns = _learns(plan.strategy, node, below, probe)
             made[id(node)] = _operator(node, tables, below, learns, until, service.get(name, 0.0))
-            counts[name] = sum(len(part.rows) for part in below)
+            negative = sum(int(np.count_nonzero(part.rows.sign < 0)) for part in below)
+            counts[name] = Counts(sum(len(part.rows) for part in below), negative)
         roots.append(_below(stage.root, legs, roots) if isinstance(stage.root, Leaf) else made[id(stage.root)])
     root = roots[-1]
     return Released(root.rows, np.where(root.due <= until, root.due, FOREVER), counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import combinations
 from typing import Any
 
 from bench.claim import Claim
@@ -38,7 +38,7 @@ def _by_query(by_query: dict[str, Any]) -> Iterator[Claim]:
         f"In {of((sum(ratio > 10 for ratio in ratios), len(ratios)))} runs, by {min(ratios):,.0f} to {max(ratios):,.0f} times.",
         min(ratios) > 10,
     )
-    for ahead, behind in pairwise(CORRECT):
+    for ahead, behind in combinations(CORRECT, 2):
         both = {query: by for query, by in by_query.items() if ahead in by and behind in by}
         fast, slow = ([by[name]["average_ms"] for by in both.values()] for name in (ahead, behind))
         counts = {query: fewer([one], [two]) for query, one, two in zip(both, fast, slow, strict=True)}
@@ -102,19 +102,23 @@ def _by_rate(by_query: dict[str, Any]) -> Iterator[Claim]:
             f"In {of(fewer(_curve(points, 'time-probing'), curves))} runs it is later than time probing.",
             all(gap > 1 for at in gaps for gap in at),
         )
-    falling = {
-        query: middle(
-            [first / last for first, last in zip(*(_curve(points, LATE)[end] for end in (0, -1)), strict=True)]
-        )
-        for query, points in by_query.items()
-    }
-    if {"q3", "q4"} <= set(falling):
+    if {"q3", "q4"} <= set(by_query):
+        falling = {query: _falls_to(by_query[query]) for query in ("q3", "q4")}
         yield Claim(
             "Higher rates help input-triggered less for Q3, whose DISTINCT limits the rows that reach the count, than for Q4",
-            f"From the lowest to the highest rate its delay falls to 1/{falling['q3']:.1f} for Q3 and to "
-            f"1/{falling['q4']:.1f} for Q4.",
-            falling["q3"] < falling["q4"],
+            "Its delay relative to that at the lowest rate is, at the higher ones, "
+            + " and ".join(
+                f"{', '.join(f'{part:.2f}' for part in parts)} for {q.upper()}" for q, parts in falling.items()
+            )
+            + ".",
+            all(one > two for one, two in zip(falling["q3"], falling["q4"], strict=True)),
         )
+
+
+def _falls_to(points: dict[str, Any]) -> list[float]:
+    """Input-triggered's delay at each higher rate, relative to that at the lowest: medians of the runs."""
+    first, *others = _curve(points, LATE)
+    return [middle([there / here for here, there in zip(first, other, strict=True)]) for other in others]
 
 
 def _by_depth(points: dict[str, Any]) -> Iterator[Claim]:

@@ -1,10 +1,9 @@
-"""The experiments of paper 3 at a small size, and their page; the delays of paper 1 in the event-by-event simulation."""
+"""The delays of paper 1 in the event-by-event simulation."""
 
 from __future__ import annotations
 
 import pytest
 
-from bench import paper3
 from bench.paper1.measure import QUERIES
 from bench.pipelines import Workload
 
@@ -19,9 +18,3 @@ def test_input_triggered_is_ten_times_as_late_as_the_others(query: str) -> None:
         slow = workload.simulate(strategy, service)
         assert slow.unreleased == 0 or slow.longest > 0
         assert late.average >= 10 * slow.average, strategy
-
-
-def test_pages_are_written_from_the_figures_of_a_run() -> None:
-    run = paper3.measure(window=2, length=4, rates=(2, 50))
-    assert "Piggybacking brings the excess" in paper3.page(run)
-    assert len(paper3.figures(run)) == 4

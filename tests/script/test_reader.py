@@ -170,7 +170,12 @@ def test_clauses_of_relations() -> None:
     ("text", "message", "line", "column"),
     [
         ("CREAT STREAM x", "did you mean create?", 1, 1),
-        ("SHOW STREAMS;\n CREATE TABLE x", "expected STREAM or RELATION or QUERY; found TABLE", 2, 9),
+        (
+            "SHOW STREAMS;\n CREATE TABLE x",
+            "expected STREAM or RELATION or QUERY or FUNCTION or AGGREGATE; found TABLE",
+            2,
+            9,
+        ),
         ("CREATE STREAM s (a MONEY) USING csv", "no type MONEY", 1, 20),
         ("CREATE STREAM s (a INT, A INT) USING csv", "column A is declared twice", 1, 25),
         ("CREATE STREAM s USING csv OPTIONS (path 'x'", "expected ); the text ends", 1, 44),
@@ -245,3 +250,11 @@ def test_a_stream_may_be_kept_for_ever() -> None:
         (statement,) = read_script(written.format(word))
         assert isinstance(statement, CreateStream)
         assert statement.unbounded == word.lower()
+
+
+def test_commas_in_types_belong_to_them() -> None:
+    text = "CREATE STREAM s (a MAP<STRING, ARRAY<INT>>, b STRUCT<x: INT, y: DECIMAL(3, 1)>, c INT) USING csv"
+    (statement,) = read_script(text)
+    assert isinstance(statement, CreateStream)
+    assert statement.declaration.columns is not None
+    assert [field.name for field in statement.declaration.columns] == ["a", "b", "c"]

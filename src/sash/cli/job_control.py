@@ -30,6 +30,7 @@ COMMANDS = ("status", "execute", "diff", "apply", "pause", "resume", "stop")
 _CHANGES = (
     statements.CreateStream,
     statements.CreateRelation,
+    statements.CreateFunction,
     statements.CreateQuery,
     statements.AlterQuery,
     statements.ResumeQuery,

@@ -111,6 +111,10 @@ Master = Annotated[
     typer.Option(help="The Spark master, such as local[4] or spark://host:7077; by default all local cores."),
 ]
 Conf = Annotated[list[str], typer.Option(help="A Spark setting, as name=value. May be repeated.")]
+With = Annotated[
+    list[str],
+    typer.Option("--with", metavar="kafka", help="A package that Spark needs for another system. May be repeated."),
+]
 Checkpoint = Annotated[
     str | None,
     typer.Option(help="The folder for the checkpoints of all queries, on any file system that Spark supports."),
@@ -131,6 +135,7 @@ def sql(
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     checkpoint: Checkpoint = None,
     attach: Annotated[
         str | None,
@@ -143,7 +148,7 @@ def sql(
     """Start a shell to declare streams, run continuous queries and watch their answers; or execute piped statements."""
     from sash.spark.session import launch_java
 
-    settings = _settings(conf)
+    settings = _settings(conf, packages)
     if attach is None:
         launch_java(master, settings)
     form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
@@ -177,6 +182,7 @@ def run_file(
     checkpoint: Checkpoint = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     shards: Annotated[
         int | None,
         typer.Option(min=1, help="Parallel shards of a query; by default those of its checkpoint, or one per core."),
@@ -200,7 +206,7 @@ def run_file(
     """
     from sash.spark.session import launch_java
 
-    settings = _settings(conf)
+    settings = _settings(conf, packages)
     launch_java(master, settings)
     from sash.cli.job import JobSettings, run_job
 
@@ -220,6 +226,7 @@ def diff_file(
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
     """Show what would become of every query if a file of statements replaced the job on the checkpoint.
@@ -235,7 +242,7 @@ def diff_file(
         return
     from sash.cli.script_change import diff_checkpoint
 
-    print_change(diff_checkpoint(job, where, shards, master, _settings(conf)), as_json=as_json)
+    print_change(diff_checkpoint(job, where, shards, master, _settings(conf, packages)), as_json=as_json)
 
 
 @app.command("apply")
@@ -255,11 +262,12 @@ def rescale_file(
     shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="The new number of shards.")],
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
 ) -> None:
     """Distribute the state of the jobs in a checkpoint over another number of shards; their change streams go on."""
     from sash.cli.rescale import rescale_checkpoint
 
-    rescale_checkpoint(checkpoint, shards, master, _settings(conf), typer.echo)
+    rescale_checkpoint(checkpoint, shards, master, _settings(conf, packages), typer.echo)
 
 
 @app.command("ps")
@@ -325,6 +333,7 @@ def resume_running(job: JobNamed) -> None:
 def validate(
     job: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")],
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
     """Check a file of statements without running it: names, columns, types, options. Nothing is started, not even Java.
@@ -333,7 +342,7 @@ def validate(
     """
     from sash.cli.check import validate_job
 
-    raise typer.Exit(validate_job(job, _settings(conf), as_json=as_json))
+    raise typer.Exit(validate_job(job, _settings(conf, packages), as_json=as_json))
 
 
 @app.command("prepare")
@@ -344,12 +353,17 @@ def prepare_caches() -> None:
     prepare(lambda line: typer.echo(f"sash: {line}", err=True))
 
 
-def _settings(conf: list[str]) -> dict[str, str]:
+def _settings(conf: list[str], packages: list[str]) -> dict[str, str]:
     pairs = [entry.partition("=") for entry in conf]
     for name, equals, _ in pairs:
         if not equals or not name.strip():
             raise typer.BadParameter(f"{name!r} is not name=value", param_hint="--conf")
-    return {name.strip(): value for name, _, value in pairs}
+    settings = {name.strip(): value for name, _, value in pairs}
+    if not packages:
+        return settings
+    from sash.spark.packages import package_settings
+
+    return package_settings(packages, settings)
 
 
 def _file(query: str) -> Path | None:

@@ -79,7 +79,7 @@ class Operator(ABC):
         """Called when all operators above have processed the output of the last call."""
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of rows examined in searches, for operators that count them."""
         return 0
 

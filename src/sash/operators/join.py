@@ -100,7 +100,7 @@ class Join(Operator):
         return ts, exp, sign, left_slots, right_slots, dead_codes(empty, self._vectors["vectors"])
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of rows examined to find those that were retracted prematurely."""
         return sum(side.live.searched for side in self._sides if side.live is not None)
 

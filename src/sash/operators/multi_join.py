@@ -136,7 +136,7 @@ class MultiJoin(Operator):
             self._compile()
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of rows that the levels of the loop nest have examined."""
         return int(self._stats[loop.PROBES])
 

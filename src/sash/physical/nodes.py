@@ -472,7 +472,8 @@ class Stage:
     """A subtree whose stateful operators share one partition key; `single` stages run as one shard.
 
     `strategy` is the name of the strategy that it was made for. With `tau` changes are released at its multiples only
-    (microseconds), each with all changes since the last.
+    (microseconds), each with all changes since the last. `probe` is the period of time probing (None: once per batch), and
+    `patience` how long a time may wait for a row that carries it (None: by the lifetime of rows).
     """
 
     index: int
@@ -481,6 +482,8 @@ class Stage:
     single: bool
     strategy: str = "update-pattern-aware"
     tau: int | None = None
+    probe: int | None = None
+    patience: int | None = None
 
     @property
     def operator_names(self) -> list[str]:

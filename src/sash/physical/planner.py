@@ -99,7 +99,7 @@ class _Group:
     @property
     def shares_operators(self) -> bool:
         """Whether operators may be shared; not where their progress depends on the rows that reach them."""
-        return self.strategy.synchronised and not self.strategy.paced
+        return self.strategy.synchronised and not self.strategy.by_rows_alone
 
 
 def _roots(groups: Sequence[_Group], lowered: Sequence[Physical], ending: Sequence[bool]) -> list[Physical]:
@@ -124,7 +124,10 @@ def _planned(stage: Stage, group: _Group, legs: Sequence[Leg]) -> Stage:
     if group.strategy.recomputes:
         refuse_endless_windows(stage.root, legs)
     root = _run_passes(stage, PlannerSettings(group.options, group.strategy))
-    return replace(stage, root=root, strategy=group.strategy.name, tau=group.options.tau)
+    options = group.options
+    return replace(
+        stage, root=root, strategy=group.strategy.name, tau=options.tau, probe=options.probe, patience=options.patience
+    )
 
 
 def _expire_placement(strategy: Strategy, node: Node) -> Placement:

@@ -161,7 +161,7 @@ class RegionAnswer:
                 operator = self._kept.get(id(node)) or self._new(node, memory.scope(name))
                 output = operator.process(inputs, instant + 1)
                 counted.count_call(inputs, output, 0)
-                counted.probes += operator.probes
+                counted.rows_examined += operator.rows_examined
                 counted.refused += operator.refused
             results[id(node)] = output
         made = results[id(self.region.root)]

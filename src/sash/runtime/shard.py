@@ -22,8 +22,9 @@ from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Window
 from sash.runtime.build import Relations, SharedRows, build
 from sash.runtime.counts import Counts
-from sash.runtime.pacing import Pacing, TimeMessages
+from sash.runtime.pacing import Pacing, Reached
 from sash.runtime.recomputation import Recomputation
+from sash.runtime.times import Times
 from sash.state.buffer import Buffer
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import Spool
@@ -37,10 +38,14 @@ SLICE = 1 << 15
 
 @dataclass(frozen=True)
 class Arrival:
-    """The rows of one input in a batch (those of a stream have their own time as `ts`), and its clock."""
+    """The rows of one input in a batch (those of a stream have their own time as `ts`), and its clock.
+
+    `times` is what the edge from another stage carries of time; None: the sender is never behind its clock.
+    """
 
     rows: ChangeBatch
     clock: int
+    times: Times | None = None
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,12 @@ class Intake:
 
 @dataclass(frozen=True)
 class ShardOutput:
-    """The changes that a shard output for a batch, and the clock before which there will be no others."""
+    """The changes that a shard output for a batch, the clock before which there will be no others, and its times."""
 
     changes: ChangeBatch
     intake: Intake
     clock: int
+    times: Times | None
 
 
 class Shard:
@@ -106,8 +112,7 @@ class Shard:
             made[id(node)] = build(node, kept, relations, _shared_rows(node, made))
         self._operators = list(made.values())
         self._synchronised = strategy.synchronised
-        self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
-        self._messages = TimeMessages(memory.scope("ears"), self._order, strategy) if strategy.messages else None
+        self._pacing = Pacing(memory.scope("pacing"), plan, stage, self._order) if strategy.paced else None
 
     @property
     def clock(self) -> int:
@@ -125,8 +130,13 @@ class Shard:
         return self.clock if self._pacing is None else self._pacing.progress(id(self._stage.root))
 
     @property
-    def reached(self) -> list[int] | None:
-        """The time that every operator has reached, where they may be behind the clock."""
+    def times(self) -> Times | None:
+        """What the output carries of time, beside `released`; None if no operator is ever behind the clock."""
+        return None if self._pacing is None else self._pacing.times
+
+    @property
+    def reached(self) -> Reached | None:
+        """The time that every operator has reached, and what it has learnt, where they may be behind the clock."""
         return None if self._pacing is None else self._pacing.reached
 
     @property
@@ -138,12 +148,12 @@ class Shard:
     @property
     def floor(self) -> int:
         """No operator still needs a row that expired before this."""
-        return min(self.clock, *(self.reached or (self.clock,)))
+        return self.clock if self._pacing is None else min(self.clock, self._pacing.floor)
 
     @property
     def switches(self) -> int:
         """How often edges have switched between messages and piggybacking."""
-        return 0 if self._messages is None else self._messages.switches
+        return 0 if self._pacing is None else self._pacing.switches
 
     @property
     def state_rows(self) -> int:
@@ -176,7 +186,7 @@ class Shard:
         """Take in one batch per input (None: no report from it) and release what the clock allows."""
         intake = self.take(arrivals)
         changes = concat(list(self.release(intake)))
-        return ShardOutput(changes, intake, self.released)
+        return ShardOutput(changes, intake, self.released, self.times)
 
     def flush(self) -> ChangeBatch:
         """The changes that operators have not output so far because they have not learnt the time."""
@@ -200,20 +210,22 @@ class Shard:
                     late += int((rows.ts < self.clock).sum()) if self._stage.inputs[index].leaf.timed else 0
                     rows = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
             accepted.append(rows)
+        if self._pacing is not None:
+            self._pacing.arrive([None if a is None else a.times or Times.at(a.clock) for a in arrivals])
         return self._position(accepted, [None if a is None else a.clock for a in arrivals], late)
 
     def restore(
         self,
         live: Sequence[ChangeBatch],
         clocks: Sequence[int],
-        reached: Sequence[int] | None = None,
+        reached: Reached | Sequence[int] | None = None,
         learnt: Mapping[str, Learnt] | None = None,
     ) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
 
         For a shard that was restored from an older state, from the rows it has accepted since. None of them counts as late,
-        and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock,
-        and `learnt` what operators had learnt.
+        and those ahead of the clock wait again. `reached` is that of the shard, where operators may be behind the clock, and
+        `learnt` what operators had learnt beside the time.
         """
         for _ in self.replay(live, clocks, reached, learnt):
             pass
@@ -222,7 +234,7 @@ class Shard:
         self,
         live: Sequence[ChangeBatch],
         clocks: Sequence[int],
-        reached: Sequence[int] | None = None,
+        reached: Reached | Sequence[int] | None = None,
         learnt: Mapping[str, Learnt] | None = None,
     ) -> Iterator[ChangeBatch]:
         """Restore an empty shard, and yield the changes from the empty answer to the current one."""
@@ -233,7 +245,7 @@ class Shard:
             self._recomputation.restoring = True
         yield from self.release(self._position(live, clocks, 0))
         if self._pacing is not None:
-            self._pacing.hold(None)
+            self._pacing.go_on(reached)
         if self._recomputation is not None:
             self._recomputation.restoring = False
         self._recall(learnt or {})
@@ -295,11 +307,13 @@ class Shard:
         starts = list(range(SLICE, len(longest) - SLICE // 2, SLICE))
         clocks = [int(longest[start]) for start in ([SLICE // 8, *starts] if starts else [])]
         begun = [0] * len(intake.ready)
+        if self._pacing is not None:
+            self._pacing.open(intake.ready, intake.clock)
         for clock in dict.fromkeys(clocks):
             ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in intake.ready]
             slices = [rows.slice(a, b) for rows, a, b in zip(intake.ready, begun, ends, strict=True)]
             begun = ends
-            yield self._evaluate(slices, clock, intake.counts)
+            yield self._evaluate(slices, clock, intake.counts, last=False)
         rest = [rows.slice(a, len(rows)) for rows, a in zip(intake.ready, begun, strict=True)]
         yield self._evaluate(rest, intake.clock, intake.counts)
 
@@ -319,12 +333,18 @@ class Shard:
         return together.slice(0, split)
 
     def _evaluate(
-        self, ready: Sequence[ChangeBatch], clock: int, counts: dict[str, Counts], *, everything: bool = False
+        self,
+        ready: Sequence[ChangeBatch],
+        clock: int,
+        counts: dict[str, Counts],
+        *,
+        last: bool = True,
+        everything: bool = False,
     ) -> ChangeBatch:
         leaves = [id(given.leaf) for given in self._stage.inputs]
         results: dict[int, ChangeBatch] = dict(zip(leaves, ready, strict=True))
         if self._pacing is not None:
-            self._pacing.begin(leaves, clock)
+            self._pacing.begin(ready, clock, last)
         for number, (node, operator, name) in enumerate(zip(self._order, self._operators, self._names, strict=True)):
             if self._recomputation is not None and self._recomputation.holds(node):
                 results[id(node)] = self._recomputation.output(node, results, clock, counts)
@@ -332,14 +352,12 @@ class Shard:
             inputs, until = [results[id(child)] for child in node.inputs], clock
             counted = counts.setdefault(name, Counts())
             if self._pacing is not None:
-                inputs, until = self._pacing.admit(number, inputs, everything)
-            if self._messages is not None:
-                counted.messages += self._messages.receive(number, inputs, clock)
-            before, probes, premature = Buffer.expired, operator.probes, operator.premature
+                inputs, until = self._pacing.admit(number, inputs, counted, everything)
+            before, examined, premature = Buffer.expired, operator.rows_examined, operator.premature
             output = operator.process(inputs, until)
             results[id(node)] = output
             counted.count_call(inputs, output, Buffer.expired - before)
-            counted.probes += operator.probes - probes
+            counted.rows_examined += operator.rows_examined - examined
             counted.premature += operator.premature - premature
             counted.refused += operator.refused
             if (choice := operator.current_choice) is not None:

@@ -38,7 +38,7 @@ class SessionJobs:
 
     def add(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
         """Add a query to the job of its trigger; it is separate if it says so, or if it has a checkpoint of its own."""
-        query = self._engine.sql(statement.query.sql, strategy=options.strategy, join=options.join, tau=options.tau)
+        query = self._engine.sql(statement.query.sql, **vars(options))
         member, name = JobMember(statement, query, trigger), statement.name.lower()
         if statement.separate or self._has_own_checkpoint(statement):
             self._separate[name] = SeparateQuery(member)
@@ -57,6 +57,21 @@ class SessionJobs:
         group = self._group(trigger)
         group.windows[name] = statement
         group.changed = True
+
+    def change_every(self, statement: Keep) -> None:
+        """Change the length of the sub-windows of a window: at once, if it is kept already."""
+        name = statement.name.lower()
+        running = self.keeping(name)
+        if running is not None:
+            running.change_every(statement.every)
+        separate = self._separate_windows.get(name)
+        if separate is not None:
+            separate.statement = statement
+        for group in self._groups.values():
+            if name in group.windows:
+                group.windows[name] = statement
+                if running is not None:
+                    group.launched[1][name] = statement
 
     def drop_window(self, name: str) -> bool:
         """Stop to keep a window; return whether there was one of this name."""

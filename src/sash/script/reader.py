@@ -32,7 +32,8 @@ _PLURALS: dict[str, Any] = {
     "JOBS": "JOB",
 }
 _QUERY_CLAUSES = (
-    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN", "BACKFILL",
+    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
+    "BACKFILL",
 )  # fmt: skip
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""
@@ -109,7 +110,7 @@ class _Reader(Cursor):
         return statements.ControlJob(position, cast("JobAction", action), name)
 
     def _create(self, position: Position) -> Statement:
-        match self._one_of(*_CREATED):
+        match self._one_of(*_CREATED, "FUNCTION", "AGGREGATE"):
             case "STREAM":
                 declaration = self._declaration("stream")
                 clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED")
@@ -118,8 +119,26 @@ class _Reader(Cursor):
                 declaration = self._declaration("relation")
                 words = ("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
                 return statements.CreateRelation(position, declaration, **self._clauses(*words))
+            case "FUNCTION":
+                return self._function(position, "function")
+            case "AGGREGATE":
+                return self._function(position, "aggregate")
             case _:
                 return self._continuous_query(position)
+
+    def _function(self, position: Position, what: str) -> statements.CreateFunction:
+        """name AS 'module:name' RETURNS type [VERSION '..']."""
+        name = self._name(f"a name for the {what}")
+        self._one_of("AS")
+        self._note("code")
+        code = self._string("the code, as 'module:name'")
+        self._one_of("RETURNS")
+        start = self._next
+        if start.kind != "word":
+            raise self._expected(f"the type that the {what} returns")
+        returns = read_type(self._source, start.start, self._skip((";",), ("VERSION",)))
+        version = self._string("a version such as '2'") if self._word("VERSION") else "1"
+        return statements.CreateFunction(position, name, what == "aggregate", code, returns, version)
 
     def _clauses(self, *words: str) -> dict[str, Any]:
         """The clauses that follow, in any order, each at most once: values by the name of the statement's field."""
@@ -267,7 +286,7 @@ class _Reader(Cursor):
         start = self._next
         if start.kind != "word":
             raise self._expected("the type of the column")
-        end = self._skip((",", ")"))
+        end = self._skip((",", ")"), brackets=("(<", ")>"))
         return read_type(self._source, start.start, end)
 
     def _query(self, ends: tuple[str, ...] = ()) -> statements.QueryText:

@@ -88,6 +88,11 @@ class Session:
                 self._refuse_taken(statement.declaration.name)
                 self.backend.add_relation(statement)
                 return MessageReply(f"Created relation {statement.declaration.name}")
+            case statements.CreateFunction():
+                with statements.about("code"):
+                    self.backend.add_function(statement)
+                what = "aggregate" if statement.aggregate else "function"
+                return MessageReply(f"Created {what} {statement.name}")
             case statements.CreateQuery():
                 self._refuse_taken(statement.name)
                 self._put(statement, self.backend.add_query)
@@ -134,7 +139,11 @@ class Session:
     def _put(self, statement: statements.CreateQuery, put: PutQuery) -> None:
         """Add a query, or replace one, with the options of its clauses and of the session."""
         check_job_clauses(statement)
-        given = {part: value for part in ("strategy", "join", "tau") if (value := getattr(statement, part)) is not None}
+        given = {
+            part: value
+            for part in ("strategy", "join", "tau", "probe", "patience")
+            if (value := getattr(statement, part)) is not None
+        }
         options, trigger = replace(self.settings.options, **given), statement.trigger or self.settings.trigger
         with statement.query.position.relocate_errors():
             put(statement, options, trigger)
@@ -168,6 +177,13 @@ class Session:
         name, streams = statement.name, self.backend.catalog.streams
         if name.lower() not in streams:
             raise _unknown("stream", name, list(streams))
+        known = self.windows.get(name.lower())
+        if isinstance(known, statements.Keep) and _differs_in_every(known, statement):
+            self.backend.change_every(statement)
+            self.windows[name.lower()] = statement
+            return MessageReply(
+                f"Changing the sub-windows of {name}: queries read those of the old length until the new ones cover the window"
+            )
         self._refuse_kept(name)
         self.backend.keep(statement, self.settings.trigger)
         self.windows[name.lower()] = statement
@@ -270,6 +286,14 @@ class Session:
     def _refuse_kept(self, name: str) -> None:
         if name.lower() in self.windows:
             raise CatalogError(f"there is already a window {name}: DROP WINDOW {name} first")
+
+
+def _differs_in_every(known: statements.Keep, statement: statements.Keep) -> bool:
+    """Whether only the length of the sub-windows is another one."""
+    return (
+        known.every != statement.every
+        and replace(known, every=statement.every, position=statement.position) == statement
+    )
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> CatalogError:

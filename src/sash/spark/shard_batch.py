@@ -137,7 +137,7 @@ class ShardBatch:
                 yield part
                 spent -= time.perf_counter()
         for channel in self._processor.local[stage.index]:
-            self._channel(channel.index).take(concat(handed), shard.released)
+            self._channel(channel.index).take(concat(handed), shard.released, shard.times)
         if behind:
             for output in self._layout.plan.outputs_of(stage):
                 yield Message(self._label, ANSWER, CAUGHT_UP, number, 0, output, shard.released)
@@ -291,7 +291,8 @@ class ShardBatch:
         if index not in self._channels:
             channel = self._layout.channels.channels[index]
             record = self._header["channels"].setdefault(channel.identity, {})
-            self._channels[index] = ChannelBatch(channel, self._processor.senders(channel), self._chunks, record)
+            senders, bounded = self._processor.senders(channel), self._processor.bounded
+            self._channels[index] = ChannelBatch(channel, senders, self._chunks, record, bounded=bounded)
         return self._channels[index]
 
     def _identity(self, stage: Stage) -> str:

@@ -178,6 +178,13 @@ def of_types(parameters: tuple[pa.DataType, ...], result: pa.DataType) -> Rule:
     return rule
 
 
+def bitmap(name: str, arguments: Arguments) -> Expression:
+    """A function of a BINARY, to which nothing is cast."""
+    if arguments[0].dtype not in (types.BINARY, types.NULL):
+        raise TypeMismatchError(f"{name} takes BINARY, not {types.type_name(arguments[0].dtype)}")
+    return Call(name, (coerce(arguments[0], types.BINARY),), types.BIGINT)
+
+
 def in_list(name: str, arguments: Arguments) -> Expression:
     """IN: `in` if every choice is a literal, otherwise equalities."""
     dtype = arguments[0].dtype

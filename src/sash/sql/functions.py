@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import Cast, Expression
-from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from sash.plan.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
 from sash.sql import nested_rules
-from sash.sql.signatures import conditional, dates, formats, lists, numbers, strings
+from sash.sql.signatures import conditional, dates, formats, json, lists, numbers, strings
 from sash.sql.signatures.base import Signature
 
 
@@ -101,9 +101,19 @@ FUNCTIONS: dict[str, Signature] = {
     "size": Signature(1, 1, nested_rules.size),
     **{name: Signature(2, 2, nested_rules.element_at) for name in ("element_at", "try_element_at", "get")},
     "array_contains": Signature(2, 2, nested_rules.array_contains),
+    **{
+        name: Signature(1, 1, rules.of_types((BIGINT,), BIGINT))
+        for name in ("bitmap_bit_position", "bitmap_bucket_number")
+    },
+    "bitmap_count": Signature(1, 1, rules.bitmap),
+    "hmac": Signature(2, 3, rules.of_types((BINARY, BINARY, STRING), BINARY)),
+    "jaro_winkler_similarity": Signature(2, 2, rules.of_types((STRING,), DOUBLE)),
+    "raise_error": Signature(1, 1, rules.of_types((STRING,), NULL)),
+    "assert_true": Signature(1, 2, rules.of_types((BOOLEAN, STRING), NULL)),
     **conditional.SIGNATURES,
     **dates.SIGNATURES,
     **formats.SIGNATURES,
+    **json.SIGNATURES,
     **lists.SIGNATURES,
     **numbers.SIGNATURES,
     **strings.SIGNATURES,

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """One change of the answer. `ts` and `released` are in the replay's unit; `released` is None if it never was."""
+    """One change of the answer. `ts` and `released` are in the replay's unit; `released` is None if it never was.
+
+    `batch` is the number, from 0, of the micro-batch that released it; None if none did, or with simulated delays.
+    """
 
     ts: int | float
     op: str
     row: dict[str, Any]
     released: int | float | None
+    batch: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,8 +44,8 @@ class Result:
 
     `print(result)` shows the changes as a table, and so does a notebook.
 
-    `late` counts the rows that arrived too late, `state_rows` the rows in state at the end, and `switches` how often each
-    edge changed its mode (piggybacking). `statistics` has the rates, rows, distinct and frequent values of every stream
+    `late` counts the rows that arrived too late, `state_rows` the rows in state at the end, and `switches` how often the
+    edges of each operator changed their mode (piggybacking). `statistics` has the rates, rows, distinct and frequent values of every stream
     and relation.
     """
 
