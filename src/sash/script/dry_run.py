@@ -34,6 +34,7 @@ from sash.user_library import add_aggregate, add_function
 from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
+from sash.window_store.store.sets import current_set
 
 if TYPE_CHECKING:
     from sash.query import Query
@@ -312,7 +313,7 @@ class DryRunBackend:
         return None
 
     def attach(self, statement: Attach) -> None:
-        self._layouts[statement.name.lower()] = StoreLayout.load(Path(statement.path))
+        self._layouts[statement.name.lower()] = StoreLayout.load(current_set(Path(statement.path)))
 
     def drop_window(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)
