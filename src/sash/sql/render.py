@@ -67,7 +67,8 @@ def _render(expression: Expression, texts: list[str], columns: Sequence[str]) ->
         case Variable():
             return _variable(expression)
         case Lambda():
-            return f"({', '.join(map(_variable, expression.variables))}) -> {texts[0]}"
+            names = ", ".join(map(_variable, expression.variables))
+            return f"{names if len(expression.variables) == 1 else f'({names})'} -> {texts[0]}"
         case UserCall():
             raise UnsupportedSqlError(
                 f"{expression.function} runs in Sash, and what it is used in only in Spark's own engine: compute it above, in the "

@@ -121,7 +121,7 @@ FUNCTIONS: dict[str, Function] = {
     "map": Function(nested.map_of, 0, MANY, strict=False, fails=True),
     "map_from_arrays": two(nested.map_from_arrays, fails=True),
     "map_from_entries": one(nested.map_from_entries, fails=True),
-    "map_concat": Function(nested.map_concat, 1, MANY, fails=True),
+    "map_concat": Function(nested.map_concat, 0, MANY, fails=True),
     "map_keys": one(partial(nested.map_part, 0)),
     "map_values": one(partial(nested.map_part, 1)),
     "map_entries": one(nested.map_entries),
