@@ -57,6 +57,24 @@ def throughput(
 
 
 @app.command()
+def windows(
+    sizes: Annotated[str, typer.Option(help="Rows in the partition, comma-separated.")] = "1000,30000,1000000",
+    functions: Annotated[str, typer.Option(help="Functions by name, comma-separated.")] = "all",
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the fastest counts.")] = 3,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Processor time per change of window functions, by the rows of a partition."""
+    from bench.report import publish, write_page
+    from bench.window_costs import measure, page, table
+
+    found = measure(sizes, functions, repeats)
+    publish("windows", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("windows", page(found), [])
+
+
+@app.command()
 def growth(
     windows: Annotated[str, typer.Option(help="Rows in the window, comma-separated.")] = "100000,1000000,5000000",
     operators: Annotated[str, typer.Option(help="Operators, comma-separated: group-by, distinct, join.")] = "all",
