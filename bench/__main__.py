@@ -199,7 +199,7 @@ def paper1(
 @app.command()
 def paper3(
     window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 10,
-    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 500,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 1_000,
     changes: Annotated[int, typer.Option(min=1, help="Changes of a run whose delay is averaged, at least.")] = 2_000,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
     experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: simulated, baseline.")] = "all",
