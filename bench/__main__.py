@@ -57,6 +57,24 @@ def throughput(
 
 
 @app.command()
+def windows(
+    sizes: Annotated[str, typer.Option(help="Rows in the partition, comma-separated.")] = "1000,30000,1000000",
+    functions: Annotated[str, typer.Option(help="Functions by name, comma-separated.")] = "all",
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the fastest counts.")] = 3,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Processor time per change of window functions, by the rows of a partition."""
+    from bench.report import publish, write_page
+    from bench.window_costs import measure, page, table
+
+    found = measure(sizes, functions, repeats)
+    publish("windows", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("windows", page(found), [])
+
+
+@app.command()
 def growth(
     windows: Annotated[str, typer.Option(help="Rows in the window, comma-separated.")] = "100000,1000000,5000000",
     operators: Annotated[str, typer.Option(help="Operators, comma-separated: group-by, distinct, join.")] = "all",
@@ -118,6 +136,20 @@ def handover(
     from bench.report import publish
 
     publish("handover", measure(megabytes), table, as_json=as_json, save=save)
+
+
+@app.command()
+def sketches(
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows of a window of ten sub-windows.")] = 200_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each over other rows.")] = 5,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Approximate counts by key: the frequent-items sketch beside Count-Min at the same size (paper 2, 2.1)."""
+    from bench.report import publish
+    from bench.sketches import measure, table
+
+    publish("sketches", measure(rows, seeds), table, as_json=as_json, save=save)
 
 
 @app.command()
@@ -191,7 +223,7 @@ def strategies(
 @app.command()
 def paper3(
     window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 10,
-    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 500,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 1_000,
     changes: Annotated[int, typer.Option(min=1, help="Changes of a run whose delay is averaged, at least.")] = 2_000,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
     experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: simulated, baseline.")] = "all",

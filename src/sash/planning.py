@@ -71,9 +71,12 @@ class Planned:
         """The columns of the answer, and the expiration time where the answer has it."""
         return (*self.schema, EXPIRES) if self.has_expiration else self.schema
 
-    def with_expiration(self, shards: int | None = None) -> Planned:
-        """The same query, with the expiration times of its rows where these are known beforehand."""
-        return replace(self, physical=plan_physical(self.optimized, shards, self.options, with_expiration=True))
+    def with_expiration(self, shards: int | None = None, *, premature: bool = False) -> Planned:
+        """The same query, with the expiration times of its rows where these are known beforehand; with `premature`, also
+        where rows may be retracted before (above a negation)."""
+        physical = plan_physical(self.optimized, shards, self.options, with_expiration=True)
+        strict = any(child.expiry == "strict" for child in physical.root.root.inputs)
+        return self if strict and not premature else replace(self, physical=physical)
 
     def with_shards(self, shards: int) -> Planned:
         """The same query, planned for another number of shards."""

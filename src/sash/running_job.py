@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sash.spark.job_progress import AlikeProgress, QueryProgress
     from sash.spark.job_start import StartedJob
     from sash.spark.parking import Parked
-    from sash.window_store.store.writer import WindowWriter
+    from sash.window_store.store.sets import WindowSets
 
 
 class RunningJob(StreamingHandle):
@@ -397,7 +397,7 @@ class JobQuery:
 class JobWindow:
     """Observes a window that a job keeps."""
 
-    def __init__(self, job: RunningJob, writer: WindowWriter) -> None:
+    def __init__(self, job: RunningJob, writer: WindowSets) -> None:
         self.job = job
         self._writer = writer
 
@@ -413,4 +413,8 @@ class JobWindow:
 
     def progress(self) -> dict[str, Any]:
         """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
-        return self._writer.manifest.progress()
+        return self._writer.progress()
+
+    def change_every(self, every: str | int) -> None:
+        """Change the length of the sub-windows while the window is kept: `KeptWindow.change_every`."""
+        self._writer.change_every(every)

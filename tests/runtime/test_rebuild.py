@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -318,3 +320,50 @@ def test_the_order_of_a_join_goes_on(windows: str, monkeypatch: pytest.MonkeyPat
     )
     plan = plan_query(sql, CATALOG, options=Options(join="eager-nlj")).physical
     assert any("(change 2)" in str(check(plan, seed).learnt) for seed in range(4))
+
+
+KEPT = {
+    "anti": "SELECT s.k, s.g, s.x * 2 AS y FROM s [RANGE 50 MICROSECONDS] LEFT ANTI JOIN r [RANGE 5 MICROSECONDS] ON s.k = r.k",
+    "anti_calendar": (
+        "SELECT t.k, t.g FROM (SELECT k, g FROM s [RANGE 50 MICROSECONDS] UNION ALL SELECT k, g FROM s [RANGE 9 MICROSECONDS]) "
+        "AS t LEFT ANTI JOIN r [RANGE 5 MICROSECONDS] ON t.k = r.k"
+    ),
+    "semi": "SELECT s.k, s.g FROM s [RANGE 50 MICROSECONDS] LEFT SEMI JOIN r [RANGE 5 MICROSECONDS] ON s.k = r.k WHERE s.x < 30",
+    "except_all": "SELECT k FROM s [RANGE 50 MICROSECONDS] EXCEPT ALL SELECT k FROM r [RANGE 30 MICROSECONDS]",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_kept_rows_of_a_negation_have_the_same_ends_again(name: str) -> None:
+    """The expiration times of a result that is kept are in its files, so a rebuilt shard must not give others."""
+    plain = plan_query(KEPT[name], CATALOG, {"pull_up_negation"})
+    ending = plain.with_expiration(1, premature=True)
+    assert ending.has_expiration
+    for seed in range(4):
+        check(ending.physical, seed)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_rows_with_expiration_times_are_those_without(name: str) -> None:
+    """At every instant; each ends at its time or, if the right side takes it away, before."""
+    plain = plan_query(KEPT[name], CATALOG, {"pull_up_negation"})
+    ending = plain.with_expiration(1, premature=True)
+    premature = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        runs = Chain(plain.physical), Chain(ending.physical)
+        for step in range(14):
+            streams = {stream: rows(rng, 20 * step, 20 * step + 20) for stream in ("s", "r")}
+            clock = 20 * step + 20 if step < 13 else int(FOREVER)
+            without, given = (listed(run.advance(streams, clock)) for run in runs)
+            found: Counter[tuple[object, ...]] = Counter()
+            for ts, sign, *row, ends in given:
+                found[ts, *row] += sign  # type: ignore[assignment,operator]
+                assert ends > ts if sign == 1 else ends >= ts  # type: ignore[operator]
+                premature += sign == -1 and ends != ts
+            for ts, sign, *row in without:
+                found[ts, *row] -= sign  # type: ignore[assignment,operator]
+            assert not +found
+            assert not -found
+        assert runs[1].shards[-1].state_rows == 0
+    assert premature > 10

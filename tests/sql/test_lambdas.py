@@ -32,6 +32,10 @@ def test_text_and_rendering() -> None:
     assert describe(made) == "transform(array(qty, 1), (x, i) -> x + cast(i AS BIGINT))"
     text = to_spark_sql(made, [f"c{i}" for i in range(6)])
     assert "(`variable 0 of a lambda`, `variable 1 of a lambda`) -> " in text
+    (made,) = bound("exists(array(qty), x -> x = 1)").expressions
+    assert to_spark_sql(made, [f"c{i}" for i in range(6)]) == (
+        "exists(array(c3), `variable 0 of a lambda` -> (`variable 0 of a lambda` = CAST('1' AS BIGINT)))"
+    )
 
 
 def test_names_of_variables_do_not_matter() -> None:

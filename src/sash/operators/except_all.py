@@ -67,7 +67,7 @@ class ExceptAll(Operator):
         codes = self._codes(batch)
         events, _, slots = self._left.apply(batch, clock)
         self._tags.reserve(self._left.capacity)
-        exp = self._expiration.stamps(batch.exp)
+        exp = self._expiration.stamps(batch.ts, batch.exp)
         if self._expiration.calendar:
             self._nodes.reserve(loop.WORDS * self._left.capacity)
         loop.fill(slots, codes, own(exp), self._tags["tags"], self._nodes["nodes"])

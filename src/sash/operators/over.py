@@ -20,7 +20,7 @@ from sash.operators.kernels.window_output import assemble, emit
 from sash.operators.live_rows import LiveRows, RowEvents, rows_at
 from sash.operators.netting import net
 from sash.operators.over_order import OrderedRows
-from sash.operators.over_values import FrameAggregates, WholePartitions, frame_events, pointed_to, ranks
+from sash.operators.over_values import FrameAggregates, WholePartitions, extremes, frame_events, pointed_to, ranks
 from sash.plan.nodes import SortKey
 from sash.plan.window_calls import RANKING, WindowCall
 from sash.state.changes import ChangeBatch
@@ -82,7 +82,7 @@ class Over(Operator):
             shared.setdefault((order, task), _Calls(order, task)).numbers.append(number)
         for (order, task), one in shared.items():
             aggregates = [found for n in one.numbers if (found := self._calls[n].aggregate) is not None]
-            if aggregates:
+            if aggregates and not self._orders[order].is_extreme(task):
                 scope = memory.scope(f"frame{order}.{task}")
                 one.frames = FrameAggregates(scope, edge.dtypes, orders[order], ties, aggregates)
                 if self._calls[one.numbers[0]].frame.is_whole:
@@ -202,6 +202,8 @@ class Over(Operator):
                 arrays = [answer.array for answer in answers]
             return [array.take(pa.array(refers)) for array in arrays]
         calls = [self._calls[n] for n in task.numbers]
+        if self._orders[task.order].is_extreme(task.task):
+            return [extremes(call, refers, entries[:, 4] == 0) for call in calls]
         if calls[0].function in RANKING:
             return [ranks(call, refers, entries[:, 4]) for call in calls]
         return [pointed_to(call, self._rows, entries[:, 2], refers) for call in calls]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
+from sash.operators.aggregates.base import fits_word
 from sash.operators.kernels import window_tasks as kinds
 from sash.operators.kernels.treap import Treap
 from sash.operators.kernels.wide_tree import WideTree
@@ -50,7 +51,7 @@ class OrderedRows:
         self._dtypes = dtypes
         self._order = order
         self._sorted = sorted_keys(order, ties)
-        self._present: list[int] = []
+        self._present: list[tuple[int, str]] = []
         self._ranked = False
         self._words: list[int] = [key.column for key in order[:1]]
         self._tasks: list[tuple[int, ...]] = []
@@ -77,16 +78,21 @@ class OrderedRows:
         if call.function in ("lag", "lead"):
             return (kinds.SHIFT, call.parameter if call.function == "lead" else -call.parameter, tree, 0, 0, 0, 0)
         frame = (*self._bound(call.frame.start), *self._bound(call.frame.end))
+        if _is_extreme(call):
+            assert call.aggregate is not None
+            tree = self._tree_of(call.aggregate.arguments[0].index, call.aggregate.function)
+            self._wide.keep_values()
+            return (kinds.EXTREME, 0, tree, *frame)
         if call.aggregate is not None:
             return (kinds.WHOLE if call.frame.is_whole else kinds.SWEEP, 0, 0, *frame)
         chosen = {"first_value": 1, "last_value": -1}.get(call.function, call.parameter)
         return (kinds.PICK, chosen, tree, *frame)
 
-    def _tree_of(self, column: int) -> int:
-        """The tree of the rows that have a value in the column."""
-        if column not in self._present:
-            self._present.append(column)
-        return 1 + self._present.index(column)
+    def _tree_of(self, column: int, function: str = "") -> int:
+        """The tree of the rows that have a value in the column; for "min" and "max", with the values in the tree."""
+        if (column, function) not in self._present:
+            self._present.append((column, function))
+        return 1 + self._present.index((column, function))
 
     def _bound(self, bound: Bound) -> tuple[int, int]:
         if bound.column is None:
@@ -94,6 +100,10 @@ class OrderedRows:
         if bound.column not in self._words:
             self._words.append(bound.column)
         return _BOUNDS[bound.kind], self._words.index(bound.column)
+
+    def is_extreme(self, task: int) -> bool:
+        """Whether a task finds the smallest or largest value of a frame."""
+        return self._tasks[task][kinds.KIND] == kinds.EXTREME
 
     @property
     def tasks(self) -> npt.NDArray[np.int64]:
@@ -125,9 +135,12 @@ class OrderedRows:
         if self._order:
             low, high = hash_rows([columns[key.column] for key in self._order], rows)
             self._by_slot["peer.low"][slots], self._by_slot["peer.high"][slots] = low, high
-        for k, column in enumerate(self._present, start=1):
+        for k, (column, function) in enumerate(self._present, start=1):
             mask = null_mask(columns[column])
             self._members["member"][slots * stride + k] = 1 if mask is None else ~mask
+            if function:
+                bits = ordered_bits(columns[column])
+                self._wide.write_values(slots * stride + k, ~bits if function == "max" else bits)
         if len(self._words) > 1 or self._has_value_bounds:
             for number, column in enumerate(self._words):
                 words, classes = _in_order(columns[column], self._order[0])
@@ -204,3 +217,12 @@ def _in_order(column: pa.Array, key: SortKey) -> tuple[Ints, npt.NDArray[np.int8
         words[mask] = 0
         classes[mask] = 0 if key.nulls_first else 2
     return words, classes
+
+
+def _is_extreme(call: WindowCall) -> bool:
+    """Whether the call is MIN or MAX of a part of the partition, of values that fit in a word."""
+    found = call.aggregate
+    if found is None or found.function not in ("min", "max") or call.frame.is_whole:
+        return False
+    dtype = found.arguments[0].dtype
+    return fits_word(dtype) and not pa.types.is_null(dtype)

@@ -83,7 +83,7 @@ class SemiJoin(Operator):
             codes[keyed], _ = self._keys.intern(low[keyed], high[keyed])
         self._links.reserve(WORDS * self._left.capacity)
         never = np.full(len(arrived), FOREVER)
-        exp = never if self._expiration is None else own(self._expiration.stamps(batch.exp[arrived]))
+        exp = never if self._expiration is None else own(self._expiration.stamps(batch.ts[arrived], batch.exp[arrived]))
         fill(self._links["links"], slots, codes, exp)
         self._rows.put(slots, columns)
         return events

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from sash.operators.base import Edge
-from sash.optimizer.optimizer import Optimized
+from sash.optimizer.optimizer import UNCOUNTED, AppliedRule, Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical import nodes
 from sash.physical.explain_aggregates import aggregate_costs
@@ -115,10 +115,15 @@ def _order(order: Sequence[SortKey], schema: Schema) -> list[str]:
 def _steps(optimized: Optimized) -> list[str]:
     width = max((len(step.rule) for step in optimized.steps), default=0)
     lines = [
-        f"{INDENT}{step.rule:<{width}}  {rounded(step.before)} {_ARROW} {rounded(step.after)}"
+        f"{INDENT}{step.rule:<{width}}  {rounded(step.before)} {_ARROW} {rounded(step.after)}{_dearer(step)}"
         for step in optimized.steps
     ]
     return lines or [INDENT + "none"]
+
+
+def _dearer(step: AppliedRule) -> str:
+    """Why a rule is applied although the plan costs more after it."""
+    return f" ({UNCOUNTED[step.rule]})" if step.is_dearer else ""
 
 
 def _alternatives(optimized: Optimized) -> list[str]:

@@ -75,7 +75,8 @@ def describe_aggregate(aggregate: AggregateCall) -> str:
     arguments = [argument.name for argument in aggregate.arguments]
     if aggregate.detail is not None and aggregate.detail.user is not None:
         condition = f" FILTER (WHERE {arguments.pop()})" if aggregate.detail.filtered else ""
-        return f"{aggregate.detail.user.name}({', '.join(arguments)}){condition}"
+        distinct = "DISTINCT " if aggregate.distinct else ""
+        return f"{aggregate.detail.user.name}({distinct}{', '.join(arguments)}){condition}"
     if aggregate.function in TIMED and len(arguments) == 2:
         return f"{aggregate.function}({arguments[0]}) FILTER (WHERE {arguments[1]})"
     if aggregate.parameter is not None:

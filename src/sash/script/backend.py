@@ -91,6 +91,9 @@ class WindowHandle(Protocol):
     def progress(self) -> dict[str, Any]:
         """Return numbers about the window."""
 
+    def change_every(self, every: str | int) -> None:
+        """Change the length of the sub-windows."""
+
 
 class Backend(Protocol):
     """Executes or checks statements. Methods that return an optional result return None if they only check."""
@@ -174,6 +177,9 @@ class Backend(Protocol):
 
     def keep(self, statement: Keep, trigger: str | None) -> None:
         """Add the window of a stream to the windows that are kept, from `launch` on."""
+
+    def change_every(self, statement: Keep) -> None:
+        """Change the length of the sub-windows of a window that is kept."""
 
     def keeping(self, name: str) -> WindowHandle | None:
         """What keeps the window of that name, if it has been started."""

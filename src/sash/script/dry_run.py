@@ -34,6 +34,7 @@ from sash.user_library import add_aggregate, add_function
 from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
+from sash.window_store.store.sets import current_set
 
 if TYPE_CHECKING:
     from sash.query import Query
@@ -301,11 +302,18 @@ class DryRunBackend:
         self._keeps[entry.name.lower()] = statement
         self._kept[entry.name] = trigger_key(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
 
+    def change_every(self, statement: Keep) -> None:
+        entry = self._catalog.streams[statement.name.lower()]
+        self._layouts[entry.name.lower()] = layout_of(
+            entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
+        )
+        self._keeps[entry.name.lower()] = statement
+
     def keeping(self, name: str) -> WindowHandle | None:
         return None
 
     def attach(self, statement: Attach) -> None:
-        self._layouts[statement.name.lower()] = StoreLayout.load(Path(statement.path))
+        self._layouts[statement.name.lower()] = StoreLayout.load(current_set(Path(statement.path)))
 
     def drop_window(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)

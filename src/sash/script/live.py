@@ -172,6 +172,9 @@ class LiveBackend:
     def keep(self, statement: Keep, trigger: str | None) -> None:
         self.session_jobs.keep(statement, trigger)
 
+    def change_every(self, statement: Keep) -> None:
+        self.session_jobs.change_every(statement)
+
     def keeping(self, name: str) -> WindowHandle | None:
         return self.session_jobs.keeping(name)
 

@@ -58,6 +58,21 @@ class SessionJobs:
         group.windows[name] = statement
         group.changed = True
 
+    def change_every(self, statement: Keep) -> None:
+        """Change the length of the sub-windows of a window: at once, if it is kept already."""
+        name = statement.name.lower()
+        running = self.keeping(name)
+        if running is not None:
+            running.change_every(statement.every)
+        separate = self._separate_windows.get(name)
+        if separate is not None:
+            separate.statement = statement
+        for group in self._groups.values():
+            if name in group.windows:
+                group.windows[name] = statement
+                if running is not None:
+                    group.launched[1][name] = statement
+
     def drop_window(self, name: str) -> bool:
         """Stop to keep a window; return whether there was one of this name."""
         separate = self._separate_windows.pop(name.lower(), None)

@@ -177,6 +177,13 @@ class Session:
         name, streams = statement.name, self.backend.catalog.streams
         if name.lower() not in streams:
             raise _unknown("stream", name, list(streams))
+        known = self.windows.get(name.lower())
+        if isinstance(known, statements.Keep) and _differs_in_every(known, statement):
+            self.backend.change_every(statement)
+            self.windows[name.lower()] = statement
+            return MessageReply(
+                f"Changing the sub-windows of {name}: queries read those of the old length until the new ones cover the window"
+            )
         self._refuse_kept(name)
         self.backend.keep(statement, self.settings.trigger)
         self.windows[name.lower()] = statement
@@ -279,6 +286,14 @@ class Session:
     def _refuse_kept(self, name: str) -> None:
         if name.lower() in self.windows:
             raise CatalogError(f"there is already a window {name}: DROP WINDOW {name} first")
+
+
+def _differs_in_every(known: statements.Keep, statement: statements.Keep) -> bool:
+    """Whether only the length of the sub-windows is another one."""
+    return (
+        known.every != statement.every
+        and replace(known, every=statement.every, position=statement.position) == statement
+    )
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> CatalogError:

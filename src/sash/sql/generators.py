@@ -21,9 +21,10 @@ from sash.sql.expressions import ExpressionBinder
 from sash.sql.nested_rules import array as array_of
 from sash.sql.nested_rules import field_of, map_part, struct_of
 from sash.sql.scope import Entry
+from sash.sql.signatures.json import json_tuple
 from sash.sql.source import SqlText
 
-GENERATORS = frozenset({"explode", "posexplode", "inline", "stack"})
+GENERATORS = frozenset({"explode", "posexplode", "inline", "stack", "json_tuple"})
 _MOST_ROWS = 10_000
 
 
@@ -97,6 +98,10 @@ def bind_generator(binder: ExpressionBinder, call: exp.Expr, outer: bool = False
 def _generator(name: str, arguments: list[Expression], outer: bool) -> Generator:
     if name == "stack":
         return _stack(arguments, outer)
+    if name == "json_tuple":
+        row = json_tuple(arguments)
+        names = tuple(field.name for field in row.dtype)
+        return Generator(array_of("array", [row]), outer, False, names, names)
     if len(arguments) != 1:
         raise TypeMismatchError(f"{name} takes 1 argument, not {len(arguments)}")
     (value,) = arguments

@@ -75,7 +75,7 @@ def map_concat(name: str, arguments: Arguments) -> Expression:
     for argument in arguments:
         _expect(name, is_map(argument.dtype), "maps", argument)
     if not arguments:
-        return Call("map", (), types.map_of(types.STRING, types.STRING))
+        return Call(name, (), types.map_of(types.STRING, types.STRING))
     maps = unify(arguments, f"the arguments of {name}")
     return Call(name, tuple(maps), maps[0].dtype)
 

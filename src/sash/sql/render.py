@@ -66,7 +66,8 @@ def _render(expression: Expression, texts: list[str], columns: Sequence[str]) ->
         case Variable():
             return _variable(expression)
         case Lambda():
-            return f"({', '.join(map(_variable, expression.variables))}) -> {texts[0]}"
+            names = ", ".join(map(_variable, expression.variables))
+            return f"{names if len(expression.variables) == 1 else f'({names})'} -> {texts[0]}"
         case UserCall():
             raise UnsupportedSqlError(
                 f"{expression.function} runs in Sash, and what it is used in only in Spark's own engine: compute it above, in the "
@@ -164,6 +165,13 @@ def _interval_text(call: Call, arguments: list[str]) -> str:
     return f"CAST({restored(arguments[0], _name_of(call.arguments[1]))} AS STRING)"
 
 
+def _json_tuple(call: Call, arguments: list[str]) -> str:
+    raise UnsupportedSqlError(
+        "json_tuple runs in Sash, and what it is used in only in Spark's own engine: compute that above, in the SELECT around a "
+        "subquery"
+    )
+
+
 def _parse_interval(call: Call, arguments: list[str]) -> str:
     cast = "TRY_CAST" if call.function.startswith("try") else "CAST"
     return stored(f"{cast}({arguments[0]} AS {_name_of(call.arguments[1])})", call.dtype == INT)
@@ -199,12 +207,14 @@ _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "sequence_by": _sequence,
     "get_item": lambda _, a: f"{a[0]}[{a[1]}]",
     "interval_text": _interval_text,
+    "from_json": lambda call, a: f"from_json({a[0]}, {_string(type_name(call.dtype))})",
+    "json_tuple": _json_tuple,
     "parse_interval": _parse_interval,
     "try_parse_interval": _parse_interval,
     "interval_multiply": _scaled("*"),
     "interval_divide": _scaled("/"),
     "day_time_micros": lambda _, a: stored(f"make_dt_interval({', '.join(a)})", months=False),
-    "micros_to_seconds": lambda _, a: f"(CAST({a[0]} AS DECIMAL(19,0)) * 0.000001)",
+    "micros_to_seconds": lambda call, a: f"CAST(CAST({a[0]} AS DECIMAL(19,0)) * 0.000001 AS {type_name(call.dtype)})",
     "window_start": _window_bound,
     "window_end": _window_bound,
 }

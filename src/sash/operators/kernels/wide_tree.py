@@ -51,12 +51,19 @@ class WideNodes(NamedTuple):
 class WideTree:
     """The blocks of many trees. The caller numbers the rows and keeps the roots; a root is the position of a block."""
 
-    def __init__(self, memory: Memory, keys: Treap, *, valued: bool = False) -> None:
+    def __init__(self, memory: Memory, keys: Treap) -> None:
         self._memory = memory
         self._keys = keys
         self._blocks: Ints = memory.array("blocks", np.int64, 1024)
         self._state: Ints = memory.array("state", np.int64, _STATE)
-        self._state[_VALUED] = valued
+
+    def keep_values(self) -> None:
+        """Keep values and the smallest of each block, from the first row on."""
+        self._state[_VALUED] = 1
+
+    def write_values(self, nodes: Ints, values: Ints) -> None:
+        """Write the values of rows that are in no tree."""
+        self._keys.nodes.cells[nodes, VALUE] = values
 
     @property
     def nodes(self) -> WideNodes:

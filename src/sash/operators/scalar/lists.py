@@ -11,7 +11,7 @@ import pyarrow as pa
 from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast_all, kernel, numbers
 from sash.operators.scalar.function import MANY, Function, one, two
-from sash.operators.scalar.ranks import NO_VALUE, first_of_each, offsets_of, owners, ranks
+from sash.operators.scalar.ranks import NO_VALUE, first_of_each, offsets_of, owners, positive_zeros, ranks
 from sash.operators.scalar.series import SERIES
 from sash.state.nested import elements, list_array, struct_array, valid_mask
 
@@ -39,11 +39,6 @@ def _parts(column: Array) -> tuple[Numbers, Numbers, Array]:
     return offsets, owners(offsets), inner
 
 
-def _positive_zeros(values: Array) -> Array:
-    """Spark's functions of sets return 0.0 for -0.0."""
-    return kernel("add", values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
-
-
 def _join(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     column, delimiter, *instead = broadcast_all(arguments)
     _, rows, inner = _parts(column)
@@ -58,7 +53,7 @@ def _join(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
 def _distinct(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     (column,) = broadcast_all(arguments)
     _, rows, inner = _parts(column)
-    return _chosen(column, dtype, rows, _positive_zeros(inner), first_of_each(rows, ranks(inner)))
+    return _chosen(column, dtype, rows, positive_zeros(inner), first_of_each(rows, ranks(inner)))
 
 
 def _extreme(sign: int, arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -197,7 +192,7 @@ def _sets(arguments: Sequence[Datum]) -> tuple[Numbers, Numbers, Numbers, Array,
     chosen = [np.flatnonzero(known[rows]) for _, rows, _ in parts]
     inner = pa.concat_arrays([part[2].take(pa.array(places)) for part, places in zip(parts, chosen, strict=True)])
     rows = np.concatenate([part[1][places] for part, places in zip(parts, chosen, strict=True)])
-    return known, rows, ranks(inner), _positive_zeros(inner), len(chosen[0])
+    return known, rows, ranks(inner), positive_zeros(inner), len(chosen[0])
 
 
 def _pairs(rows: Numbers, codes: Numbers) -> Numbers:

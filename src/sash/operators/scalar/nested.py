@@ -75,8 +75,10 @@ def map_from_entries(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     return map_column(dtype, offsets, keys, values, valid)
 
 
-def map_concat(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
+def map_concat(arguments: Sequence[Datum], dtype: pa.DataType) -> Datum:
     """MAP_CONCAT(map, map, ...); NULL if one of them is."""
+    if not arguments:
+        return pa.scalar([], dtype)
     columns = broadcast_all(arguments)
     known = np.logical_and.reduce([kernel("is_valid", column).to_numpy(zero_copy_only=False) for column in columns])
     parts = [elements(column) for column in columns]

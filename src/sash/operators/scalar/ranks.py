@@ -42,6 +42,11 @@ def ranks(values: Array) -> Numbers:
     return result
 
 
+def positive_zeros(values: Array) -> Array:
+    """0.0 for -0.0, as sets of values have it."""
+    return kernel("add", values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
+
+
 def owners(offsets: Numbers) -> Numbers:
     """The row of each element of a column of arrays."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

@@ -87,6 +87,11 @@ class StoreLayout:
         return StoreLayout(**found)
 
 
+def keeps_ends(root: Path) -> bool:
+    """Whether a result that is kept there has expiration times: if it is new, or if it had them when it was new."""
+    return StoreLayout.load(root).ends if (root / LAYOUT_FILE).exists() else True
+
+
 def layout_of(
     name: str,
     schema: Schema,
