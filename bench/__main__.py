@@ -197,9 +197,33 @@ def paper1(
 
 
 @app.command()
+def strategies(
+    queries: Annotated[str, typer.Option(help="Queries, comma-separated: q1 to q5.")] = "q1,q2,q3,q4,q5",
+    rates: Annotated[str, typer.Option(help="Sales per second and stream, comma-separated.")] = "5,200",
+    rows_per_batch: Annotated[
+        int, typer.Option(min=1_000, help="Rows per micro-batch when the throughput is measured.")
+    ] = 400_000,
+    experiments: Annotated[str, typer.Option(help="Experiments: releases, throughput, or all.")] = "all",
+    update: Update = False,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Paper 1's queries under every strategy on Spark: rows, messages, probes, batches until release, delay, throughput."""
+    from bench.report import latest, publish, write_page
+    from bench.strategies import measure, page, table
+
+    chosen = [name.strip() for name in queries.split(",")]
+    known = latest("strategies") if update else {}
+    found = measure(chosen, [float(rate) for rate in rates.split(",")], rows_per_batch, experiments, known)
+    publish("strategies", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("strategies", page(found), [])
+
+
+@app.command()
 def paper3(
     window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 10,
-    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 500,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 1_000,
     changes: Annotated[int, typer.Option(min=1, help="Changes of a run whose delay is averaged, at least.")] = 2_000,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
     experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: simulated, baseline.")] = "all",

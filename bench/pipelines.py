@@ -160,6 +160,11 @@ class Workload:
         return plan_query(self.sql, catalog, disabled, shards=1, options=options)
 
     @property
+    def sales(self) -> dict[str, ChangeBatch]:
+        """The rows of the streams that the query reads."""
+        return {name: self._rows(number) for number, name in enumerate(self._names) if name in self.sql}
+
+    @property
     def relations(self) -> dict[str, pa.Table]:
         """The favourites, with the numbers of rows that give the paper's selectivities."""
         share = 0.1**0.5 if self.query == "q4" else 0.1

@@ -29,6 +29,7 @@ from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory, Ints
 from sash.time import BEGINNING, FOREVER
 
+Durations = np.ndarray[tuple[int], np.dtype[np.float64]]
 Times = Callable[[Ints], Ints]
 """From instants to the times at which something holds for them and all instants before."""
 
@@ -68,7 +69,8 @@ def release_times(
 ) -> Released:
     """Compute the release times of all changes up to `until`.
 
-    `service` has the microseconds per row of operators (`0.1.Join`) and legs (`leg0`); others take no time. With `probe`,
+    `service` has the microseconds per row of operators (`0.1.Join`) and legs (`leg0`), and per row of output where an
+    operator runs without a row of input, because rows expire (`0.1.Join expiring`); others take no time. With `probe`,
     operators probe their inputs at multiples of it, one level at a time; without it, they do so at any moment, for free.
     """
     if plan.strategy not in (*CONTINUOUS, "input-triggered"):
@@ -82,7 +84,8 @@ def release_times(
             name = f"{stage.index}.{index}.{node.name}"
             below = [made[id(child)] if id(child) in made else _below(child, legs, roots) for child in node.inputs]
             learns = _learns(plan.strategy, node, below, probe)
-            made[id(node)] = _operator(node, tables, below, learns, until, service.get(name, 0.0))
+            times = service.get(name, 0.0), service.get(f"{name} expiring", service.get(name, 0.0))
+            made[id(node)] = _operator(node, tables, below, learns, until, times)
             negative = sum(int(np.count_nonzero(part.rows.sign < 0)) for part in below)
             counts[name] = Counts(sum(len(part.rows) for part in below), negative)
         roots.append(_below(stage.root, legs, roots) if isinstance(stage.root, Leaf) else made[id(stage.root)])
@@ -90,9 +93,8 @@ def release_times(
     return Released(root.rows, np.where(root.due <= until, root.due, FOREVER), counts)
 
 
-def departures(now: Ints, work: Ints, service: float) -> Ints:
-    """When a server is done with jobs that come at the times `now`, in order, of `work` rows each."""
-    taken = work * service
+def departures(now: Ints, taken: Durations) -> Ints:
+    """When a server is done with jobs that come at the times `now`, in order, and take so many microseconds each."""
     done = np.cumsum(taken)
     free = done + np.maximum.accumulate(now - (done - taken)) if len(now) else done
     return np.maximum(now, np.rint(free).astype(np.int64))
@@ -106,7 +108,7 @@ def _leg(
     arrivals = inputs[leg.stream]
     arrivals = arrivals.slice(0, int(np.searchsorted(arrivals.ts, until, side="right")))
     rows = assign(leg.window, LegRunner(leg.node, tables).run(arrivals)).sorted()
-    done = departures(arrivals.ts, np.ones(len(arrivals), np.int64), service)
+    done = departures(arrivals.ts, np.full(len(arrivals), service))
     due = done[np.searchsorted(arrivals.ts, rows.ts, side="right") - 1]
 
     def complete(instants: Ints) -> Ints:
@@ -156,7 +158,7 @@ def _operator(
     below: Sequence[_Part],
     learns: Times,
     until: int,
-    service: float,
+    service: tuple[float, float],
 ) -> _Part:
     inputs = [part.rows for part in below]
     output = build(node, HeapMemory(), tables).process(inputs, until + 1)
@@ -172,10 +174,10 @@ def _operator(
         (np.bincount(run[np.searchsorted(instants, rows.ts)], minlength=size) for rows in inputs), np.zeros(size, int)
     )
     mine = run[np.searchsorted(instants, output.ts)]
-    work = np.where(taken > 0, taken, np.bincount(mine, minlength=size))
+    work = np.where(taken > 0, taken * service[0], np.bincount(mine, minlength=size) * service[1])
     known = times < FOREVER
     due = np.full(size, FOREVER)
-    due[known] = departures(times[known], work[known], service)
+    due[known] = departures(times[known], work[known])
     return _Part(output, due[mine], runs if must_expire(node) else delivered, learns)
 
 

@@ -47,15 +47,9 @@ def _by_query(by_query: dict[str, Any]) -> Iterator[Claim]:
             f"{query} {of(count)}" for query, count in counts.items()
         )
         others = [query for query in both if query not in first]
-        sums = {
-            query: tuple(sum(both[query][name]["service_us"].values()) for name in (ahead, behind)) for query in others
-        }
-        why = "The delay follows the service times on the way: " + ", ".join(
-            f"{query} {one:,.0f} us under {ahead} and {two:,.0f} us under {behind}"
-            for query, (one, two) in sums.items()
-        )
         why = (
-            f"{why}. An operator that expires rows by its own buffer may take longer for one row than Expire and its negative form."
+            "What an expiration passes on its way differs: an operator that finds expired rows in its own buffer may take longer "
+            "for one of them than Expire and the operator's negative form do (see the service times)."
             if others
             else ""
         )

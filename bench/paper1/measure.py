@@ -107,7 +107,10 @@ def by_strategy(workload: Workload, changes: int, seeds: int) -> dict[str, Any]:
     return {
         name: {
             **_summary(made),
-            "service_us": {part: median(times[part] for times in taken[name]) for part in sorted(taken[name][0])},
+            "service_us": {
+                part: median(times[part] for times in taken[name] if part in times)
+                for part in sorted({part for times in taken[name] for part in times})
+            },
         }
         for name, made in runs.items()
     }

@@ -9,6 +9,7 @@ from bench.paper4.costs import lazy_cost
 from bench.paper4.experiments import PAPER, figure_2
 from bench.paper4.operator import Setting, first, measure, plans
 from bench.paper4.page import write
+from bench.paper4.purging import BUCKETS, measure_purging
 from bench.paper4.streams import TABLE_5, alike
 from sash.errors import SashError
 from sash.optimizer.cost import eager_cost
@@ -96,3 +97,11 @@ def test_measurements_are_shown_and_written(tmp_path: Path) -> None:
     text = write(found, tmp_path / "paper4.md").read_text(encoding="utf-8")
     assert all(claim["text"] in text for claim in found["claims"])
     assert "### The whole engine" in text
+
+
+@pytest.mark.parametrize("buckets", BUCKETS)
+def test_lazy_expiration_looks_at_more_rows_whatever_the_hash_size(buckets: int | None) -> None:
+    """Paper 4, 4.1 and 6.4: no bucket is visited in vain here, so a longer interval has nothing to save."""
+    looked = [measure_purging(4_000, buckets, interval)[1] for interval in (0, 100, 300)]
+    assert looked == sorted(looked)
+    assert looked[0] < looked[-1]

@@ -47,9 +47,18 @@ def test_differential_deep_pipelines_with_queues() -> None:
 
 
 def test_a_server_is_busy_with_one_job_at_a_time() -> None:
-    now, work = np.array([0, 1, 2, 100]), np.array([1, 2, 1, 1])
-    assert departures(now, work, 10.0).tolist() == [10, 30, 40, 110]
-    assert departures(now, work, 0.0).tolist() == now.tolist()
+    now = np.array([0, 1, 2, 100])
+    assert departures(now, np.array([10.0, 20.0, 10.0, 10.0])).tolist() == [10, 30, 40, 110]
+    assert departures(now, np.zeros(4)).tolist() == now.tolist()
+
+
+def test_expirations_may_take_another_time_than_rows() -> None:
+    workload = Workload("q4", rate=20, window=2, length=6)
+    rows, ends = "0.0.Aggregate", "0.0.Aggregate expiring"
+    assert workload.compute("time-probing", {rows: 1000.0}).average > 0.0009
+    with_ends = workload.compute("time-probing", {rows: 0.0, ends: 1000.0})
+    assert 0 < with_ends.average < workload.compute("time-probing", {rows: 1000.0, ends: 1000.0}).average
+    assert workload.compute("negative-tuple", {ends: 1000.0}).longest == 0, "no operator expires rows but Expire"
 
 
 def test_a_row_in_service_at_the_scan_holds_back_the_time() -> None:

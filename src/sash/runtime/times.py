@@ -67,7 +67,7 @@ class Ends:
     def pass_to(self, exp: Ints, clock: int) -> Ints:
         """Add the ends of new rows, and remove and return those before the clock."""
         first, last = int(self._bounds[0]), int(self._bounds[1])
-        new = np.unique(exp[exp < FOREVER])
+        new = _distinct(exp)
         if len(new) and last > first and new[0] <= self._times[last - 1]:
             new = np.union1d(self._times[first:last], new)
             first = last = 0
@@ -83,3 +83,18 @@ class Ends:
         ended = self._times[first:passed].copy()
         self._bounds[:] = passed, last
         return ended
+
+
+def _distinct(exp: Ints) -> Ints:
+    """The ends of rows, each once, in order; those of one window are in order already."""
+    if len(exp) and exp.max() >= FOREVER:
+        exp = exp[exp < FOREVER]
+    if len(exp) < 2:
+        return exp
+    grows = exp[1:] > exp[:-1]
+    if grows.all():
+        return exp
+    if (exp[1:] < exp[:-1]).any():
+        return np.unique(exp)
+    kept: Ints = exp[np.append(True, grows)]
+    return kept
