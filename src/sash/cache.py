@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+
+_KEPT = 8
+"""Caches of compiled loops that are kept: those of the latest sources."""
 
 
 def cache_directory(name: str) -> Path:
@@ -18,3 +24,20 @@ def cache_directory(name: str) -> Path:
         if os.access(folder, os.W_OK):
             return folder
     return Path(tempfile.mkdtemp(prefix=f"sash-{name}-"))
+
+
+def loops_directory(sources: Iterable[Path]) -> Path:
+    """The directory for loops compiled from the Python files in these folders, as they are now.
+
+    numba compares the file of a loop with that of its cached code, not the files of the loops that it calls.
+    """
+    files = sorted(file for folder in sources for file in folder.rglob("*.py"))
+    stamps = (f"{file} {(found := file.stat()).st_size} {found.st_mtime_ns}" for file in files)
+    base = cache_directory("numba")
+    folder = base / hashlib.sha256("\n".join(stamps).encode()).hexdigest()[:16]
+    if not folder.exists():
+        others = sorted((path for path in base.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
+        for old in others[: -_KEPT + 1]:
+            shutil.rmtree(old, ignore_errors=True)
+        folder.mkdir(exist_ok=True)
+    return folder

@@ -152,8 +152,8 @@ class JobControl:
             "windows": encode_reply(list_windows(list(session.windows.values()), session.backend)),
         }
         entry = self.entry
-        told = {"name": entry.name, "pid": entry.pid, "checkpoint": entry.checkpoint, "since": entry.since}
-        return {**told, "state": "paused" if session.backend.paused else "running", **tables}
+        facts = {"name": entry.name, "pid": entry.pid, "checkpoint": entry.checkpoint, "since": entry.since}
+        return {**facts, "state": "paused" if session.backend.paused else "running", **tables}
 
 
 _WORDS = {"Select": "SELECT", "SetOption": "SET", "Keep": "KEEP", "Attach": "ATTACH"}

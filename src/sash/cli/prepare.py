@@ -14,7 +14,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from sash.cache import cache_directory
 from sash.cli.session import quiet_engine
 from sash.engine import Engine
 from sash.script.reader import read_script
@@ -98,7 +97,7 @@ def prepare(say: Callable[[str], None]) -> None:
         return
     say("running queries on Spark, and archiving the Java classes that they load")
     archive_classes(path)
-    say(f"done: {cache_directory('numba')} and {path}")
+    say(f"done: {os.environ['NUMBA_CACHE_DIR']} and {path}")
 
 
 def compile_loops() -> None:

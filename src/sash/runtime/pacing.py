@@ -32,7 +32,7 @@ from sash.time import BEGINNING, FOREVER
 Reached = dict[str, Any]
 """What a checkpoint has of the operators' times, as JSON: the time that each has reached, and the words of its edges."""
 
-_NOW, _LEARNT, _TOLD = range(3)
+_NOW, _LEARNT, _ANNOUNCED = range(3)
 _NOTHING: Ints = np.empty(0, np.int64)
 
 
@@ -152,8 +152,8 @@ class Pacing:
         self._forwarded = [False] * len(times)
         for index, given in enumerate(times):
             if given is not None:
-                self._forwarded[index] = given.told > self._fed[index, _TOLD]
-                self._fed[index] = np.maximum(self._fed[index], (given.now, given.learnt, given.told))
+                self._forwarded[index] = given.announced > self._fed[index, _ANNOUNCED]
+                self._fed[index] = np.maximum(self._fed[index], (given.now, given.learnt, given.announced))
 
     def open(self, ready: Sequence[ChangeBatch], clock: int) -> None:
         """Start a batch, whose rows are complete before the clock."""
@@ -197,7 +197,7 @@ class Pacing:
                 return np.append(ends, clock - 1), len(ends) > 0
             return ends, len(ends) > 0
         if self._last and self._forwarded[index] and expires_silently(leaf):
-            return np.array([min(int(self._fed[index, _TOLD]), clock) - 1]), True
+            return np.array([min(int(self._fed[index, _ANNOUNCED]), clock) - 1]), True
         return _NOTHING, False
 
     def admit(
@@ -205,16 +205,16 @@ class Pacing:
     ) -> tuple[list[ChangeBatch], int]:
         """The rows that an operator may process now, and its clock; with `everything`, all that its inputs have delivered."""
         node = self._operations[number]
-        progress, told = min(self._progress[id(child)] for child in node.inputs), False
+        progress, announced = min(self._progress[id(child)] for child in node.inputs), False
         if self._rebuilding:
             clock = progress if self._most is None else min(progress, self._most[number])
         else:
-            learnt, told = self._learn(number, inputs, counted, progress)
+            learnt, announced = self._learn(number, inputs, counted, progress)
             clock = progress if everything else min(progress, learnt)
         clock = max(clock, int(self._reached[number]))
         self._reached[number] = clock
         self._progress[id(node)] = clock if self._must_expire[number] and self._learns[number] else progress
-        forwards = told and expires_silently(node)
+        forwards = announced and expires_silently(node)
         self._due[id(node)] = (np.array([clock - 1]), True) if forwards else (_NOTHING, False)
         admitted = []
         for spool, batch in zip(self._waiting[number], inputs, strict=True):
@@ -234,28 +234,28 @@ class Pacing:
             self._learnt[id(node)] = min(self._learnt[child] for child in children)
             return progress, False
         before, switches = max(source.time for source in sources), sum(source.switches for source in sources)
-        told = False
+        announced = False
         for child, source, silent, batch in zip(node.inputs, sources, self._silent[number], inputs, strict=True):
-            told |= source.receive_rows(batch, silent, self._now - 1)
+            announced |= source.receive_rows(batch, silent, self._now - 1)
             if self._strategy.messages and silent:
-                told |= self._receive(source, *self._due[id(child)], counted)
+                announced |= self._receive(source, *self._due[id(child)], counted)
         if self._strategy.probing:
             self._probe(number, inputs, counted, before)
         counted.switches += sum(source.switches for source in sources) - switches
         self._learnt[id(node)] = learnt = max(source.time for source in sources)
-        return learnt, told
+        return learnt, announced
 
     def _receive(self, source: TimeSource, due: Ints, must: bool, counted: Counts) -> bool:
         """Deliver the times that are due on an edge; returns whether the operator has received any."""
-        told, now = False, self._now - 1
+        announced, now = False, self._now - 1
         if len(due) and (must or due[-1] >= source.time):
             late = due[np.searchsorted(due, source.time) :]
             delivery = source.receive_message(int(due[-1]), now, int(late[0]) if len(late) else None)
             counted.messages += delivery is Delivery.MESSAGE
-            told = delivery is not Delivery.WAITING or (must and len(late) < len(due))
+            announced = delivery is not Delivery.WAITING or (must and len(late) < len(due))
         sent = source.tick(int(now), now) or (self._last and self._ended and source.flush())
         counted.messages += sent
-        return told or sent
+        return announced or sent
 
     def _probe(self, number: int, inputs: Sequence[ChangeBatch], counted: Counts, learnt: int) -> None:
         """Probe the inputs at the instants of the slice, and at the end of a batch without a period, or of the input."""
@@ -278,9 +278,9 @@ class Pacing:
         """What the output of the stage carries of time."""
         root = id(self._stage.root)
         due, _ = self._due.get(root, (_NOTHING, False))
-        told = int(due[-1]) + 1 if len(due) else int(BEGINNING)
+        announced = int(due[-1]) + 1 if len(due) else int(BEGINNING)
         probed = zip(self._probing.instants, self._probing.past.get(root, ()), strict=False)
-        return Times(self._now, self._learnt.get(root, int(BEGINNING)), told, tuple(probed), self._ended)
+        return Times(self._now, self._learnt.get(root, int(BEGINNING)), announced, tuple(probed), self._ended)
 
 
 def patience(horizon: int) -> int:

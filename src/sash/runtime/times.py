@@ -16,14 +16,14 @@ from sash.time import FOREVER
 class Times:
     """The time on an edge between two stages, beside the clock before which its rows are complete.
 
-    `now` is the system clock of the sender, `learnt` the time that its last operator has learnt, and `told` the time that it
+    `now` is the system clock of the sender, `learnt` the time that its last operator has learnt, and `announced` the time that it
     has forwarded as a message. `probed` has, for the latest instants of probes, what it had learnt just before. `ended` is
     whether its input has ended.
     """
 
     now: int
     learnt: int
-    told: int
+    announced: int
     probed: tuple[tuple[int, int], ...] = ()
     ended: bool = False
 
@@ -40,20 +40,20 @@ class Times:
         return Times(
             min(part.now for part in parts),
             min(part.learnt for part in parts),
-            min(part.told for part in parts),
+            min(part.announced for part in parts),
             tuple((instant, min(one[instant] for one in before)) for instant in common),
             all(part.ended for part in parts),
         )
 
     def to_text(self) -> str:
         """The figures as text, for a message."""
-        return json.dumps([self.now, self.learnt, self.told, self.probed, self.ended])
+        return json.dumps([self.now, self.learnt, self.announced, self.probed, self.ended])
 
     @staticmethod
     def from_text(text: str) -> Times:
         """Read what `to_text` has written."""
-        now, learnt, told, probed, ended = json.loads(text)
-        return Times(now, learnt, told, tuple((instant, before) for instant, before in probed), ended)
+        now, learnt, announced, probed, ended = json.loads(text)
+        return Times(now, learnt, announced, tuple((instant, before) for instant, before in probed), ended)
 
 
 class Ends:

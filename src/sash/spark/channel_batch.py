@@ -124,9 +124,9 @@ class ChannelBatch:
         for message in received:
             if message.times is not None:
                 times, sender = Times.from_text(message.times), str(message.sender)
-                told = max(times.told, known.get(sender, _BEGINNING)[-1])
-                known[sender] = [times.now, times.learnt, told]
-                found[message.sender] = replace(times, told=told)
+                announced = max(times.announced, known.get(sender, _BEGINNING)[-1])
+                known[sender] = [times.now, times.learnt, announced]
+                found[message.sender] = replace(times, announced=announced)
         if not found:
             return None
         self._record["times"] = known

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from sash.cache import cache_directory
+from sash.cache import loops_directory
 
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_directory("numba")))
+if "NUMBA_CACHE_DIR" not in os.environ:
+    _here = Path(__file__).parent
+    os.environ["NUMBA_CACHE_DIR"] = str(loops_directory((_here, _here.parent / "operators")))
 
 # isort: split
 # numba reads its cache directory when it is imported.
