@@ -14,10 +14,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sash.operators.aggregate import Aggregate
 from sash.operators.base import Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
-from sash.physical.nodes import Join, Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, operations
+from sash.physical.nodes import (
+    Filter,
+    Join,
+    Operation,
+    PhysicalPlan,
+    Project,
+    RelationLeg,
+    Stage,
+    StreamLeg,
+    UpdateLeg,
+    operations,
+)
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Window
 from sash.runtime.build import Relations, SharedRows, build
@@ -32,6 +44,12 @@ from sash.time import BEGINNING, FOREVER
 
 SLICE = 1 << 15
 """The approximate number of rows of its busiest input that a shard processes at a time."""
+
+NET_SLICE = 1 << 17
+"""The same where state is restored: groups change once per slice, so that longer ones mean less work."""
+
+_STATELESS = (Filter, Project)
+"""Operators whose output for a row depends on that row alone."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +115,7 @@ class Shard:
         for node, name in zip(self._order, self._names, strict=True):
             made[id(node)] = build(node, memory.scope(name), relations, _shared_rows(node, made))
         self._operators = list(made.values())
+        self._collapsible = self._outermost_aggregates()
         strategy = strategy_of(stage.strategy)
         self._synchronised = strategy.synchronised
         self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
@@ -194,18 +213,59 @@ class Shard:
         For a shard that was restored from an older state, from the rows it has accepted since. None of them counts as late,
         and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock.
         """
-        for _ in self.replay(live, clocks, reached):
+        for _ in self.replay(live, clocks, reached, net=True):
             pass
 
     def replay(
-        self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None
+        self,
+        live: Sequence[ChangeBatch],
+        clocks: Sequence[int],
+        reached: Sequence[int] | None = None,
+        net: bool = False,
     ) -> Iterator[ChangeBatch]:
-        """Restore an empty shard, and yield the changes from the empty answer to the current one."""
+        """Restore an empty shard, and yield the changes from the empty answer to the current one.
+
+        With `net` rows that are not in the current answer may be left out, and the others may have later times.
+        """
+        intake = self._position(live, clocks, 0)
         if self._pacing is not None:
             self._pacing.hold(reached)
-        yield from self.release(self._position(live, clocks, 0))
-        if self._pacing is not None:
+            yield from self.release(intake)
             self._pacing.hold(None)
+            return
+        collapsed = self._collapsible if net else ()
+        for operator in collapsed:
+            operator.net = True
+        yield from self.release(intake, NET_SLICE if collapsed else SLICE)
+        for operator in collapsed:
+            operator.net = False
+
+    def answer(self) -> ChangeBatch | None:
+        """The current answer, read from the state; None if the operators cannot tell it without a replay."""
+        above: list[Operator] = []
+        node, operators = self._stage.root, dict(zip(map(id, self._order), self._operators, strict=True))
+        while isinstance(node, _STATELESS):
+            above.append(operators[id(node)])
+            (node,) = node.inputs
+        found = operators.get(id(node))
+        if self._pacing is not None or not isinstance(found, Aggregate) or self.clock <= BEGINNING:
+            return None
+        rows = found.answer(self.clock)
+        for operator in reversed(above):
+            rows = operator.process([rows], self.clock)
+        return rows
+
+    def _outermost_aggregates(self) -> list[Operator]:
+        """The aggregates whose changes no other operator keeps: only such that work row by row are above them."""
+        outermost = {id(self._stage.root)}
+        for node in reversed(self._order):
+            if id(node) in outermost and isinstance(node, _STATELESS):
+                outermost.update(id(child) for child in node.inputs)
+        return [
+            operator
+            for node, operator in zip(self._order, self._operators, strict=True)
+            if id(node) in outermost and isinstance(operator, Aggregate)
+        ]
 
     def _position(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
         """Set the clocks and split the rows into those that are ready and those that wait."""
@@ -248,15 +308,15 @@ class Shard:
         delayed = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
         return delayed.take(np.flatnonzero(delayed.exp > delayed.ts))
 
-    def release(self, intake: Intake) -> Iterator[ChangeBatch]:
+    def release(self, intake: Intake, size: int = SLICE) -> Iterator[ChangeBatch]:
         """Run the operators over the rows that are ready, in slices of time, and yield the changes of each.
 
         Slices keep the operators' arrays in the processor's cache and let readers work on the first changes: the first of
         several slices is short, so that they can start early.
         """
         longest = max((rows.ts for rows in intake.ready), key=len)
-        starts = list(range(SLICE, len(longest) - SLICE // 2, SLICE))
-        clocks = [int(longest[start]) for start in ([SLICE // 8, *starts] if starts else [])]
+        starts = list(range(size, len(longest) - size // 2, size))
+        clocks = [int(longest[start]) for start in ([size // 8, *starts] if starts else [])]
         begun = [0] * len(intake.ready)
         for clock in dict.fromkeys(clocks):
             ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in intake.ready]
