@@ -225,7 +225,7 @@ class Change:
         if headers:
             if seed:
                 _adopt(current, made, seed - 1)
-            self._seed(diff, headers, current, made, number, read, in_place=seed > 0)
+            self._seed(diff, headers, current, made, number, read, seed)
             self._move_offsets(current, made, committed or 0, seed)
             self.on_step("offsets")
         for name in _COPIED:
@@ -251,10 +251,9 @@ class Change:
         made: Folder,
         number: int,
         read: Mapping[str, Reached],
-        *,
-        in_place: bool,
+        seed: int,
     ) -> None:
-        given = handover(diff, self.old.layout, self.new.layout, headers, in_place=in_place)
+        given = handover(diff, self.old.layout, self.new.layout, headers, in_place=seed > 0)
         if given.retracted:
             given = replace(given, old_tables=self.old.tables())
         given = replace(given, constants=constants_of(self.new.layout, self.new.constants))
@@ -271,7 +270,9 @@ class Change:
         with query_settings(self.spark, self.new.plan.shards, made.location, LARGE_ROWS):
             filled = backfill_frames(diff.classification, self.new.layout, self.new.inputs, read)
             start = made.inside(_START).location
-            frame = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)
+            frame, sources = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)
+            if seed:
+                _begin_unread(current, made, seed - 1, sources)
             writer = frame.writeStream.outputMode("append").option("checkpointLocation", made.location)
             moving = frozenset(query.name for query in diff.queries if query.moves)
             writer = writer.foreachBatch(lambda batch, _: self._fill_outboxes(batch, moving, made, number))
@@ -331,19 +332,22 @@ class Change:
 
 
 def _adopt(current: Folder, made: Folder, committed: int) -> None:
-    """Let a generation begin with the state of another one, as if it had run its batches, and read nothing yet.
+    """Let a generation begin with the state of another one, as if it had run its batches.
 
     Spark's metadata name the files that describe the state by their whole paths.
     """
     old, new = (folder.location.rstrip("/").rsplit("/", 1)[1] for folder in (current, made))
     current.link("state", made, {"_metadata": lambda text: text.replace(f"/{old}/state/", f"/{new}/state/")})
     made.write("metadata", json.dumps({"id": str(uuid4())}))
-    name = str(committed)
-    current.inside("commits").copy(name, made.inside("commits"))
+    current.inside("commits").copy(str(committed), made.inside("commits"))
     remove_uncommitted(made.location)
-    settings = (current.inside("offsets").read(name) or "").split("\n")[:2]
+
+
+def _begin_unread(current: Folder, made: Folder, committed: int, sources: int) -> None:
+    """Write that a generation which begins with the state of another one has read nothing of its first batch's sources."""
+    settings = (current.inside("offsets").read(str(committed)) or "").split("\n")[:2]
     for number in {committed, max(committed - 1, 0)}:  # Spark also reads those of the batch before the last
-        made.inside("offsets").write(str(number), "\n".join([*settings, NOTHING]))
+        made.inside("offsets").write(str(number), "\n".join([*settings, *([NOTHING] * sources)]))
 
 
 def _left_incomplete(diff: JobDiff) -> Incomplete:
@@ -355,10 +359,10 @@ def _left_incomplete(diff: JobDiff) -> Incomplete:
 
 def seed_frame(
     spark: SparkSession, given: Handover, old: str, start: str, shards: int, filled: Sequence[DataFrame]
-) -> DataFrame:
+) -> tuple[DataFrame, int]:
     """The first batch of a generation: the old state, read as soon as the file in `start` is, through all levels.
 
-    `filled` are messages with rows that are read from streams again.
+    `filled` are messages with rows that are read from streams again. Returns the number of Spark's sources as well.
     """
     begin = spark.readStream.schema("go long").json(start)
     frame = begin.mapInArrow(Notices(shards), DDL)
@@ -371,7 +375,7 @@ def seed_frame(
     for level in range(given.new.height):
         processor: Any = SeedProcessor(given, level)
         frame = frame.groupBy("label").transformWithStateInPandas(PackedProcessor(processor), DDL, "Append", "None")
-    return frame
+    return frame, 1 + (moving is not None) + len(filled)
 
 
 def moving_chunks(spark: SparkSession, given: Handover, old: str) -> DataFrame | None:

@@ -19,6 +19,7 @@ from sash.operators.current_rows import CurrentRows
 from sash.physical.channels import Channel, StageRows
 from sash.physical.nodes import Stage
 from sash.physical.strategies.registry import strategy_of
+from sash.runtime.legs import stage_tables
 from sash.runtime.shard import Shard, partition
 from sash.spark.arenas import find_arena, replace_arena, seed_directory
 from sash.spark.channel_batch import ChannelBatch
@@ -228,7 +229,7 @@ class SeedShard:
                 return
             self._header["stages"][identity] = record
             taken = self._take_part(identity)
-            if stage.index not in self._handover.restored:
+            if stage.index not in self._handover.restored and not self._moved(stage, record):
                 return
             if taken and (yield from self._sent_as_it_is(stage, identity)):
                 return
@@ -237,7 +238,7 @@ class SeedShard:
             return
         number, width = self._layout.labels[stage.index].index(self._label), len(self._layout.labels[stage.index])
         # The next run goes on with what is built here. Operators that may be behind the clock are built once more.
-        lasting = record is None and not strategy_of(stage.strategy).paced
+        lasting = (record is None or self._moved(stage, record)) and not strategy_of(stage.strategy).paced
         memory = self._arena.memory(_part(identity, {})) if lasting else HeapMemory()
         shard = Shard(self._layout.plan, stage, memory, self._handover.new_tables, number, width)
         clocks = [int(BEGINNING)] * len(stage.inputs)
@@ -265,6 +266,11 @@ class SeedShard:
                 "snapshot": None,
             }
         yield from self._send(stage, number, shard, current)
+
+    def _moved(self, stage: Stage, record: Mapping[str, Any]) -> bool:
+        """Whether the rows of a kept stage are here, on their way to another shard, so that it is best built at once."""
+        ready = not strategy_of(stage.strategy).paced and not stage_tables(self._layout.plan)
+        return ready and not self._handover.in_place and not record.get("snapshot")
 
     def _feeds(self, stage: Stage) -> bool:
         """Whether the log of a later stage begins with the answer of this one, so that the times of its rows matter."""
