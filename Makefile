@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 CACHES := $(VENV)/.prepared
+KAFKA := $(VENV)/.kafka
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -30,10 +31,15 @@ $(TOOLS): $(STAMP)
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[test]'
 	@touch $@
 
+# Without Maven, or where it reaches nothing, the tests with a Kafka broker are skipped.
+$(KAFKA): $(STAMP) scripts/setup-kafka.sh
+	@scripts/setup-kafka.sh $(VENV)/kafka || echo "sash: tests with a Kafka broker will be skipped" >&2
+	@touch $@
+
 demo: setup  ## a story of about a minute: sliding windows, an alert on absence, a driver that is killed (ARGS="--plain": lines)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash demo $(ARGS)
 
-test: setup $(TOOLS)  ## all tests, two at a time: those without Spark, then those with, even if the first half fails (ARGS="tests/sql": just some)
+test: setup $(TOOLS) $(KAFKA)  ## all tests, two at a time: those without Spark, then those with, even if the first half fails (ARGS="tests/sql": just some)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && if [ -n "$(ARGS)" ]; then $(BIN)/python -m pytest $(ARGS); else \
 	failed=0; for half in "not spark" spark; do $(BIN)/python -m pytest -m "$$half" -n 2 || failed=1; done; exit $$failed; fi
 

@@ -24,6 +24,10 @@ Save = Annotated[
     bool, typer.Option("--save", help="Save the figures in bench/results, with a description of the machine.")
 ]
 
+Update = Annotated[
+    bool, typer.Option("--update", help="Take what is not measured now from the results that were saved last.")
+]
+
 
 @app.command()
 def throughput(
@@ -50,6 +54,24 @@ def throughput(
 
     found = measure(queries, rows_per_batch, batches, warm_up, baseline=baseline)
     publish("throughput", found, table, as_json=as_json, save=save)
+
+
+@app.command()
+def windows(
+    sizes: Annotated[str, typer.Option(help="Rows in the partition, comma-separated.")] = "1000,30000,1000000",
+    functions: Annotated[str, typer.Option(help="Functions by name, comma-separated.")] = "all",
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the fastest counts.")] = 3,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Processor time per change of window functions, by the rows of a partition."""
+    from bench.report import publish, write_page
+    from bench.window_costs import measure, page, table
+
+    found = measure(sizes, functions, repeats)
+    publish("windows", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("windows", page(found), [])
 
 
 @app.command()
@@ -117,6 +139,20 @@ def handover(
 
 
 @app.command()
+def sketches(
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows of a window of ten sub-windows.")] = 200_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each over other rows.")] = 5,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Approximate counts by key: the frequent-items sketch beside Count-Min at the same size (paper 2, 2.1)."""
+    from bench.report import publish
+    from bench.sketches import measure, table
+
+    publish("sketches", measure(rows, seeds), table, as_json=as_json, save=save)
+
+
+@app.command()
 def pairs(
     base: Annotated[str, typer.Option(help="The commit to compare with.")],
     turns: Annotated[int, typer.Option(min=1, help="Pairs of runs; the median of their ratios counts.")] = 7,
@@ -139,36 +175,69 @@ def pairs(
 @app.command()
 def paper1(
     rate: Annotated[float, typer.Option(min=1, help="Sales per second and stream.")] = 10,
-    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 20,
-    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 60,
-    spark_seconds: Annotated[
-        int, typer.Option(min=0, help="Seconds measured per query and strategy on Spark; 0 skips Spark.")
-    ] = 15,
+    window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 60,
+    changes: Annotated[int, typer.Option(min=1, help="The least number of changes of a run.")] = 2_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
+    spark_seconds: Annotated[int, typer.Option(min=1, help="Seconds of each part of a run on Spark.")] = 3,
+    experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: delays, throughput, spark.")] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
     """Output delay by strategy, rate, depth and selectivity, and throughput (paper 1, Figs 8-12)."""
-    from bench.paper1 import figures, measure, page, table
-    from bench.report import publish, write_page
+    from bench.paper1.measure import judged, measure, table
+    from bench.paper1.page import figures, page
+    from bench.report import latest, publish, write_page
 
-    found = measure(rate, window, length, spark_seconds)
+    found = measure(rate, window, changes, seeds, spark_seconds, experiments)
+    found = judged({**latest("paper1"), **found} if update else found)
     publish("paper1", found, table, as_json=as_json, save=save)
     if save:
         write_page("paper1", page(found), figures(found))
 
 
 @app.command()
+def strategies(
+    queries: Annotated[str, typer.Option(help="Queries, comma-separated: q1 to q5.")] = "q1,q2,q3,q4,q5",
+    rates: Annotated[str, typer.Option(help="Sales per second and stream, comma-separated.")] = "5,200",
+    rows_per_batch: Annotated[
+        int, typer.Option(min=1_000, help="Rows per micro-batch when the throughput is measured.")
+    ] = 400_000,
+    experiments: Annotated[str, typer.Option(help="Experiments: releases, throughput, or all.")] = "all",
+    update: Update = False,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Paper 1's queries under every strategy on Spark: rows, messages, probes, batches until release, delay, throughput."""
+    from bench.report import latest, publish, write_page
+    from bench.strategies import measure, page, table
+
+    chosen = [name.strip() for name in queries.split(",")]
+    known = latest("strategies") if update else {}
+    found = measure(chosen, [float(rate) for rate in rates.split(",")], rows_per_batch, experiments, known)
+    publish("strategies", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("strategies", page(found), [])
+
+
+@app.command()
 def paper3(
     window: Annotated[int, typer.Option(min=1, help="The window, in seconds.")] = 10,
-    length: Annotated[int, typer.Option(min=2, help="The length of a simulated run, in seconds.")] = 30,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of a stream in a window, at most.")] = 1_000,
+    changes: Annotated[int, typer.Option(min=1, help="Changes of a run whose delay is averaged, at least.")] = 2_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every point, each with other arrivals.")] = 5,
+    experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: simulated, baseline.")] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Save = False,
 ) -> None:
     """Rows through the pipeline and delays of negative tuples, time messages and piggybacking (paper 3)."""
-    from bench.paper3 import figures, measure, page, table
-    from bench.report import publish, write_page
+    from bench.paper3.measure import judged, measure, table
+    from bench.paper3.page import figures, page
+    from bench.report import latest, publish, write_page
 
-    found = measure(window, length)
+    made = measure(window, rows, changes, seeds, experiments=experiments)
+    found = judged({**latest("paper3"), **made} if update else made)
     publish("paper3", found, table, as_json=as_json, save=save)
     if save:
         write_page("paper3", page(found), figures(found))
@@ -180,19 +249,25 @@ def paper4(
         str, typer.Option(help="Experiments, comma-separated: table8, engine, fig2, fig3, fig4, spark.")
     ] = "all",
     rows: Annotated[int, typer.Option(min=1_000, help="Rows of the fastest runs; slower runs use fewer.")] = 200_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the fastest counts.")] = 5,
-    draw: Annotated[bool, typer.Option("--draw", help="Draw the figures into docs/experiments/figures.")] = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs per point, each over other rows.")] = 5,
+    update: Update = False,
     as_json: AsJson = False,
-    save: Save = False,
+    save: Annotated[
+        bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
+    ] = False,
 ) -> None:
     """Multi-way joins: Table 8 and Figures 2, 3 and 4 of paper 4, and the throughput of the whole engine."""
-    from bench.paper4.command import measure, table
-    from bench.report import publish
+    from bench.paper4.command import judged, measure, plots, table
+    from bench.paper4.page import write
+    from bench.report import latest, publish
 
-    made, drawn = measure(experiments, rows, repeats)
-    publish("paper4", made, lambda figures: table(figures, drawn), as_json=as_json, save=save)
-    for figure in drawn if draw else ():
-        figure.draw()
+    made = measure(experiments, rows, repeats)
+    found = judged({**latest("paper4"), **made} if update else made)
+    publish("paper4", found, table, as_json=as_json, save=save)
+    if save:
+        for figure in plots(found):
+            figure.draw()
+        write(found)
 
 
 @app.command()
@@ -201,24 +276,28 @@ def paper2(
         "10,20,40,60,80,100"
     ),
     repeats: Annotated[int, typer.Option(min=1, help="Runs per point, in simulation and in real time.")] = 5,
-    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time, or 'none'.")] = "20,100",
+    realtime: Annotated[str, typer.Option(help="Sub-windows of the windows in real time.")] = "20,100",
     t: Annotated[float, typer.Option(min=0.01, help="Seconds between updates in real time.")] = 0.1,
-    seconds: Annotated[float, typer.Option(min=1, help="Length of each run in real time.")] = 4,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of each run in real time.")] = 3,
     snapshots: Annotated[
-        int, typer.Option(min=0, help="Snapshots of a window on Spark, per isolation level; 0 skips Spark.")
-    ] = 10,
+        int, typer.Option(min=1, help="Snapshots of a window on Spark, per turn and isolation level.")
+    ] = 4,
+    experiments: Annotated[str, typer.Option(help="Experiments, comma-separated: simulated, realtime, spark.")] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Annotated[
         bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
     ] = False,
 ) -> None:
     """Isolation of queries over sliding windows: aborts, freshness, throughput, response times (paper 2, Figs 8-14)."""
-    from bench.paper2.measure import measure, plots, table
+    from bench.paper2.measure import Plan, judged, measure, plots, table
     from bench.paper2.page import write
-    from bench.report import publish
+    from bench.report import latest, publish
 
-    timed = [] if realtime == "none" else [int(n) for n in realtime.split(",")]
-    results = measure([int(n) for n in sizes.split(",")], repeats, timed, t, seconds, snapshots)
+    timed = [int(n) for n in realtime.split(",")]
+    plan = Plan([int(n) for n in sizes.split(",")], repeats, timed, t, seconds, snapshots)
+    found = measure(plan, experiments)
+    results = judged({**latest("paper2"), **found} if update else found)
     if not as_json:
         for figure in plots(results):
             Console().print(figure.table())
@@ -238,25 +317,30 @@ def paper5(
     windows: Annotated[str, typer.Option(help="Rows per window of the generated trace, comma-separated.")] = (
         "2000,6000,20000,60000,200000"
     ),
-    rows: Annotated[int, typer.Option(min=1_000, help="Measured rows per link, once windows are full.")] = 400_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs per point; the median counts.")] = 5,
+    rows: Annotated[int, typer.Option(min=1_000, help="Measured rows per link, once windows are full.")] = 160_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per point, each over another generated trace.")] = 5,
     data: Annotated[Path | None, typer.Option(help="Folder of recorded traces; default: ../shared/data.")] = None,
     state_rows: Annotated[int, typer.Option(min=1_000, help="Rows in the window of the group-by.")] = 1_000_000,
     checkpoint: Annotated[
         bool, typer.Option(help="Measure the bytes that batches write to a checkpoint on Spark.")
     ] = True,
+    experiments: Annotated[
+        str, typer.Option(help="Experiments, comma-separated: generated, recorded, variants, sizes, ends, state.")
+    ] = "all",
+    update: Update = False,
     as_json: AsJson = False,
     save: Annotated[
         bool, typer.Option("--save", help="Save the figures, the plots and the page in docs/experiments.")
     ] = False,
 ) -> None:
     """Update patterns: Queries 1 to 5 of paper 5 under three strategies, time and state by window (Figs 9-17)."""
-    from bench.paper5.command import DATA, measure_all, plots, table
+    from bench.paper5.command import DATA, judged, measure_all, plots, table
     from bench.paper5.page import write
-    from bench.report import publish
+    from bench.report import latest, publish
 
     sizes = sorted(int(size) for size in windows.split(","))
-    results = measure_all(queries, sizes, rows, repeats, data or DATA, state_rows, checkpoint)
+    found = measure_all(queries, sizes, rows, seeds, data or DATA, state_rows, checkpoint, experiments)
+    results = judged({**latest("paper5"), **found} if update else found)
     publish("paper5", results, table, as_json=as_json, save=save)
     if save:
         for figure in plots(results):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.table import Table
@@ -74,3 +75,27 @@ class Figure:
             drawing.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=110)
         pyplot.close(drawing)
         return paths
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure with all runs of every point; its lines are their medians."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    runs: Mapping[str, Sequence[tuple[float, Sequence[float]]]]
+    log_x: bool = False
+    log_y: bool = False
+
+    @property
+    def figure(self) -> Figure:
+        """The figure of the medians."""
+        series = {name: [(x, median(values)) for x, values in points] for name, points in self.runs.items()}
+        return Figure(self.name, self.title, self.x_label, self.y_label, series, self.log_x, self.log_y)
+
+    def as_json(self) -> dict[str, Any]:
+        """The figure as data: medians as its series, and the runs."""
+        runs = {name: [[x, list(values)] for x, values in points] for name, points in self.runs.items()}
+        return {**self.figure.as_json(), "runs": runs}

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pyarrow as pa
 
+from bench.queueing import release_times
 from bench.service_times import measure_service_times, set_service_times
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import Options, check_strategy
@@ -87,40 +88,63 @@ class Workload:
     def simulate(
         self, strategy: str, service: Mapping[str, float] | None = None, settings: SimulationSettings | None = None
     ) -> SimulatedRun:
-        """Simulate the query; without `service` times, those that a first run measures."""
+        """Simulate the query event by event, with operators that take the `service` times, or no time."""
         planned = self._planned(strategy)
         tables = static_tables(planned.physical, self.relations)
-        inputs = {
-            name: SimulatedInput(self._rows(number))
-            for number, name in enumerate(self._names)
-            if name in planned.streams
-        }
-        until = self.length * SECOND
-        if service is None:
-            service = measure_service_times(Simulation(planned.physical, tables, inputs), until)
-        simulation = Simulation(planned.physical, tables, inputs, settings)
-        set_service_times(simulation, service)
-        done = simulation.run(until)
+        simulation = Simulation(planned.physical, tables, self._inputs(planned), settings)
+        set_service_times(simulation, service or {})
+        done = simulation.run(self.length * SECOND)
         full = done.changes.ts >= self.window * SECOND
         released = done.released < FOREVER
         delays = (done.released - done.changes.ts)[full & released] / SECOND
         return SimulatedRun(delays, int((full & ~released).sum()), done.counts, done.switches)
 
+    def service_times(self, strategy: str) -> dict[str, float]:
+        """The microseconds per row that this machine takes in each leg and operator, row by row."""
+        planned = self._planned(strategy)
+        tables = static_tables(planned.physical, self.relations)
+        return measure_service_times(planned.physical, tables, self._inputs(planned), self.length * SECOND)
+
+    def _inputs(self, planned: Planned) -> dict[str, SimulatedInput]:
+        return {
+            name: SimulatedInput(self._rows(number))
+            for number, name in enumerate(self._names)
+            if name in planned.streams
+        }
+
+    def compute(self, strategy: str, service: Mapping[str, float], probe: int | None = None) -> SimulatedRun:
+        """The same as `simulate`, computed at once (`bench/queueing.py`); `service` may also have times of legs."""
+        planned = self._planned(strategy)
+        streams = {name: given.rows for name, given in self._inputs(planned).items()}
+        tables = static_tables(planned.physical, self.relations)
+        done = release_times(planned.physical, tables, streams, self.length * SECOND, service, probe)
+        full, released = done.changes.ts >= self.window * SECOND, done.released < FOREVER
+        delays = (done.released - done.changes.ts)[full & released] / SECOND
+        return SimulatedRun(delays, int((full & ~released).sum()), done.counts, {})
+
     def throughput(self, strategy: str) -> float:
         """Changes per second of the local runtime, in micro-batches of a second."""
+        done = self.run_batches(strategy)
+        return done.changes / done.seconds
+
+    def run_batches(self, strategy: str) -> BatchRun:
+        """Run the query in the local runtime, in micro-batches of a second; measured once two windows are over."""
         planned = self._planned(strategy)
-        streams = {name: self._rows(number) for number, name in enumerate(self._names) if name in planned.streams}
+        streams = {name: given.rows for name, given in self._inputs(planned).items()}
         run = LocalRun(planned.physical, static_tables(planned.physical, self.relations))
-        seconds, changes = 0.0, 0
+        seconds, changes, arrived, before = 0.0, 0, 0, 0
         for second in range(self.length):
             start, end = second * SECOND, (second + 1) * SECOND
             rows = {name: _between(batch, start, end) for name, batch in streams.items()}
-            begun = perf_counter()
+            if second == 2 * self.window:
+                before = sum(seen.taken for seen in run.counts.values())
+            begun = process_time()
             given = run.advance(rows, dict.fromkeys(streams, end))
             if second >= 2 * self.window:
-                seconds += perf_counter() - begun
+                seconds += process_time() - begun
                 changes += len(given)
-        return changes / seconds
+                arrived += sum(map(len, rows.values()))
+        return BatchRun(seconds, changes, arrived, sum(seen.taken for seen in run.counts.values()) - before)
 
     def _planned(self, strategy: str) -> Planned:
         """Plan the paper's pipelines: binary joins, and DISTINCT where it is written."""
@@ -134,6 +158,11 @@ class Workload:
         options = Options(check_strategy(strategy), join="binary")
         disabled = {"push_distinct_below_join", "order_joins", "pull_up_negation", "push_down_negation"}
         return plan_query(self.sql, catalog, disabled, shards=1, options=options)
+
+    @property
+    def sales(self) -> dict[str, ChangeBatch]:
+        """The rows of the streams that the query reads."""
+        return {name: self._rows(number) for number, name in enumerate(self._names) if name in self.sql}
 
     @property
     def relations(self) -> dict[str, pa.Table]:
@@ -162,6 +191,16 @@ class Workload:
 def _between(batch: ChangeBatch, start: int, end: int) -> ChangeBatch:
     first, last = (int(np.searchsorted(batch.ts, at, side="left")) for at in (start, end))
     return batch.slice(first, last)
+
+
+@dataclass(frozen=True)
+class BatchRun:
+    """Processor seconds, changes, rows that arrived, and rows that all operators took in."""
+
+    seconds: float
+    changes: int
+    arrived: int
+    taken: int
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,13 @@ RESULTS = Path("bench") / "results"
 EXPERIMENTS = Path("docs") / "experiments"
 
 
+def latest(name: str) -> Figures:
+    """The figures that were saved last, without the description of that run; none before the first."""
+    saved = sorted(RESULTS.glob(f"{name}-2*.json"))
+    found: Figures = json.loads(saved[-1].read_text(encoding="utf-8")) if saved else {}
+    return {key: value for key, value in found.items() if key not in ("benchmark", "measured", "machine")}
+
+
 def publish(
     name: str, figures: Figures, table: Callable[[Figures], RenderableType], *, as_json: bool, save: bool
 ) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from bench.data import SCHEMA
 from sash.cli.catalog import declared_catalog
 from sash.engine import Engine
+from sash.plan.options import check_strategy
 from sash.planning import plan_query
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def run_sash(
     streams: Mapping[str, Path],
     relations: Mapping[str, DataFrame],
     disable: Collection[str] = (),
+    strategy: str = "auto",
 ) -> Timing:
     """Run the query in Sash, with every change sent to the noop sink; `disable` names optimizer rules to leave out."""
     engine = Engine(spark)
@@ -122,7 +124,7 @@ def run_sash(
         engine.stream(name, file_stream(spark, directory))
     for name, frame in relations.items():
         engine.relation(name, frame)
-    query = engine.sql(sql)
+    query = engine.sql(sql, strategy=check_strategy(strategy))
     if disable:
         catalog = declared_catalog([f"{name}({SCHEMA})" for name in streams], [])
         query = replace(query, planned=plan_query(sql, catalog, disable, engine.shards))

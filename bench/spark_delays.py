@@ -5,8 +5,7 @@ The times of the batches are measured too, because a change cannot leave before 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench.pipelines import PRICES, STORES, Workload
@@ -23,17 +22,19 @@ WINDOW = 5
 """The queries' window in seconds; measuring begins after twice this time."""
 
 
-def measure_delays(queries: Sequence[str], strategies: Sequence[str], rate: float, seconds: int) -> dict[str, Any]:
-    """Measure the delays of changes and the times of batches for each query and strategy, for some seconds each."""
+def measure_delays(
+    queries: Sequence[str], strategies: Sequence[str], rate: float, seconds: int, parts: int
+) -> dict[str, Any]:
+    """Measure the delays of changes and the times of batches for each query and strategy, in consecutive parts of a run."""
     found: dict[str, Any] = {}
     with quiet_engine() as host:
         for number, query in enumerate(queries):
             workload = Workload(query, rate, WINDOW)
             engine = _engine(host.spark, workload)
             if not number:
-                _run(engine, workload.sql, strategies[0], 2 * WINDOW)  # the first query of a session is slow
+                _run(engine, workload.sql, strategies[0], 2 * WINDOW, 1)  # the first query of a session is slow
             found[query] = {
-                name: _run(engine, workload.sql, name, seconds)
+                name: _run(engine, workload.sql, name, seconds, parts)
                 for name in strategies
                 if not (query == "q1" and name == "hybrid")
             }
@@ -60,28 +61,33 @@ def _engine(spark: SparkSession, workload: Workload) -> Engine:
     return engine
 
 
-def _run(engine: Engine, sql: str, strategy: str, seconds: int) -> dict[str, float]:
-    delays: list[tuple[float, int]] = []
-    longest, batches = 0.0, []
+def _run(engine: Engine, sql: str, strategy: str, seconds: int, parts: int) -> dict[str, Any]:
     running = engine.sql(sql, strategy=check_strategy(strategy)).start("noop", trigger=f"{TRIGGER_MS} milliseconds")
-    began = time.monotonic()
     try:
-        while time.monotonic() < began + 2 * WINDOW + seconds:
-            running.await_termination(1)
-            for seen in running.drain_progress():
-                delay = seen["delay_seconds"]
-                if time.monotonic() < began + 2 * WINDOW:
-                    continue
-                batches.append(seen["batch_ms"])
-                if delay["average"] is not None:
-                    delays.append((delay["average"], seen["rows_out"]))
-                    longest = max(longest, delay["max"])
+        running.await_termination(2 * WINDOW)
+        running.drain_progress()
+        seen = []
+        for _ in range(parts):
+            running.await_termination(seconds)
+            seen.append(_part(list(running.drain_progress())))
     finally:
         running.stop()
-    changes = sum(count for _, count in delays)
     return {
-        "average_ms": round(1000 * sum(average * count for average, count in delays) / max(1, changes), 1),
-        "longest_ms": round(1000 * longest, 1),
+        "average_ms": [part["average_ms"] for part in seen],
+        "longest_ms": [part["longest_ms"] for part in seen],
+        "batch_ms": [part["batch_ms"] for part in seen],
+        "changes": sum(part["changes"] for part in seen),
+    }
+
+
+def _part(progress: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Delays and batch times of the batches of one part, in milliseconds."""
+    changed = [seen for seen in progress if seen["delay_seconds"]["average"] is not None]
+    changes = sum(seen["rows_out"] for seen in changed)
+    total = sum(seen["delay_seconds"]["average"] * seen["rows_out"] for seen in changed)
+    return {
+        "average_ms": round(1000 * total / max(1, changes), 1),
+        "longest_ms": round(1000 * max((seen["delay_seconds"]["max"] for seen in changed), default=0.0), 1),
+        "batch_ms": round(sum(seen["batch_ms"] for seen in progress) / max(1, len(progress)), 1),
         "changes": changes,
-        "batch_ms": round(sum(batches) / max(1, len(batches)), 1),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,26 @@ def measure(names: str, rows_per_batch: int, batches: int, warm_up: int, *, base
             with console.status(f"{query.name}: measuring"):
                 results.append(_measure(engine.spark, query, streams, per_stream, skipped, baseline=baseline))
     return {"queries": results}
+
+
+def measure_strategies(name: str, strategies: Sequence[str], rows_per_batch: int, batches: int = 4) -> dict[str, int]:
+    """Events per second of one query under each strategy, with a full window, after a run that is not counted."""
+    (query,) = _chosen(name)
+    per_stream = rows_per_batch // len(query.streams)
+    skipped = ceil(query.sales.rate * WINDOW_SECONDS / per_stream)
+    with quiet_engine() as engine, scratch() as home:
+        streams, relations = _files(home, query, per_stream, skipped + batches), _favourites(engine.spark, query)
+        run_sash(engine.spark, query.sql, streams, relations, query.disable)
+        return {
+            strategy: round(
+                _events_per_second(
+                    run_sash(engine.spark, query.sql, streams, relations, (), strategy),
+                    per_stream * len(streams),
+                    skipped,
+                )
+            )
+            for strategy in strategies
+        }
 
 
 def _chosen(names: str) -> tuple[WorkloadQuery, ...]:

@@ -25,12 +25,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     Java compiles once and quickly: each test runs new plans for a few batches, which better code would come too late for.
     """
+    from sash.spark.packages import package_settings
     from sash.spark.session import embedded_session
+    from tests.kafka import fetched
 
     settings = {
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.driver.extraJavaOptions": "-Xss16m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
-    session = embedded_session(cores=2, extra=settings)
+    session = embedded_session(cores=2, extra=package_settings(["kafka"], settings) if fetched() else settings)
     yield session
     session.stop()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import tempfile
 import threading
@@ -13,8 +12,9 @@ from typing import Any
 import pytest
 
 from sash import control
-from sash.control import ControlServer, JobEntry, request, running_jobs, runtime_folder, socket_path
+from sash.control import ControlServer, request
 from sash.errors import CatalogError, ControlError
+from sash.job_index import runtime_folder, socket_path
 
 
 @pytest.fixture(autouse=True)
@@ -35,15 +35,14 @@ def answered(command: str, arguments: Mapping[str, Any]) -> Any:
     raise ZeroDivisionError("a bug")
 
 
-def entry(checkpoint: Path) -> JobEntry:
-    path = socket_path(str(checkpoint), checkpoint)
-    return JobEntry("job.sql", os.getpid(), str(checkpoint), "2026-01-01 00:00:00 UTC", str(path))
+def socket_of(checkpoint: Path) -> Path:
+    return socket_path(str(checkpoint), checkpoint)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Iterator[Path]:
-    server = ControlServer(entry(tmp_path / "state"), answered)
-    yield Path(entry(tmp_path / "state").socket)
+    server = ControlServer(socket_of(tmp_path / "state"), answered)
+    yield socket_of(tmp_path / "state")
     server.close()
 
 
@@ -99,8 +98,8 @@ def test_a_request_has_a_largest_size(path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_client_that_sends_nothing_is_dropped(tmp_path: Path) -> None:
-    server = ControlServer(entry(tmp_path / "state"), answered, seconds=0.05)
-    assert raw(Path(entry(tmp_path / "state").socket), b"") == b""
+    server = ControlServer(socket_of(tmp_path / "state"), answered, seconds=0.05)
+    assert raw(socket_of(tmp_path / "state"), b"") == b""
     server.close()
 
 
@@ -113,8 +112,8 @@ def test_more_clients_than_slots_are_refused(tmp_path: Path, monkeypatch: pytest
         go_on.wait(30)
         return command
 
-    server = ControlServer(entry(tmp_path / "state"), wait)
-    path, first = entry(tmp_path / "state").socket, list[str]()
+    server = ControlServer(socket_of(tmp_path / "state"), wait)
+    path, first = socket_of(tmp_path / "state"), list[str]()
     waiting = threading.Thread(target=lambda: first.append(request(path, "slow")))
     waiting.start()
     assert inside.wait(30)
@@ -127,45 +126,34 @@ def test_more_clients_than_slots_are_refused(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_job_that_has_ended_cannot_be_reached(tmp_path: Path) -> None:
-    where = entry(tmp_path / "state")
+    where = socket_of(tmp_path / "state")
     with pytest.raises(ControlError, match="no job is running there"):
-        request(where.socket, "status")
+        request(where, "status")
     server = ControlServer(where, answered)
     server.close()
-    assert not Path(where.socket).exists()
-    assert list(running_jobs()) == []
+    assert not where.exists()
     with pytest.raises(ControlError, match="no job is running there"):
-        request(where.socket, "status")
+        request(where, "status")
 
 
 def test_a_job_replaces_the_socket_of_one_that_was_killed(tmp_path: Path) -> None:
-    where = entry(tmp_path / "state")
-    Path(where.socket).parent.mkdir(parents=True)
+    where = socket_of(tmp_path / "state")
+    where.parent.mkdir(parents=True)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as killed:
-        killed.bind(where.socket)
+        killed.bind(str(where))
     server = ControlServer(where, answered)
-    assert request(where.socket, "echo") == {}
-    server.close()
-
-
-def test_jobs_on_this_machine_are_listed_while_they_run(tmp_path: Path) -> None:
-    server = ControlServer(entry(tmp_path / "state"), answered)
-    file = runtime_folder() / "killed.json"
-    file.write_text(json.dumps({**entry(tmp_path / "other").__dict__, "pid": 2**22 + 1}))
-    (runtime_folder() / "half.json").write_text('{"name": ')
-    assert list(running_jobs()) == [entry(tmp_path / "state")]
-    assert not file.exists()
+    assert request(where, "echo") == {}
     server.close()
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_replaced(tmp_path: Path) -> None:
     long = tmp_path / ("x" * 120)
-    where = entry(long)
-    assert Path(where.socket).parent == runtime_folder()
+    where = socket_of(long)
+    assert where.parent == runtime_folder()
     server = ControlServer(where, answered)
-    assert request(where.socket, "echo") == {}
+    assert request(where, "echo") == {}
     server.close()
-    assert socket_path("hdfs:///jobs/a", None).parent == runtime_folder()
+    assert socket_path("hdfs:///jobs/a", None).is_relative_to(runtime_folder())
     assert socket_path("hdfs:///jobs/a", None) != socket_path("hdfs:///jobs/b", None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.errors import StrategyError
-from sash.plan.options import JOINS
+from sash.plan.options import JOINS, STRATEGIES
 from sash.testing import replay
 from tests.oracle.case import Case, case, table
-from tests.oracle.check import assert_oracle
-from tests.oracle.fixed.multi_joins import CASES, CHAIN, COMMON, HYBRID
+from tests.oracle.check import assert_oracle, run
+from tests.oracle.duck import View
+from tests.oracle.fixed.counts import last
+from tests.oracle.fixed.multi_joins import CASES, CHAIN, COMMON, HYBRID, P
 from tests.test_oracle_splits import compositions, stream_of
 
 FORMS = [(join, tau) for join in JOINS for tau in (None, 3) if ("lazy" in join) <= (tau is not None)]
@@ -33,6 +36,53 @@ def test_every_form(case: Case, join: str, tau: int | None) -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_few_buckets(case: Case, join: str, tau: int | None) -> None:
     assert_oracle(case, join=join, tau=tau, buckets=7, shards=2, batch=4)
+
+
+@pytest.mark.parametrize(("join", "tau"), FORMS, ids=NAMES)
+@pytest.mark.parametrize("purge", [2, 9])
+def test_lazy_expiration_of_every_form(join: str, tau: int | None, purge: int) -> None:
+    """Expired rows stay for a while, also where evaluation is eager, and join nothing any more (paper 4, 3.2)."""
+    for query, batch in ((COMMON, 1), (CHAIN, 5), (HYBRID, 2)):
+        assert_oracle(query, join=join, tau=tau, purge=purge, batch=batch, shards=1)
+
+
+LAST = {"s": last(3), "r": last(2, "r"), "q": last(4, "q"), "p": last(1, "p", "k")}
+_COUNTED = (
+    "SELECT a.ts AS x, b.ts AS y, c.ts AS z FROM {s} AS a, {r} AS b, {q} AS c, {p} AS d WHERE a.k = b.k AND b.k = c.k"
+)
+COUNTED = (
+    case("counted", _COUNTED + " AND c.k = d.k", LAST, streams={"p": P}),
+    case("counted_and_filtered", _COUNTED + " AND c.k = d.k AND a.v < 8 AND c.v > 1", LAST, streams={"p": P}),
+    case("counted_by_comparison", _COUNTED + " AND c.v <= d.v", LAST, streams={"p": P}),
+    case("counted_and_timed", _COUNTED + " AND c.k = d.k", {**LAST, "r": 6, "p": 7}, streams={"p": P}),
+    case("counted_values", _COUNTED.replace("a.ts AS x", "a.v AS x") + " AND c.k = d.k", LAST, streams={"p": P}),
+)
+
+
+@pytest.mark.parametrize(("join", "tau"), FORMS, ids=NAMES)
+@pytest.mark.parametrize("case", COUNTED, ids=[case.name for case in COUNTED])
+def test_every_form_over_count_windows(case: Case, join: str, tau: int | None) -> None:
+    """Lazily, the counters of rows are compared as of each new row (ComputeCountJoin, paper 4, 3.6)."""
+    for batch in (1, 7):
+        assert_oracle(case, join=join, tau=tau, batch=batch, shards=1)
+
+
+@pytest.mark.parametrize("case", COUNTED, ids=[case.name for case in COUNTED])
+@pytest.mark.parametrize("join", ["lazy-hash", "lazy-nlj", "general-lazy-nlj"])
+def test_lazy_joins_of_count_windows_wait_for_their_re_execution(case: Case, join: str) -> None:
+    """Rows that have left their windows stay until then: more are looked at, and the answer is the same."""
+    options: dict[str, Any] = {"shards": 1, "batch": None, "join": join}
+    (seldom, often) = (run(case, tau=tau, **options) for tau in (100, 1))
+    joined = [name for name in seldom.counts if name.endswith("MultiJoin")]
+    assert seldom.state_rows == often.state_rows
+    looked = [sum(result.counts[name].rows_examined for name in joined) for result in (often, seldom)]
+    assert looked[0] < looked[1]
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name not in ("auto", "clock-triggered")])
+@pytest.mark.parametrize("case", [*COUNTED, COMMON, HYBRID], ids=lambda case: case.name)
+def test_every_strategy_joins_lazily(case: Case, strategy: str) -> None:
+    assert_oracle(case, strategy=strategy, join="lazy-hash", tau=4, purge=3, batch=5, shards=2)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 5])
@@ -85,23 +135,33 @@ CONDITIONS = st.lists(
 @settings(max_examples=60)
 @given(
     streams=st.fixed_dictionaries(dict.fromkeys("srqp", ROWS)),
-    windows=st.tuples(*[st.integers(1, 6)] * 4),
+    windows=st.tuples(*[st.integers(1, 6) | st.integers(1, 4).map(lambda rows: View("", rows=rows))] * 4),
     conditions=CONDITIONS,
     form=st.sampled_from(FORMS),
     shards=st.sampled_from((1, 2, 3, 5)),
     batch=st.sampled_from((None, 1, 3)),
+    purge=st.sampled_from((None, 1, 4, 30)),
 )
 def test_random_join_of_four(
-    streams: Any, windows: tuple[int, ...], conditions: list[str], form: tuple[str, int | None], shards: int, batch: Any
+    streams: Any,
+    windows: tuple[int | View, ...],
+    conditions: list[str],
+    form: tuple[str, int | None],
+    shards: int,
+    batch: Any,
+    purge: int | None,
 ) -> None:
     where = " AND ".join(["a.k = b.k", *conditions])
     text = (
         "SELECT a.ts AS w, b.ts AS x, c.ts AS y, d.ts AS z, c.v AS v FROM {s} AS a, {r} AS b, {q} AS c, {p} AS d WHERE "
     )
     schemas = dict.fromkeys("srqp", "ts BIGINT, k BIGINT, v BIGINT")
-    views = dict(zip("srqp", windows, strict=True))
-    drawn = case("random", text + where, views, streams=streams, schemas=schemas)
-    assert_oracle(drawn, join=form[0], tau=form[1], shards=shards, batch=batch)
+    views = {
+        name: replace(window, stream=name) if isinstance(window, View) else window
+        for name, window in zip("srqp", windows, strict=True)
+    }
+    drawn = case("random", text + where, views, streams=streams, schemas=schemas, empties=purge is None)
+    assert_oracle(drawn, join=form[0], tau=form[1], shards=shards, batch=batch, purge=purge)
 
 
 WORKED = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from sash.engine import Engine
 from sash.spark.kept_window import KeptWindow
+from sash.time import SECOND
 from sash.window_store.options import ReadOption
 from sash.window_store.scheduling.levels import LEVELS
 from sash.window_store.snapshot import Snapshot
@@ -32,10 +33,16 @@ QUERIES = (
 
 
 def live(
-    rate: int, every: int, seconds: float, snapshots: int, reads: ReadOption, progress: Callable[[str], None]
+    rate: int,
+    every: int,
+    seconds: float,
+    snapshots: int,
+    repeats: int,
+    reads: ReadOption,
+    progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure each level over a window of 60 sub-windows of `every` milliseconds, filled with `rate` events per second:
-    periodic queries alone for some seconds, then beside a number of snapshot queries."""
+    periodic queries alone for some seconds, then beside a number of snapshot queries, several times by turns."""
     engine = Engine()
     engine.stream("events", _events(engine, rate))
     progress(f"filling a window of {COUNT} sub-windows of {every} ms with {rate:,} events/s")
@@ -44,12 +51,19 @@ def live(
         pause = threading.Event()
         while kept.progress()["sub_windows"] < COUNT:
             pause.wait(0.5)
-        levels = {name: _level(engine, kept, name, every, seconds, snapshots, reads, progress) for name in LEVELS}
+        runs: dict[str, list[dict[str, float]]] = {name: [] for name in LEVELS}
+        for turn in range(repeats):
+            for name, made in runs.items():
+                progress(
+                    f"turn {turn + 1} of {repeats}: {PERIODIC} periodic queries, then {snapshots} snapshots: {name}"
+                )
+                made.append(_level(engine, kept, name, every, seconds, snapshots, reads, turn))
     finally:
         kept.stop()
         engine.windows.close()
     settings = {"rate": rate, "every": every, "seconds": seconds, "reads": reads, "snapshots": snapshots}
-    return {**settings, "levels": levels}
+    levels = {name: {key: [run[key] for run in made] for key in made[0]} for name, made in runs.items()}
+    return {**settings, "repeats": repeats, "levels": levels}
 
 
 def _events(engine: Engine, rate: int) -> Any:
@@ -65,11 +79,11 @@ def _level(
     seconds: float,
     snapshots: int,
     reads: ReadOption,
-    progress: Callable[[str], None],
+    seed: int,
 ) -> dict[str, float]:
-    progress(f"{PERIODIC} periodic queries, then {snapshots} snapshots beside them: {name}")
     span = COUNT * every
     given: list[tuple[int, float, Snapshot]] = []
+    ages: list[float] = []
 
     def record(number: int) -> Callable[[list[Snapshot]], None]:
         return lambda found: given.append((number, time.monotonic(), found[0]))
@@ -82,7 +96,7 @@ def _level(
         )
         for number in range(PERIODIC)
     ]  # fmt: skip
-    rng, pause = random.Random(2), threading.Event()
+    rng, pause = random.Random(seed), threading.Event()
     before, started = kept.progress(), time.monotonic()
     try:
         pause.wait(seconds)
@@ -91,6 +105,7 @@ def _level(
         for _ in range(snapshots):
             pause.wait(rng.uniform(0, 2 * every / 1000))
             answers.append(engine.snapshot(SNAPSHOT.format(range=span), isolation=name, access="WS", reads=reads))
+            ages.append(time.time() - answers[-1].as_of / SECOND)  # the source stamps its rows with the wall clock
     finally:
         for query in running:
             query.stop()
@@ -103,6 +118,7 @@ def _level(
         "throughput": len(alone) / (beginning - started),
         "response": _median([answer.response_time for answer in answers]),
         "freshness of snapshots": _median([answer.freshness for answer in answers]),
+        "age of snapshots": _median(ages),
         "aborted snapshots": _aborted(answers),
         "freshness beside snapshots": _median([answer.freshness for _, _, answer in beside]),
         "throughput beside snapshots": len(beside) / (ended - beginning),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -13,34 +14,53 @@ from bench.paper2.claims import claims
 from bench.paper2.live import live
 from bench.paper2.realtime import realtime
 from bench.paper2.sweep import figures
+from sash.errors import SashError
 from sash.window_store.options import ReadOption
 
 RATE = 20_000
 EVERY = 500
-ALONE = 10.0  # seconds of periodic queries without snapshot queries
+ALONE = 3.0  # seconds of periodic queries without snapshot queries
 READS: tuple[ReadOption, ...] = ("local",)
+EXPERIMENTS = ("simulated", "realtime", "spark")
 
 
-def measure(
-    sizes: list[int], repeats: int, realtime_sizes: list[int], t: float, seconds: float, snapshots: int = 0
-) -> dict[str, Any]:
-    """Run all measurements. The real-time runs with snapshot queries use the largest of `realtime_sizes`.
+@dataclass(frozen=True)
+class Plan:
+    """What to measure: sizes of windows in simulation and in real time, and how often and how long."""
 
-    `snapshots` is the number of snapshot queries per level on Spark; 0 skips the runs on Spark.
-    """
+    sizes: Sequence[int]
+    repeats: int
+    timed: Sequence[int]
+    t: float
+    seconds: float
+    snapshots: int
+
+
+def measure(plan: Plan, experiments: str = "all") -> dict[str, Any]:
+    """Run the experiments. The real-time runs with snapshot queries use the largest of the timed sizes."""
+    wanted = EXPERIMENTS if experiments == "all" else tuple(experiments.split(","))
+    if unknown := [name for name in wanted if name not in EXPERIMENTS]:
+        raise SashError(f"unknown experiment {unknown[0]!r}; use one of {', '.join(EXPERIMENTS)}")
     progress: Callable[[str], None] = Console(stderr=True).print
-    drawn = figures(sizes, repeats, progress)
-    measured = [realtime(n, t, seconds, repeats, snapshots=False, progress=progress) for n in realtime_sizes]
-    mixed = [realtime(n, t, seconds, repeats, snapshots=True, progress=progress) for n in realtime_sizes[-1:]]
-    on_spark = [live(RATE, EVERY, ALONE, snapshots, reads, progress) for reads in READS] if snapshots else []
-    results = {
-        "repeats": repeats,
-        "figures": [figure.as_json() for figure in drawn],
-        "real time": measured,
-        "real time with snapshot queries": mixed,
-        "on Spark": on_spark,
-    }
-    return {**results, "claims": [{"claim": text, "held": held} for text, held in claims(results)]}
+    results: dict[str, Any] = {"repeats": plan.repeats}
+    if "simulated" in wanted:
+        results["figures"] = [figure.as_json() for figure in figures(plan.sizes, plan.repeats, progress)]
+    if "realtime" in wanted:
+        for key, sizes in (("real time", plan.timed), ("real time with snapshot queries", plan.timed[-1:])):
+            mixed = key != "real time"
+            results[key] = [
+                realtime(n, plan.t, plan.seconds, plan.repeats, snapshots=mixed, progress=progress) for n in sizes
+            ]
+    if "spark" in wanted:
+        results["on Spark"] = [
+            live(RATE, EVERY, ALONE, plan.snapshots, plan.repeats, reads, progress) for reads in READS
+        ]
+    return results
+
+
+def judged(results: dict[str, Any]) -> dict[str, Any]:
+    """The results with the claims that they support."""
+    return {**results, "claims": [vars(claim) for claim in claims(results)]}
 
 
 def plots(results: dict[str, Any]) -> list[Figure]:
@@ -53,15 +73,15 @@ def plots(results: dict[str, Any]) -> list[Figure]:
             kept["y"],
             {name: [(x, y) for x, y in points] for name, points in kept["series"].items()},
         )
-        for kept in results["figures"]
+        for kept in results.get("figures", ())
     ]
 
 
 def table(results: dict[str, Any]) -> Table:
     """The claims and whether they hold, as a table."""
     shown = Table(title="Paper 2: isolation of queries over sliding windows")
-    shown.add_column("claim")
-    shown.add_column("held", justify="right")
+    for column in ("claim", "figures", "held"):
+        shown.add_column(column)
     for claim in results["claims"]:
-        shown.add_row(claim["claim"], "yes" if claim["held"] else "no")
+        shown.add_row(claim["text"], claim["found"], "yes" if claim["held"] else "no")
     return shown

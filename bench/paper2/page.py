@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bench.claim import Claim, lines
+from bench.paper2.live import COUNT, PERIODIC
 from bench.paper2.workload import COSTS, FIXED, GROUP, SCAN, SNAPSHOT, SNAPSHOTS_PER_UPDATE, UPDATES
+from bench.spread import shown
 
 PAGE = Path("docs") / "experiments" / "paper2.md"
 
@@ -22,8 +25,9 @@ priority, {SNAPSHOTS_PER_UPDATE} per t at random times. One read runs at a time.
 
 ## In simulation
 
-Time is simulated; the scheduler that serves real windows makes the decisions. Each point is the average of
-{{repeats}} runs of {UPDATES} updates (the paper's runs are as long as the window). The costs are assumptions: a group
+Time is simulated; the scheduler that serves real windows makes the decisions. Each point is the median of {{repeats}} runs
+of {UPDATES} updates with different seeds, with their range in brackets; a run's measure is its average over all queries (the
+paper's runs are as long as the window). The costs are assumptions: a group
 takes {SCAN * 1000:g} ms for a sub-window of one second, {FIXED:.0%} of it independent of the number of packets, so that a
 full scan takes {SCAN * 100:g} t at t = 1 s and n = 100. The cost varies between groups by factors of {COSTS[0]:g} to
 {COSTS[1]:g}. Snapshot queries, over a random length, cost {SNAPSHOT:g} times as much per sub-window. Scheduling is free
@@ -57,12 +61,11 @@ def write(results: dict[str, Any]) -> Path:
         ("## In real time", "real time"),
         ("## In real time, with snapshot queries", "real time with snapshot queries"),
     ):
-        if results[key]:
+        if results.get(key):
             parts += [f"{title}\n", *(_run(run) for run in results[key])]
-    if results["on Spark"]:
+    if results.get("on Spark"):
         parts += ["## On Spark, with a running stream\n", *(_live(run) for run in results["on Spark"])]
-    held = "\n".join(f"| {claim['claim']} | {'yes' if claim['held'] else 'no'} |" for claim in results["claims"])
-    parts += [f"## Claims\n\n| claim | held |\n|---|---|\n{held}\n", _reading(results)]
+    parts += [f"## Claims\n\n{lines([Claim(**claim) for claim in results['claims']])}\n", _reading(results)]
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text("\n".join(parts), encoding="utf-8")
     return PAGE
@@ -76,46 +79,48 @@ def _reading(results: dict[str, Any]) -> str:
 
 
 def _series(figure: dict[str, Any]) -> str:
-    columns = figure["series"]
+    columns = figure["runs"]
     by = "n" if figure["x"] == "sub-windows" else figure["x"]
-    lines = [
+    made = [
         f"| {figure['title']} ({figure['y']}) by {by} | " + " | ".join(columns) + " |",
         "|---" * (len(columns) + 1) + "|",
     ]
-    points = [dict(map(tuple, series)) for series in columns.values()]
-    lines += [f"| {x:g} | " + " | ".join(f"{line[x]:.3g}" for line in points) + " |" for x in points[0]]
-    return "\n".join(lines) + "\n"
+    points = [dict(series) for series in columns.values()]
+    made += [f"| {x:g} | " + " | ".join(shown(line[x]) for line in points) + " |" for x in points[0]]
+    return "\n".join(made) + "\n"
 
 
 def _run(run: dict[str, Any]) -> str:
     heading = (
-        f"n = {run['n']}, t = {run['t']:g} s, {run['packets']:,} packets in a typical sub-window (so that a scan of 100 takes "
-        f"{SCAN * 100:g} t on the machine), {run['seconds']:g} s per run, median of {run['repeats']}; times in "
-        "seconds.\n"
+        f"Measured: n = {run['n']}, t = {run['t']:g} s, {run['packets']:,} packets in a typical sub-window (so that a scan of "
+        f"100 takes {SCAN * 100:g} t on the machine), {run['seconds']:g} s per run, {run['repeats']} runs of each level by "
+        "turns: median and range; times in seconds.\n"
     )
     return _levels(heading, run)
 
 
 def _live(run: dict[str, Any]) -> str:
     heading = (
-        f"{run['rate']:,} events/s flow into a window of 60 sub-windows of {run['every']} ms on a local session; 20 periodic "
-        f"queries scan all of it (WS, {run['reads']} reads) at priority 0, first for {run['seconds']:g} s alone (the "
-        "measures of Figures 8 to 11), then beside snapshot queries (those of Figures 12 to 14): "
-        f"{run['snapshots']} counts by key over all of it at priority 10, one after the other. Medians; times in seconds; "
-        "freshness counts from the update.\n"
+        f"Measured: {run['rate']:,} events/s flow into a window of {COUNT} sub-windows of {run['every']} ms on a local session; "
+        f"{PERIODIC} periodic queries scan all of it (WS, {run['reads']} reads) at priority 0, first for {run['seconds']:g} s "
+        "alone (the measures of Figures 8 to 11), then beside snapshot queries (those of Figures 12 to 14): "
+        f"{run['snapshots']} counts by key over all of it at priority 10, one after the other. Levels take turns, "
+        f"{run['repeats']} each. A turn's measure is the median of its queries; in a cell, median and range of the turns. Times "
+        "are in seconds. Freshness counts from the moment at which the update was applied, so that `serial`, which delays "
+        "updates, looks better than it is; the age of a snapshot counts from the end of the last sub-window that it reflects.\n"
     )
     return _levels(heading, run)
 
 
 def _levels(heading: str, run: dict[str, Any]) -> str:
     measures = list(run["levels"]["ttu"])
-    lines = [
+    made = [
         heading,
         "| level | " + " | ".join(measures) + " |",
         "|---" * (len(measures) + 1) + "|",
     ]
-    lines += [
-        f"| {name} | " + " | ".join(f"{level[measure]:.3g}" for measure in measures) + " |"
+    made += [
+        f"| {name} | " + " | ".join(shown(level[measure]) for measure in measures) + " |"
         for name, level in run["levels"].items()
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(made) + "\n"

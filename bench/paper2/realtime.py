@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -171,7 +171,7 @@ def calibrated(n: int, t: float) -> int:
 def realtime(
     n: int, t: float, seconds: float, repeats: int, *, snapshots: bool, progress: Callable[[str], None]
 ) -> dict[str, Any]:
-    """The medians of each level over alternating runs; throughput also relative to that of `serial` in the same turn."""
+    """The measures of each level in alternating runs; throughput also relative to that of `serial` in the same turn."""
     count = calibrated(n, t)
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in LEVELS}
     for repeat in range(repeats):
@@ -179,12 +179,11 @@ def realtime(
         for name, level in LEVELS.items():
             progress(f"n = {n}, run {repeat + 1} of {repeats}: {name}{', with snapshot queries' if snapshots else ''}")
             runs[name].append(RealTimeRun(n, t, level, windows, snapshots).go(seconds, repeat))
-    levels: dict[str, dict[str, float]] = {}
+    levels: dict[str, dict[str, list[float]]] = {}
     for name, measured in runs.items():
-        levels[name] = {key: median(run[key] for run in measured) for key in measured[0]}
-        levels[name]["aborted at most"] = max(run["aborted"] for run in measured)
+        levels[name] = {key: [run[key] for run in measured] for key in measured[0]}
         for key in ("throughput", "processor time"):
-            levels[name][f"{key} of serial"] = median(
+            levels[name][f"{key} of serial"] = [
                 run[key] / serial[key] for run, serial in zip(measured, runs["serial"], strict=True)
-            )
+            ]
     return {"n": n, "t": t, "seconds": seconds, "repeats": repeats, "packets": count, "levels": levels}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
 
-from bench.figures import Figure
+from bench.figures import Measured
 from bench.paper2.simulation import Measures, PeriodicLoad, SnapshotLoad, simulate
 from bench.paper2.workload import workload
 from sash.window_store.scheduling.levels import LEVELS, Isolation, Serial
@@ -52,21 +51,21 @@ def sweep(
     return runs
 
 
-def sensitivity(repeats: int, progress: Callable[[str], None]) -> Figure:
+def sensitivity(repeats: int, progress: Callable[[str], None]) -> Measured:
     """Aborts at t = 1 s and n = 100, by the duration of a full scan relative to the time between two updates."""
     t, queries = SETTINGS[0]
     progress(f"simulating scans around t, n = {LONGEST}")
-    series: dict[str, list[tuple[float, float]]] = {}
+    runs: dict[str, list[tuple[float, list[float]]]] = {}
     for length in SCANS:
         loads = [workload(LONGEST, t, queries, seed, scan=length * t / LONGEST) for seed in range(repeats)]
         for name in ABORTING:
-            share = fmean(simulate(load, LEVELS[name]).aborted_share for load in loads)
-            series.setdefault(name, []).append((length, 100 * share))
-    return Figure("paper2-scans", "Aborted queries by the time of a full scan", "scan / t", "%", series)
+            shares = [100 * simulate(load, LEVELS[name]).aborted_share for load in loads]
+            runs.setdefault(name, []).append((length, shares))
+    return Measured("paper2-scans", "Aborted queries by the time of a full scan", "scan / t", "%", runs)
 
 
-def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None]) -> list[Figure]:
-    """The figures. Each point is the average over the repeats."""
+def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None]) -> list[Measured]:
+    """The figures, with the averages of every run."""
     levels = list(LEVELS.values())
     periodic = sweep(sizes, SETTINGS, levels, repeats, snapshots=False, progress=progress)
     mixed = sweep(sizes, (MIXED,), [*levels, SerialByPriority()], repeats, snapshots=True, progress=progress)
@@ -76,15 +75,15 @@ def figures(sizes: Sequence[int], repeats: int, progress: Callable[[str], None])
 
     def figure(
         number: int, title: str, unit: str, runs: Runs, shown: Sequence[str], ts: Sequence[float], measure: Measure
-    ) -> Figure:
-        series = {
+    ) -> Measured:
+        made = {
             f"{name}, t = {t:g} s" if len(ts) > 1 else name: [
-                (n, fmean(measure(run) for run in runs[name, t, n])) for n in sizes
+                (n, [measure(run) for run in runs[name, t, n]]) for n in sizes
             ]
             for t in ts
             for name in shown
         }
-        return Figure(f"paper2-fig{number}", title, "sub-windows", unit, series)
+        return Measured(f"paper2-fig{number}", title, "sub-windows", unit, made)
 
     return [
         figure(8, "Aborted queries", "%", periodic, ABORTING, by_t, lambda run: 100 * run.aborted_share),

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from rich.console import Console, Group
 from rich.table import Table
 
-from bench.figures import Figure
+from bench.figures import Figure, Measured
 from bench.paper4 import experiments
+from bench.paper4.claims import claims
 from bench.paper4.engine import local_rates, spark_rates
 from bench.report import Figures
+from bench.spread import shown as spread_of
 from sash.cli.session import quiet_engine
 from sash.errors import SashError
 
 EXPERIMENTS = ("table8", "engine", "fig2", "fig3", "fig4", "spark")
 
 
-def measure(names: str, rows: int, repeats: int) -> tuple[Figures, list[Figure]]:
-    """Run the experiments; returns their results and the figures to draw."""
+def measure(names: str, rows: int, repeats: int) -> Figures:
+    """Run the experiments; returns their results."""
     wanted = EXPERIMENTS if names == "all" else tuple(name.strip().lower() for name in names.split(","))
     for name in wanted:
         if name not in EXPERIMENTS:
@@ -29,56 +30,68 @@ def measure(names: str, rows: int, repeats: int) -> tuple[Figures, list[Figure]]
         return _run(wanted, rows, repeats, status.update)
 
 
-def _run(
-    wanted: tuple[str, ...], rows: int, repeats: int, report: Callable[[str], None]
-) -> tuple[Figures, list[Figure]]:
+def _run(wanted: tuple[str, ...], rows: int, repeats: int, report: Callable[[str], None]) -> Figures:
     made: Figures = {"rows": rows, "repeats": repeats}
-    drawn: list[Figure] = []
+    drawn: list[Measured] = []
     if "table8" in wanted:
         made["table8"] = experiments.table_8(rows, repeats, report)
     if "engine" in wanted:
-        made["local"] = local_rates(max(1, rows // 4), 2, report)
+        made["local"] = local_rates(max(1, rows // 4), 2, repeats, report)
     if "fig2" in wanted:
-        drawn.append(experiments.figure_2(max(1, rows // 50), 6, report))
+        drawn.append(experiments.figure_2(max(1, rows // 50), 6, repeats, report))
     if "fig3" in wanted:
-        drawn += [experiments.figure_3(max(1, rows // 10), fast, report) for fast in (1, 10)]
+        drawn += [experiments.figure_3(max(1, rows // 20), fast, repeats, report) for fast in (1, 10)]
     if "fig4" in wanted:
-        drawn.append(experiments.figure_4a(max(1, rows // 2), repeats, report))
-        drawn.append(experiments.figure_4b(max(1, rows // 2), repeats, report))
+        drawn.append(experiments.figure_4a(max(1, rows // 4), repeats, report))
+        drawn.append(experiments.figure_4b(max(1, rows // 4), repeats, report))
     if "spark" in wanted:
         with quiet_engine() as engine:
-            made["spark"] = spark_rates(engine.spark, max(1, rows // 4), 2, report)
-    made["figures"] = [figure.as_json() for figure in drawn]
-    return made, drawn
+            made["spark"] = spark_rates(engine.spark, max(1, rows // 8), repeats, report)
+            made["spark_batches"] = repeats
+    if drawn:
+        made["figures"] = [figure.as_json() for figure in drawn]
+    return made
 
 
-def table(made: Figures, drawn: list[Figure]) -> Group:
-    """The results as tables."""
-    parts: list[Table] = []
-    if "table8" in made:
-        parts.append(_table_8(made["table8"]))
-    for where, title in (("local", "in one process"), ("spark", "on Spark")):
-        if where in made:
-            parts.append(_rates(made[where], f"The whole engine {title}, with every change in the output (rows/s)"))
-    return Group(*parts, *(figure.table() for figure in drawn))
+def judged(found: Figures) -> Figures:
+    """The figures with the claims that they support."""
+    return {**found, "claims": [vars(claim) for claim in claims(found)]}
 
 
-def _table_8(results: list[dict[str, Any]]) -> Table:
-    shown = Table(title="Table 8: highest input rate of the operator, results counted (tuples/s)")
-    columns = ("form", "best plan", "worst plan", "ratio", "probes, best", "worst", "paper: best", "worst", "ratio")
-    for column in columns:
-        shown.add_column(column, justify="left" if column == "form" else "right")
-    keys = ["best_per_s", "worst_per_s", "ratio", "best_probes", "worst_probes"]
-    keys += ["paper_best_per_s", "paper_worst_per_s", "paper_ratio"]
-    for result in results:
-        shown.add_row(result["form"], *(f"{result[key]:,}" if key in result else "" for key in keys))
-    return shown
+def plots(found: Figures) -> list[Figure]:
+    """The figures of results: the medians of the runs."""
+    return [
+        Figure(
+            kept["name"],
+            kept["title"],
+            kept["x"],
+            kept["y"],
+            {name: [(x, y) for x, y in points] for name, points in kept["series"].items()},
+        )
+        for kept in found.get("figures", ())
+    ]
 
 
-def _rates(results: list[dict[str, Any]], title: str) -> Table:
-    shown = Table(title=title)
-    for column in ("form", "best plan", "worst plan"):
-        shown.add_column(column, justify="left" if column == "form" else "right")
-    for result in results:
-        shown.add_row(result["form"], f"{result['best_per_s']:,}", f"{result['worst_per_s']:,}")
-    return shown
+def table(found: Figures) -> Group:
+    """The claims and the figures as tables."""
+    shown = Table(title="Paper 4: claims")
+    for column in ("claim", "figures", "held"):
+        shown.add_column(column)
+    for claim in found["claims"]:
+        shown.add_row(claim["text"], claim["found"], "yes" if claim["held"] else "no")
+    return Group(*(figure.table() for figure in plots(found)), *_rates(found), shown)
+
+
+def _rates(found: Figures) -> Iterator[Table]:
+    for key, title in (
+        ("table8", "the operator"),
+        ("local", "the engine in one process"),
+        ("spark", "the engine on Spark"),
+    ):
+        if key in found:
+            made = Table(title=f"Rows/s of {title}: median and range")
+            for column in ("form", "best plan", "worst plan"):
+                made.add_column(column, justify="left" if column == "form" else "right")
+            for row in found[key]:
+                made.add_row(row["form"], *(spread_of(row[k]) for k in ("best_per_s", "worst_per_s") if k in row))
+            yield made

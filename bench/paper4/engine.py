@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -62,31 +61,37 @@ def _pinned(plan: PhysicalPlan, order: tuple[int, ...]) -> PhysicalPlan:
     return replace(plan, stages=tuple(replace(stage, root=rebuild(stage.root, pin)) for stage in plan.stages))
 
 
-def local_rates(rows: int, batches: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Measure rows per second in one process, with all changes of the answer."""
+def local_rates(rows: int, batches: int, repeats: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Measure rows per second in one process, with all changes of the answer, in runs over different rows."""
     results = []
     for name in PAPER:
         entry: dict[str, Any] = {"form": name}
         for which in ("best", "worst"):
             report(f"the engine in one process: {name}, {which} plan")
-            run = LocalRun(planned(name, which, 1).physical, {})
-            taken, seconds, changes = 0, 0.0, 0
-            sizes = [TABLE_5.filling, *[rows] * batches]
-            for clock, given in TABLE_5.batches(sizes, seed=1):
-                begun = time.perf_counter()
-                named = {
-                    stream: replace(part, columns=(pa.array(part.ts), *part.columns))
-                    for stream, part in zip(_NAMES, given, strict=True)
-                }
-                made = run.advance(named, dict.fromkeys(_NAMES, clock))
-                if clock > TABLE_5.filling:
-                    seconds += time.perf_counter() - begun
-                    taken += rows
-                    changes += len(made)
-            entry[f"{which}_per_s"] = round(taken / seconds)
-            entry["changes_per_row"] = round(changes / taken, 1)
+            _local_run(name, which, rows // 10, 1, 0)  # loads and compiles
+            runs = [_local_run(name, which, rows, batches, seed) for seed in range(repeats)]
+            entry[f"{which}_per_s"] = [rate for rate, _ in runs]
+            entry["changes_per_row"] = runs[0][1]
         results.append(entry)
     return results
+
+
+def _local_run(name: str, which: str, rows: int, batches: int, seed: int) -> tuple[float, float]:
+    """Rows per second of processor time, and changes per row."""
+    run = LocalRun(planned(name, which, 1).physical, {})
+    taken, seconds, changes = 0, 0.0, 0
+    for clock, given in TABLE_5.batches([TABLE_5.filling, *[rows] * batches], seed):
+        begun = time.process_time()
+        named = {
+            stream: replace(part, columns=(pa.array(part.ts), *part.columns))
+            for stream, part in zip(_NAMES, given, strict=True)
+        }
+        made = run.advance(named, dict.fromkeys(_NAMES, clock))
+        if clock > TABLE_5.filling:
+            seconds += time.process_time() - begun
+            taken += rows
+            changes += len(made)
+    return round(taken / seconds), round(changes / taken, 1)
 
 
 def spark_rates(spark: SparkSession, rows: int, batches: int, report: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -99,12 +104,13 @@ def spark_rates(spark: SparkSession, rows: int, batches: int, report: Callable[[
             entry: dict[str, Any] = {"form": name}
             for which in ("best", "worst"):
                 report(f"the engine on Spark: {name}, {which} plan")
-                entry[f"{which}_per_s"] = round(_on_spark(spark, directory, name, which, rows))
+                entry[f"{which}_per_s"] = _on_spark(spark, directory, name, which, rows)
             results.append(entry)
     return results
 
 
-def _on_spark(spark: SparkSession, directory: Path, name: str, which: str, rows: int) -> float:
+def _on_spark(spark: SparkSession, directory: Path, name: str, which: str, rows: int) -> list[float]:
+    """Rows per second of every measured batch."""
     engine = Engine(spark)
     for stream in _NAMES:
         source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(directory / stream))
@@ -114,7 +120,7 @@ def _on_spark(spark: SparkSession, directory: Path, name: str, which: str, rows:
     running = replace(made, planned=planned(name, which, engine.shards)).start("noop", mode="changes")
     try:
         running.process_all()
-        return rows / median(timing(running.query).steady(_FILLING))
+        return [round(rows / seconds) for seconds in timing(running.query).steady(_FILLING)]
     finally:
         running.stop()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.figures import Figure
+from bench.figures import Measured
 from bench.paper4.costs import lazy_cost, naive_cost
 from bench.paper4.operator import Setting, Speed, first, measure, plans
-from bench.paper4.streams import TABLE_5, alike
+from bench.paper4.streams import TABLE_5, Streams, alike
 from sash.arguments import check_word
 from sash.optimizer.cost import eager_cost
 from sash.optimizer.join_order import choose_orders
@@ -26,6 +26,7 @@ PAPER: dict[str, tuple[int, int]] = {
 }
 """Tuples per second of the best and of the worst plan in Table 8, by form and tau."""
 
+PER_KEY = "eager-hash, a list per key"
 BUCKETS = 5
 _TAUS = (1, 2, 5, 10, 15, 20, 30, 40, 50)
 
@@ -51,89 +52,88 @@ def table_8(rows: int, repeats: int, report: Report) -> list[dict[str, Any]]:
         results.append(
             {
                 "form": name,
-                "best_per_s": round(best.rate),
-                "worst_per_s": round(worst.rate),
-                "ratio": round(best.rate / worst.rate, 2),
-                "best_probes": round(best.probes, 1),
-                "worst_probes": round(worst.probes, 1),
-                "results_per_row": round(best.results, 2),
+                "best_per_s": best.rates,
+                "worst_per_s": worst.rates,
+                "best_probes": best.counts,
+                "worst_probes": worst.counts,
+                "results_per_row": best.results,
                 "paper_best_per_s": paper_best,
                 "paper_worst_per_s": paper_worst,
-                "paper_ratio": round(paper_best / paper_worst, 2),
             }
         )
     report("Table 8: a list for every key")
     exact = measure(TABLE_5, Setting(first(plans(TABLE_5, None)[0], 4), None), rows, repeats)
-    results.append(
-        {"form": "eager-hash, a list per key", "best_per_s": round(exact.rate), "best_probes": round(exact.probes, 1)}
-    )
+    results.append({"form": PER_KEY, "best_per_s": exact.rates, "best_probes": exact.counts})
     return results
 
 
-def figure_2(rows: int, most: int, report: Report) -> Figure:
+Lines = dict[str, list[tuple[float, Sequence[float]]]]
+
+
+def _per_unit(streams: Streams, speed: Speed) -> list[float]:
+    """Probes per unit of time, by run."""
+    return [round(count * streams.unit) for count in speed.counts]
+
+
+def figure_2(rows: int, most: int, repeats: int, report: Report) -> Measured:
     """Probes per unit of time of the naive and the eager join, by number of windows."""
-    lines: dict[str, list[tuple[float, float]]] = {
-        "multi-way": [],
-        "naive": [],
-        "multi-way, model": [],
-        "naive, model": [],
-    }
+    lines: Lines = {"multi-way": [], "naive": [], "multi-way, model": [], "naive, model": []}
     for count in range(2, most + 1):
         report(f"Fig 2: {count} windows")
         streams = alike(count)
         order = tuple(range(1, count + 1))
         same = tuple(range(count))
         for name, orders in (("multi-way", first(order, count)), ("naive", (same,) * count)):
-            speed = measure(streams, Setting(orders, (1,) * count), rows)
-            lines[name].append((count, round(speed.probes * streams.unit)))
-        lines["multi-way, model"].append((count, round(eager_cost(order, *streams.figures))))
-        lines["naive, model"].append((count, round(naive_cost(order, *streams.figures))))
-    return Figure("paper4-fig2", "Fig 2: scaling with the number of windows", "windows", "probes per unit", lines)
+            speed = measure(streams, Setting(orders, (1,) * count), rows, repeats)
+            lines[name].append((count, _per_unit(streams, speed)))
+        lines["multi-way, model"].append((count, [round(eager_cost(order, *streams.figures))]))
+        lines["naive, model"].append((count, [round(naive_cost(order, *streams.figures))]))
+    return Measured("paper4-fig2", "Fig 2: scaling with the number of windows", "windows", "probes per unit", lines)
 
 
-def figure_3(rows: int, fast: int, report: Report) -> Figure:
+def figure_3(rows: int, fast: int, repeats: int, report: Report) -> Measured:
     """Probes per unit of time of the lazy joins, each in its best orders, by tau."""
     streams = alike(4, fast)
     names = ("naive", "lazy", "general")
-    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in (*names, *(f"{name}, model" for name in names))}
+    lines: Lines = {name: [] for name in (*names, *(f"{name}, model" for name in names))}
     for tau in _TAUS:
         report(f"Fig 3, last stream {fast} times as fast: tau {tau}")
         fixed, shared = plans(streams, tau, naive=True)[0], plans(streams, tau)[0]
         own = choose_orders(*streams.figures, tau=tau)
         naive = tuple(number - 1 for number in fixed)
         general = tuple(tuple(number - 1 for number in order) for order in own.orders)
-        lines["naive, model"].append((tau, round(naive_cost(fixed, *streams.figures, tau=tau))))
-        lines["lazy, model"].append((tau, round(lazy_cost(shared, *streams.figures, tau))))
-        lines["general, model"].append((tau, round(own.cost)))
+        lines["naive, model"].append((tau, [round(naive_cost(fixed, *streams.figures, tau=tau))]))
+        lines["lazy, model"].append((tau, [round(lazy_cost(shared, *streams.figures, tau))]))
+        lines["general, model"].append((tau, [round(own.cost)]))
         for name, orders in (
             ("naive", (naive,) * 4),
             ("lazy", first(shared, 4)),
             ("general", general),
         ):
-            speed = measure(streams, Setting(orders, (1,) * 4, tau), rows)
-            lines[name].append((tau, round(speed.probes * streams.unit)))
+            speed = measure(streams, Setting(orders, (1,) * 4, tau), rows, repeats)
+            lines[name].append((tau, _per_unit(streams, speed)))
     part = "a" if fast == 1 else "b"
     title = f"Fig 3({part}): naive, lazy and general joins"
-    return Figure(f"paper4-fig3{part}", title, "tau", "probes per unit", lines)
+    return Measured(f"paper4-fig3{part}", title, "tau", "probes per unit", lines)
 
 
-def figure_4a(rows: int, repeats: int, report: Report) -> Figure:
+def figure_4a(rows: int, repeats: int, report: Report) -> Measured:
     """The highest rate by tau and number of buckets."""
     streams = alike(4)
-    lines: dict[str, list[tuple[float, float]]] = {}
+    lines: Lines = {}
     for name, buckets in (("NLJ", 1), ("HASH2", 2), ("HASH10", 10), ("HASH30", 30)):
         lines[name] = []
         for tau in _TAUS:
             report(f"Fig 4(a): {name}, tau {tau}")
             setting = Setting(first((1, 2, 3, 4), 4), (buckets,) * 4, tau)
-            lines[name].append((tau, round(measure(streams, setting, rows, repeats).rate)))
-    return Figure("paper4-fig4a", "Fig 4(a): re-execution interval and hash sizes", "tau", "tuples/s", lines)
+            lines[name].append((tau, measure(streams, setting, rows, repeats).rates))
+    return Measured("paper4-fig4a", "Fig 4(a): re-execution interval and hash sizes", "tau", "tuples/s", lines)
 
 
-def figure_4b(rows: int, repeats: int, report: Report) -> Figure:
+def figure_4b(rows: int, repeats: int, report: Report) -> Measured:
     """The highest rate by the number of buckets that the three slow streams have; tau is 5."""
     streams = alike(4, fast=50)
-    lines: dict[str, list[tuple[float, float]]] = {"equal": [], "1 to slow": [], "5 to slow": [], "10 to slow": []}
+    lines: Lines = {"equal": [], "1 to slow": [], "5 to slow": [], "10 to slow": []}
     order = plans(streams, 5)[0]
     for mean in (2, 4, 6, 8, 10, 12, 14):
         for name, line in lines.items():
@@ -143,5 +143,7 @@ def figure_4b(rows: int, repeats: int, report: Report) -> Figure:
                 continue
             report(f"Fig 4(b): {name}, {mean} buckets on average")
             setting = Setting(first(order, 4), (slow, slow, slow, fast), 5)
-            line.append((mean, round(measure(streams, setting, rows, repeats).rate)))
-    return Figure("paper4-fig4b", "Fig 4(b): buckets to slow and fast streams", "buckets per window", "tuples/s", lines)
+            line.append((mean, measure(streams, setting, rows, repeats).rates))
+    return Measured(
+        "paper4-fig4b", "Fig 4(b): buckets to slow and fast streams", "buckets per window", "tuples/s", lines
+    )

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import pyarrow as pa
 
@@ -23,11 +24,16 @@ _SLICE = 1 << 14
 
 @dataclass(frozen=True)
 class Speed:
-    """The rows per second of an operator, and its results and probes per row."""
+    """The rows per second of an operator, and its results and probes per row, of every run."""
 
-    rate: float
-    results: float
-    probes: float
+    rates: tuple[float, ...]
+    results: tuple[float, ...]
+    counts: tuple[float, ...]
+
+    @property
+    def probes(self) -> float:
+        """The median of the probes per row."""
+        return median(self.counts)
 
 
 @dataclass(frozen=True)
@@ -58,12 +64,12 @@ def plans(streams: Streams, tau: float | None, naive: bool = False) -> tuple[tup
 
 
 def measure(streams: Streams, setting: Setting, rows: int, repeats: int = 1) -> Speed:
-    """The speed of the fastest run, measured once windows are full. Other load on the machine only slows a run."""
-    runs = [_run(streams, setting, rows, seed) for seed in range(repeats)]
-    return Speed(max(run.rate for run in runs), runs[0].results, runs[0].probes)
+    """The speed in as many runs, each over other rows, measured once windows are full."""
+    rates, results, probes = zip(*(_run(streams, setting, rows, seed) for seed in range(repeats)), strict=True)
+    return Speed(rates, results, probes)
 
 
-def _run(streams: Streams, setting: Setting, rows: int, seed: int) -> Speed:
+def _run(streams: Streams, setting: Setting, rows: int, seed: int) -> tuple[float, float, float]:
     count = len(streams.rates)
     graph = Graph(count, (((0,),) * count,))
     edges = tuple(Edge((pa.int64(),), "fifo") for _ in range(count))
@@ -73,12 +79,12 @@ def _run(streams: Streams, setting: Setting, rows: int, seed: int) -> Speed:
     sizes = [streams.filling, size] + [size] * max(1, rows // size)
     seconds, taken, results, before = 0.0, 0, 0, 0
     for number, (clock, given) in enumerate(streams.batches(sizes, seed)):
-        begun = time.perf_counter()
+        begun = time.process_time()
         made = join.process(given, clock)
         if number < 2:
-            before = join.probes
+            before = join.rows_examined
             continue
-        seconds += time.perf_counter() - begun
+        seconds += time.process_time() - begun
         taken += sizes[number]
         results += len(made)
-    return Speed(taken / seconds, results / taken, (join.probes - before) / taken)
+    return round(taken / seconds), round(results / taken, 3), round((join.rows_examined - before) / taken, 2)

@@ -48,19 +48,24 @@ _BATCH = 5_000
 Rows = dict[str, ChangeBatch]
 
 
-def measure_ends(window: int, rows: int, matches: Mapping[str, Sequence[float]] = MATCHES) -> list[dict[str, Any]]:
-    """Fill windows of `window` rows, then measure `rows` more: milliseconds per 1,000 rows for each variant."""
+def measure_ends(
+    window: int, rows: int, matches: Mapping[str, Sequence[float]] = MATCHES, seeds: int = 1
+) -> list[dict[str, Any]]:
+    """Fill windows of `window` rows, then measure `rows` more: milliseconds per 1,000 rows of each variant and seed."""
     catalog = Catalog({name: StreamEntry(name, _SCHEMA, "ts") for name in ("link1", "link2", "link3")})
     measured = []
     for name, shares in matches.items():
         text = NEGATIONS[name].format(w=window, m=max(1, window // 200))
         options = Options(partitions=PARTITIONS)
         plan = plan_query(text, catalog, {"pull_up_negation"}, shards=1, options=options).physical
-        measured += [{"negation": name, **_measure(plan, window, rows, share)} for share in shares]
+        for share in shares:
+            runs = [_measure(plan, window, rows, share, seed) for seed in range(seeds)]
+            times = {way: [run["ms_per_1000"][way] for run in runs] for way in runs[0]["ms_per_1000"]}
+            measured.append({"negation": name, **runs[0], "ms_per_1000": times})
     return measured
 
 
-def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict[str, Any]:
+def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float, seed: int) -> dict[str, Any]:
     runs = {
         "calendar": LocalRun(_kept(plan, 0.0), {}),
         "negative tuples": LocalRun(_kept(plan, float(FOREVER)), {}),
@@ -68,7 +73,7 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float) -> dict
     }
     times: dict[str, list[float]] = {name: [] for name in runs}
     changes = dict.fromkeys(runs, 0)
-    for turn, (given, clock) in enumerate(_batches(window, rows, matches)):
+    for turn, (given, clock) in enumerate(_batches(window, rows, matches, seed)):
         clocks = dict.fromkeys(given, clock)
         names = list(runs)
         for name in names[turn % 3 :] + names[: turn % 3]:
@@ -105,9 +110,9 @@ def _kept(plan: PhysicalPlan, share: float) -> PhysicalPlan:
     return replace(plan, stages=tuple(replace(stage, root=rebuild(stage.root, fix)) for stage in plan.stages))
 
 
-def _batches(window: int, rows: int, matches: float) -> Iterator[tuple[Rows, int]]:
+def _batches(window: int, rows: int, matches: float, seed: int) -> Iterator[tuple[Rows, int]]:
     """Generate batches and their clocks: a row of link1 per millisecond, and rows of the other links."""
-    random = np.random.default_rng(5)
+    random = np.random.default_rng([5, seed])
     sources = max(1, window // _ROWS_PER_SOURCE)
     for start in range(0, window + rows, _BATCH):
         given = {}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count, islice
 from statistics import median
 from typing import Any
@@ -78,17 +77,40 @@ def measure(
     case: PaperQuery, trace: Trace, window: int, strategies: Sequence[str] = STRATEGIES, batch: int = BATCH
 ) -> list[dict[str, Any]]:
     """Measure the query over windows of this many microseconds, under each strategy: times, bytes, rows."""
+    options = {name: Options(check_strategy(name)) for name in strategies}
+    return measure_options(case, trace, window, options, batch)
+
+
+def measure_options(
+    case: PaperQuery, trace: Trace, window: int, options: Mapping[str, Options], batch: int = BATCH
+) -> list[dict[str, Any]]:
+    """Measure the query under several named options."""
     protocol = trace.unselective if case.unselective else trace.selective
     only = trace.only(case.links)
     disable = CHOICES if case.fixed else frozenset()
-    catalog = trace.catalog
     text = case.text(window, protocol)
     runs = {
-        name: TimedRun(plan_query(text, catalog, disable=disable, shards=1, options=Options(check_strategy(name))))
-        for name in strategies
+        name: TimedRun(plan_query(text, trace.catalog, disable=disable, shards=1, options=given))
+        for name, given in options.items()
     }
     side_by_side(list(runs.values()), only, window, batch)
     return [_figures(name, run, case, only, window) for name, run in runs.items()]
+
+
+def merged(runs: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The results of several seeds as one: medians of the times, with those of every run, and the most that was kept."""
+    made = []
+    for same in zip(*runs, strict=True):
+        times = [run["ms_per_1000"] for run in same]
+        result = {**same[0], "ms_per_1000": median(times), "runs": times}
+        del result["operator_rows"]
+        for key in ("kept_per_output", "state_bytes"):
+            if key in result:
+                result[key] = max(run[key] for run in same)
+        if "premature" in result:
+            result["premature"] = median(run["premature"] for run in same)
+        made.append(result)
+    return made
 
 
 def side_by_side(runs: Sequence[TimedRun], trace: Trace, window: int, batch: int) -> None:
@@ -111,11 +133,11 @@ def side_by_side(runs: Sequence[TimedRun], trace: Trace, window: int, batch: int
 
 
 def measure_forms(
-    forms: Sequence[PaperQuery], trace: Trace, window: int, repeats: int, batch: int = BATCH
-) -> dict[str, float]:
-    """Measure forms of a query side by side, update-pattern-aware: milliseconds per 1,000 rows of each one's best run."""
-    times: dict[str, float] = {}
-    for _ in range(repeats):
+    forms: Sequence[PaperQuery], traces: Sequence[Trace], window: int, batch: int = BATCH
+) -> dict[str, list[float]]:
+    """Measure forms of a query side by side, update-pattern-aware: milliseconds per 1,000 rows of each, for every trace."""
+    times: dict[str, list[float]] = {form.name: [] for form in forms}
+    for trace in traces:
         runs = {
             form.name: TimedRun(
                 plan_query(form.text(window, trace.selective), trace.catalog, disable=CHOICES, shards=1, options=_AWARE)
@@ -123,8 +145,9 @@ def measure_forms(
             for form in forms
         }
         side_by_side(list(runs.values()), trace, window, batch)
-        times = {name: min(times.get(name, math.inf), run.per_thousand) for name, run in runs.items()}
-    return {name: round(taken, 4) for name, taken in times.items()}
+        for name, run in runs.items():
+            times[name].append(round(run.per_thousand, 4))
+    return times
 
 
 def _figures(strategy: str, run: TimedRun, case: PaperQuery, trace: Trace, window: int) -> dict[str, Any]:
@@ -132,7 +155,7 @@ def _figures(strategy: str, run: TimedRun, case: PaperQuery, trace: Trace, windo
         "query": case.name,
         "trace": trace.name,
         "strategy": strategy,
-        "window_rows": round(window * trace.rows / max(trace.span, 1)),
+        "window_rows": trace.rows_in(window),
         "window_us": window,
         "ms_per_1000": round(run.per_thousand, 4),
         "state_bytes": max(run.bytes),
@@ -140,9 +163,11 @@ def _figures(strategy: str, run: TimedRun, case: PaperQuery, trace: Trace, windo
         "answer_rows": run.answer,
         "changes": run.given,
         "measured_rows": sum(run.rows),
-        "operator_bytes": run.run.operator_bytes,
         "operator_rows": run.run.operator_rows,
     }
+    distinct = [int(rows) for name, rows in run.run.operator_rows.items() if name.endswith(".Distinct")]
+    if distinct:
+        result["kept_per_output"] = round(sum(distinct) / max(1, run.answer), 4)
     if case.name == "q3":
         result["premature"] = round(premature(run.retractions, trace.links["link1"].ts, window), 4)
     return result

@@ -65,6 +65,10 @@ class Trace:
         """The number of rows of the busiest link."""
         return max(len(rows) for rows in self.links.values())
 
+    def rows_in(self, window: int) -> int:
+        """The rows of the busiest link in a window of this many microseconds, on average."""
+        return round(window * max(1, self.rows - 1) / max(self.span, 1))
+
     @cached_property
     def catalog(self) -> Catalog:
         """The links as streams, with the statistics of the whole trace."""

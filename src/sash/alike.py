@@ -61,7 +61,7 @@ def plan_alike(
 
     A template of the checkpoint is kept while any query fits it.
     """
-    usable = [one for one in candidates if not strategy_of(one.planned.options.strategy).paced]
+    usable = [one for one in candidates if not strategy_of(one.planned.options.strategy).by_rows_alone]
     shapes = [shape_of(one.planned.written) for one in usable]
     found: list[AlikeQueries] = []
     left = list(range(len(usable)))

@@ -1,39 +1,28 @@
 """The control socket of a running job: a Unix domain socket on which other processes of its user give it commands.
 
 A request is one line of JSON, `{"command": "status", ...}`, and so is the answer: `{"ok": true, "result": ...}` or
-`{"ok": false, "error": "..."}`. The socket is in the run folder of the job's checkpoint; if that folder is on another file
-system, or its path too long for a socket, it is in the user's runtime folder. There every job is also listed by name.
+`{"ok": false, "error": "..."}`. Where the socket is, `sash.job_index` says.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import socket
-import stat
 import struct
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sash.errors import ControlError, SashError
 
-RUN_FOLDER = ".run"
-"""The folder of a checkpoint for what exists only while a job runs."""
-
 MOST_BYTES = 4 * 2**20
 """The size of a request or an answer."""
 
-_SOCKET = "control.sock"
-_LONGEST_PATH = 100
-"""The number of bytes of the path of a socket; Linux allows 107, macOS 103."""
 _MOST_CLIENTS = 8
 _REQUEST_SECONDS = 10.0
 """How long a client may take to send its request, or to take in the answer."""
@@ -43,47 +32,11 @@ Handler = Callable[[str, Mapping[str, Any]], Any]
 """Executes a command with its arguments, and returns a result that JSON can hold; SashErrors are sent to the client."""
 
 
-@dataclass(frozen=True)
-class JobEntry:
-    """A job that runs on this machine."""
-
-    name: str
-    pid: int
-    checkpoint: str
-    since: str
-    socket: str
-
-
-def runtime_folder() -> Path:
-    """The user's folder for what exists only while jobs run; nobody else may read it."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(base, "sash") if base and Path(base).is_dir() else Path(tempfile.gettempdir(), f"sash-{os.getuid()}")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as problem:
-        raise ControlError(f"the folder {folder} cannot be used: {problem.strerror}") from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise ControlError(f"the folder {folder} must belong to you alone: remove it, or set XDG_RUNTIME_DIR")
-    return folder
-
-
-def socket_path(checkpoint: str, local: Path | None) -> Path:
-    """The path of the socket of a job; `local` is the checkpoint's folder if it is on this machine's file systems."""
-    if local is not None:
-        path = local.resolve() / RUN_FOLDER / _SOCKET
-        if len(os.fsencode(path)) <= _LONGEST_PATH:
-            return path
-        checkpoint = str(local.resolve())
-    return runtime_folder() / f"{_digest(checkpoint)}.sock"
-
-
 class ControlServer:
     """Serves the control socket of a job until it is closed. The caller holds the lock of the checkpoint."""
 
-    def __init__(self, entry: JobEntry, handler: Handler, seconds: float = _REQUEST_SECONDS) -> None:
-        self._path, self._handler, self._seconds = Path(entry.socket), handler, seconds
-        self._listed = runtime_folder() / f"{_digest(entry.socket)}.json"
+    def __init__(self, path: Path, handler: Handler, seconds: float = _REQUEST_SECONDS) -> None:
+        self._path, self._handler, self._seconds = path, handler, seconds
         self._slots = threading.BoundedSemaphore(_MOST_CLIENTS)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -92,7 +45,6 @@ class ControlServer:
             self._socket.bind(str(self._path))
             self._path.chmod(0o600)
             self._socket.listen(_MOST_CLIENTS)
-            self._listed.write_text(json.dumps(entry.__dict__), encoding="utf-8")
         except OSError as problem:
             self.close()
             raise ControlError(
@@ -105,9 +57,8 @@ class ControlServer:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        for path in (self._path, self._listed):
-            with suppress(OSError):
-                path.unlink()
+        with suppress(OSError):
+            self._path.unlink()
 
     def _accept(self) -> None:
         while True:
@@ -167,33 +118,6 @@ def request(path: Path | str, command: str, seconds: float = _ANSWER_SECONDS, **
     if not answer.get("ok"):
         raise ControlError(str(answer.get("error", "the job gave no reason")))
     return answer["result"]
-
-
-def running_jobs() -> Iterator[JobEntry]:
-    """The jobs of this user that run on this machine; entries of jobs that were killed are removed."""
-    for file in sorted(runtime_folder().glob("*.json")):
-        try:
-            entry = JobEntry(**json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):  # it is being written, or ended just now
-            continue
-        if _is_alive(entry.pid):
-            yield entry
-        else:
-            file.unlink(missing_ok=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _failed(message: str) -> dict[str, Any]:

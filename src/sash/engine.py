@@ -13,7 +13,7 @@ from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
 from sash.plan.catalog import Catalog
 from sash.plan.nodes import ONE_ROW
-from sash.plan.options import MOST_SHARDS, BadRows, JoinForm, Options, Strategy
+from sash.plan.options import MOST_SHARDS, PROBING, BadRows, JoinForm, Options, Strategy
 from sash.plan.statistics import UNKNOWN, Statistics
 from sash.planning import plan_query
 from sash.query import Query
@@ -42,7 +42,8 @@ class Engine(WindowMethods):
 
     `spark` is the session to run on; None starts an embedded local one. `checkpoint` is the directory for the checkpoints
     of queries. `shards` is the number of parallel parts of a query; None is that of the checkpoint, or one per core.
-    `strategy` and `partitions` are the defaults of `sql`.
+    `strategy` and `partitions` are the defaults of `sql`, and so are `probe` and `patience`, for the strategies that they
+    belong to.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class Engine(WindowMethods):
         shards: int | None = None,
         strategy: Strategy = "auto",
         partitions: int | None = None,
+        probe: str | None = None,
+        patience: str | None = None,
     ) -> None:
         from sash.spark.java import check_version
         from sash.spark.log import redirect_messages
@@ -59,6 +62,8 @@ class Engine(WindowMethods):
         from sash.spark.temporary import remove_abandoned
 
         self.options = Options(strategy, partitions=partitions).for_engine()
+        self._timing = _length("probe", probe), _length("patience", patience)
+        Options("time-probing", probe=self._timing[0]), Options("piggyback", patience=self._timing[1])
         self.checkpoint = None if checkpoint is None else check_path("checkpoint", checkpoint)
         given = None if shards is None else check_count("shards", shards, most=MOST_SHARDS)
         self.spark = embedded_session() if spark is None else check_session(spark)
@@ -238,10 +243,11 @@ class Engine(WindowMethods):
 
     @contextmanager
     def replacing_sources(self) -> Iterator[None]:
-        """All streams and relations are removed, so that others can be registered; they are restored if the block fails."""
+        """All streams, relations and functions are removed, so that others can be registered; they are restored if the block fails."""
         parts: tuple[dict[str, Any], ...] = (
             self._streams, self._relations, self._updates, self._tables,
             self._catalog.streams, self._catalog.relations, self._catalog.not_carried,
+            self._catalog.user.functions, self._catalog.user.aggregates,
         )  # fmt: skip
         kept = [dict(part) for part in parts]
         for part in parts:
@@ -292,6 +298,8 @@ class Engine(WindowMethods):
         partitions: int | None = None,
         purge: str | None = None,
         buckets: int | None = None,
+        probe: str | None = None,
+        patience: str | None = None,
     ) -> Query:
         """Plan a standing query over the registered streams and relations.
 
@@ -301,17 +309,25 @@ class Engine(WindowMethods):
         default is the engine's, or else the planner chooses it by the number of rows that it expects. `purge` is the interval
         at which joins that support lazy expiration remove expired rows from their state; by default they are removed at once.
         `buckets` is the total number of hash buckets of a multi-way join's windows; by default there is
-        a list for every key.
+        a list for every key. `probe` is the period, in event time, at which time probing asks the inputs of an operator for
+        the time; by default it does so once per batch. `patience` is how long piggybacking lets a time wait for a row that
+        carries it; by default a thousandth of the rows' lifetime.
         """
         from sash.spark.sources.inputs import QueryInputs
 
+        chosen = self.options.strategy if strategy is None else strategy
+        default_probe, default_patience = self._timing
         options = Options(
-            self.options.strategy if strategy is None else strategy,
+            chosen,
             self.options.join if join is None else join,
             self.options.tau if tau is None else microseconds(tau, "tau"),
             self.options.partitions if partitions is None else partitions,
             self.options.purge if purge is None else microseconds(purge, "purge"),
             self.options.buckets if buckets is None else buckets,
+            (default_probe if chosen in PROBING else None) if probe is None else _length("probe", probe),
+            (default_patience if chosen == "piggyback" else None)
+            if patience is None
+            else _length("patience", patience),
         ).for_engine()
         planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
@@ -428,3 +444,8 @@ class Engine(WindowMethods):
         source = self._streams.get(name.lower())
         frame = self._relations.get(name.lower()) if source is None else source.frame
         return None if frame is None else expression_type(frame, sql)
+
+
+def _length(name: str, text: str | None) -> int | None:
+    """A length of time in microseconds; None if it is not given."""
+    return None if text is None else microseconds(text, name)

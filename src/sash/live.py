@@ -14,6 +14,7 @@ import pyarrow as pa
 from sash.answer import CurrentAnswer
 from sash.arguments import check_number
 from sash.display import TextTable, counted, section
+from sash.plan.sql_types import exported
 from sash.plan.types import TIMESTAMP
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class LiveAnswer:
         """The answer now as an Arrow table."""
         rows = self._rows()
         columns = [[row[at] for row in rows] for at in range(len(self._current.schema))]
-        typed = [pa.array(values, f.dtype) for values, f in zip(columns, self._current.schema, strict=True)]
+        typed = [pa.array(values, exported(f.dtype)) for values, f in zip(columns, self._current.schema, strict=True)]
         return pa.table(typed, names=[column.name for column in self._current.schema])
 
     def to_pandas(self) -> pd.DataFrame:

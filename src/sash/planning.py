@@ -43,6 +43,8 @@ class Planned:
     options: Options = DEFAULT
     order: tuple[SortKey, ...] = ()
     """The order in which the rows of the answer are shown; the answer itself is a bag."""
+    typed: Schema = ()
+    """The columns of the answer, if some have types that only SQL has: operators know their storage."""
 
     @property
     def optimized(self) -> Node:
@@ -57,7 +59,7 @@ class Planned:
     @property
     def schema(self) -> Schema:
         """The columns of the answer."""
-        return self.written.schema
+        return self.typed or self.written.schema
 
     @property
     def has_expiration(self) -> bool:
@@ -69,9 +71,12 @@ class Planned:
         """The columns of the answer, and the expiration time where the answer has it."""
         return (*self.schema, EXPIRES) if self.has_expiration else self.schema
 
-    def with_expiration(self, shards: int | None = None) -> Planned:
-        """The same query, with the expiration times of its rows where these are known beforehand."""
-        return replace(self, physical=plan_physical(self.optimized, shards, self.options, with_expiration=True))
+    def with_expiration(self, shards: int | None = None, *, premature: bool = False) -> Planned:
+        """The same query, with the expiration times of its rows where these are known beforehand; with `premature`, also
+        where rows may be retracted before (above a negation)."""
+        physical = plan_physical(self.optimized, shards, self.options, with_expiration=True)
+        strict = any(child.expiry == "strict" for child in physical.root.root.inputs)
+        return self if strict and not premature else replace(self, physical=physical)
 
     def with_shards(self, shards: int) -> Planned:
         """The same query, planned for another number of shards."""
@@ -146,7 +151,7 @@ def plan_query(
         physical = plan_physical(optimization.plan, shards, options)
     except RecursionError:
         raise UnsupportedSqlError("the query is nested too deeply: use fewer subqueries inside each other") from None
-    return Planned(sql, written, optimization, physical, options, query.order)
+    return Planned(sql, written, optimization, physical, options, query.order, query.schema)
 
 
 @dataclass(frozen=True)

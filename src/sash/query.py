@@ -155,6 +155,7 @@ class Query:
             remove_drafts(path)
             inputs, tables = refresh_tables(self.spark, self.inputs, self.planned.changing, self.planned.streams, path)
             inputs = observe_streams(inputs, [self.planned]) if observe else inputs
+            inputs = replace(inputs, bounded=given.trigger.word is not None)
             writer: str | WriteFrame = str(sink)
             retries, failure, of_query = None, WriteFailure(), f" of {name}" if name else ""
             if target is not None:

@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from sash.arguments import check_text, shown
 from sash.errors import BadRowError, CatalogError, EvaluationError
 from sash.plan import types
+from sash.plan.sql_types import DAY_TO_SECOND, INTERVALS, export
 from sash.plan.types import Field, Schema, type_name
 
 Row = Mapping[str, Any]
 
 _TYPES = {name: dtype for dtype, name in types.NAMES.items() if dtype != types.NULL}
+_TYPES |= INTERVALS
 _TYPES |= {
     "BYTE": types.TINYINT, "SHORT": types.SMALLINT, "INTEGER": types.INT, "LONG": types.BIGINT, "REAL": types.FLOAT,
 }  # fmt: skip
@@ -68,7 +70,8 @@ def _parse_type(column: str, written: str) -> pa.DataType:
             )
         return pa.decimal128(precision, scale)
     if wanted not in _TYPES:
-        known = f"{', '.join(_TYPES)}, DECIMAL(precision, scale), ARRAY<...>, MAP<..., ...> or STRUCT<name: ...>"
+        plain = ", ".join(name for name in _TYPES if name not in INTERVALS)
+        known = f"{plain}, DECIMAL(precision, scale), INTERVAL DAY TO SECOND, INTERVAL YEAR TO MONTH, ARRAY<...>, MAP<..., ...> or STRUCT<name: ...>"
         raise CatalogError(f"column {column!r} has the unknown type {shown(written)}; use one of {known}")
     return _TYPES[wanted]
 
@@ -142,6 +145,8 @@ def _type_of(name: str, column: str, value: Any) -> pa.DataType:
             return types.TIMESTAMP_NTZ if value.tzinfo is None else types.TIMESTAMP
         case datetime.date():
             return types.DATE
+        case datetime.timedelta():
+            return DAY_TO_SECOND
         case list() | tuple():
             common = types.NULL
             for element in value:
@@ -194,7 +199,7 @@ def to_dicts(schema: Schema, columns: Sequence[pa.Array]) -> list[dict[str, Any]
     """Arrow columns as a list of dicts."""
     names = [field.name for field in schema]
     try:
-        lists = [column.to_pylist() for column in columns]
+        lists = [export(column, field.dtype).to_pylist() for column, field in zip(columns, schema, strict=True)]
     except (OverflowError, ValueError) as error:
         raise EvaluationError(
             f"the answer has a date or time that Python cannot hold ({error}): keep it within the years 1 to 9999, or select it "

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sash.spark.job_progress import AlikeProgress, QueryProgress
     from sash.spark.job_start import StartedJob
     from sash.spark.parking import Parked
-    from sash.window_store.store.writer import WindowWriter
+    from sash.window_store.store.sets import WindowSets
 
 
 class RunningJob(StreamingHandle):
@@ -210,6 +210,22 @@ class RunningJob(StreamingHandle):
         base, _, name = self._started.root.rpartition("/")
         return job.on_checkpoint(base, name)
 
+    def pause(self) -> None:
+        """Stop reading the sources after the current batch. The windows stay; `resume` goes on from there.
+
+        Meanwhile nothing is computed, nor does time pass for the queries: rows expire when the job goes on.
+        """
+        self._run.pause()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._run.resume()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the job has been paused."""
+        return self._run.paused
+
     def stop(self) -> None:
         """Stop the job; its checkpoint stays, unless it is a temporary one."""
         for table in self._started.tables.values():
@@ -238,9 +254,9 @@ class RunningJob(StreamingHandle):
 
     @property
     def state(self) -> str:
-        """Whether it is running, was stopped, or failed and why."""
+        """Whether it is running, paused, was stopped, or failed and why."""
         if self.active:
-            return "running"
+            return "paused" if self.paused else "running"
         return "stopped" if self._run.error is None else f"failed: {self._run.error}"
 
 
@@ -384,7 +400,7 @@ class JobQuery:
 class JobWindow:
     """Observes a window that a job keeps."""
 
-    def __init__(self, job: RunningJob, writer: WindowWriter) -> None:
+    def __init__(self, job: RunningJob, writer: WindowSets) -> None:
         self.job = job
         self._writer = writer
 
@@ -400,4 +416,8 @@ class JobWindow:
 
     def progress(self) -> dict[str, Any]:
         """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
-        return self._writer.manifest.progress()
+        return self._writer.progress()
+
+    def change_every(self, every: str | int) -> None:
+        """Change the length of the sub-windows while the window is kept: `KeptWindow.change_every`."""
+        self._writer.change_every(every)

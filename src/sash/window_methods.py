@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sash.window_store.queries import WindowQueries
     from sash.window_store.scheduling.recorder import Recorder
     from sash.window_store.snapshot import Snapshot
-    from sash.window_store.store.writer import WindowWriter
+    from sash.window_store.store.sets import WindowSets
 
 
 class WindowMethods:
@@ -64,7 +64,7 @@ class WindowMethods:
         from sash.spark.kept_window import StoreFolder, keep_window, start_stream
         from sash.spark.sinks.function import WindowSink
         from sash.spark.window_store import ApplyChanges
-        from sash.window_store.store.layout import layout_of
+        from sash.window_store.store.layout import keeps_ends, layout_of
 
         if name is not None:
             check_identifier(name)
@@ -82,12 +82,13 @@ class WindowMethods:
         elif isinstance(what, Query):
             if name is None:
                 raise CatalogError("the answer of a query needs a name: engine.keep(query, ..., name=...)")
-            query = replace(what, planned=what.planned.with_expiration(self.shards))
+            folder = StoreFolder.of(path, self.checkpoint, name)
+            premature = keeps_ends(folder.root)
+            query = replace(what, planned=what.planned.with_expiration(self.shards, premature=premature))
             ends = query.planned.has_expiration
             layout = layout_of(name, query.schema, "", window, every, retain, result=True, ends=ends)
-            folder = StoreFolder.of(path, self.checkpoint, name)
 
-            def start(writer: WindowWriter) -> StreamingQuery:
+            def start(writer: WindowSets) -> StreamingQuery:
                 return query.start(
                     WindowSink(ApplyChanges(writer)), trigger=trigger, checkpoint=folder.checkpoint
                 ).query

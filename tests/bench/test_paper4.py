@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bench.paper4 import command, engine
 from bench.paper4.costs import lazy_cost
 from bench.paper4.experiments import PAPER, figure_2
 from bench.paper4.operator import Setting, first, measure, plans
+from bench.paper4.page import write
+from bench.paper4.purging import BUCKETS, measure_purging
 from bench.paper4.streams import TABLE_5, alike
 from sash.errors import SashError
 from sash.optimizer.cost import eager_cost
@@ -44,7 +48,7 @@ def test_buckets_divide_the_probes() -> None:
 
 
 def test_the_naive_join_falls_behind_with_every_window() -> None:
-    lines = {name: dict(points) for name, points in figure_2(600, 4, lambda _: None).series.items()}
+    lines = {name: dict(points) for name, points in figure_2(600, 4, 1, lambda _: None).figure.series.items()}
     gaps = [lines["naive"][count] / lines["multi-way"][count] for count in (2, 3, 4)]
     assert gaps[0] == pytest.approx(1, rel=0.05)
     assert gaps[0] < gaps[1] < gaps[2]
@@ -84,8 +88,20 @@ def test_unknown_experiments_are_refused() -> None:
         command.measure("fig9", 1000, 1)
 
 
-def test_measurements_are_shown() -> None:
-    made, drawn = command.measure("engine", 1000, 1)
-    assert {entry["form"] for entry in made["local"]} == set(PAPER)
-    assert drawn == []
-    assert len(command.table(made, drawn).renderables) == 1
+def test_measurements_are_shown_and_written(tmp_path: Path) -> None:
+    found = command.judged(command.measure("table8,engine,fig2", 1000, 2))
+    assert {entry["form"] for entry in found["local"]} == set(PAPER)
+    assert all(len(entry["best_per_s"]) == 2 for entry in found["table8"])
+    assert [figure.name for figure in command.plots(found)] == ["paper4-fig2"]
+    assert len(command.table(found).renderables) == 4
+    text = write(found, tmp_path / "paper4.md").read_text(encoding="utf-8")
+    assert all(claim["text"] in text for claim in found["claims"])
+    assert "### The whole engine" in text
+
+
+@pytest.mark.parametrize("buckets", BUCKETS)
+def test_lazy_expiration_looks_at_more_rows_whatever_the_hash_size(buckets: int | None) -> None:
+    """Paper 4, 4.1 and 6.4: no bucket is visited in vain here, so a longer interval has nothing to save."""
+    looked = [measure_purging(4_000, buckets, interval)[1] for interval in (0, 100, 300)]
+    assert looked == sorted(looked)
+    assert looked[0] < looked[-1]

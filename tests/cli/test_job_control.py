@@ -7,19 +7,25 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from sash.cli.job_control import JobControl, ScriptChange, job_entry
+from sash.cli.job_control import JobControl, ScriptChange
+from sash.cli.job_log import JobLog
+from sash.cli.logs import following, last_lines
 from sash.cli.main import app
+from sash.cli.presence import job_entry, present
 from sash.cli.script_change import described_change
 from sash.control import request
-from sash.errors import ControlError
+from sash.errors import CheckpointError, ControlError
 from sash.script.reader import read_script
 from sash.script.session import Session
+from sash.spark.checkpoint_lock import refuse_locked
 from tests.script.fake_jobs import SALES, FakeBackend, FakeEngine, fake_session, query
 
 
@@ -31,7 +37,12 @@ class RunningProcess:
         self.session.launch()
         self.stop = threading.Event()
         self.logged: list[str] = []
-        change, entry = ScriptChange(self.diff, self.apply), job_entry("job.sql", str(checkpoint))
+        self.log = JobLog(as_json=False)
+        self._present = ExitStack()
+        change, entry = (
+            ScriptChange(self.diff, self.apply),
+            self._present.enter_context(present("job.sql", str(checkpoint), self.log)),
+        )
         self.control = JobControl(lambda: self.session, change, self.stop, entry, self.logged.append)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._attend)
@@ -41,6 +52,8 @@ class RunningProcess:
     def _attend(self) -> None:
         while not self._over.wait(0.005):
             self.control.attend()
+            if self.stop.is_set():
+                self._present.close()
 
     def diff(self, text: str) -> dict[str, Any]:
         running: Any = self.session.backend.jobs()
@@ -66,6 +79,7 @@ class RunningProcess:
 
     def close(self) -> None:
         self._server.close()
+        self._present.close()
         self._over.set()
         self._thread.join()
 
@@ -180,6 +194,90 @@ def test_ps_lists_the_jobs_of_this_machine(process: RunningProcess, folder: Path
     assert "job.sql" in invoke("ps")[1]
     process.close()
     assert invoke("ps") == (0, "no jobs are running\n")
+
+
+def test_jobs_that_failed_or_crashed_are_listed_too(process: RunningProcess, folder: Path) -> None:
+    crashed = replace(process.control.entry, name="other.sql", lock=str(folder / "lock"))
+    Path(crashed.lock).touch()
+    crashed.list()
+    process.log.error = "query a: a division by zero"
+    process.close()
+    listed = {
+        found["name"]: (found["state"], found["error"])
+        for found in map(json.loads, invoke("ps", "--json")[1].split("\n")[:-1])
+    }
+    assert listed == {"job.sql": ("failed", "query a: a division by zero"), "other.sql": ("crashed", None)}
+    assert "a division by zero" in invoke("status", "job")[1]
+    code, output = invoke("pause", "other.sql")
+    assert (code, "other.sql does not run: it has crashed; its log is in" in output) == (1, True)
+
+
+def test_the_status_of_a_job(process: RunningProcess, folder: Path) -> None:
+    code, output = invoke("status", "job")
+    assert code == 0
+    assert all(part in output for part in ("job.sql", "running", str(folder / "state"), "query"))
+    assert json.loads(invoke("status", "job", "--json")[1])["status"]["name"] == "job.sql"
+
+
+def test_a_job_is_paused_and_resumed(process: RunningProcess) -> None:
+    assert invoke("pause", "job") == (0, "the job is paused: its queries have finished their batches\n")
+    assert json.loads(invoke("status", "job", "--json")[1])["state"] == "paused"
+    assert invoke("sql", "--attach", process.control.entry.checkpoint, "-c", query("b"))[0] == 0
+    assert process.engine.log == ["start job: a", "pause job"], "the new query waits"
+    assert invoke("resume", "job") == (0, "the job runs again\n")
+    assert process.engine.log == ["start job: a", "pause job", "resume job", "apply job: a, b"]
+    assert json.loads(invoke("status", "job", "--json")[1])["state"] == "running"
+    assert process.logged == ["paused", "Created query b, into noop", "resumed"]
+
+
+def test_a_job_is_stopped_and_then_gone(process: RunningProcess) -> None:
+    assert invoke("stop", "job") == (0, "stopped job.sql\n")
+    assert process.stop.is_set()
+    assert invoke("ps") == (0, "no jobs are running\n")
+    code, output = invoke("stop", "job")
+    assert (code, "there is no job job of yours on this machine" in output) == (1, True)
+
+
+def test_the_log_of_a_job_stays_when_it_has_ended(process: RunningProcess, folder: Path) -> None:
+    for number in range(5):
+        process.log.write(f"event {number}")
+    assert [line.partition(" ")[2] for line in invoke("logs", "job", "-n", "2")[1].splitlines()] == [
+        "event 3",
+        "event 4",
+    ]
+    process.close()
+    code, output = invoke("logs", str(folder / "state"), "--follow")
+    assert (code, [line.partition(" ")[2] for line in output.splitlines()][-1]) == (0, "event 4")
+    assert (folder / "state" / ".run").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_log_is_followed_until_the_job_ends(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("before\n")
+
+    def steps() -> Iterator[bool]:
+        log.open("a").write("one\ntw")
+        yield True
+        log.open("a").write("o\n")
+        log.rename(tmp_path / "job.log.1")
+        log.write_text("three\n")
+        yield True
+        log.open("a").write("four\n")
+        yield False
+
+    step = steps()
+    assert list(following(log, lambda: next(step))) == ["one\n", "two\n", "three\n", "four\n"]
+    assert last_lines(log, 3) == ["two\n", "three\n", "four\n"]
+
+
+def test_a_second_process_on_a_checkpoint_is_refused(process: RunningProcess, folder: Path) -> None:
+    with (
+        pytest.raises(CheckpointError, match=f"checkpoint {folder}/state is in use: query job.sql of this process"),
+        present("other.sql", str(folder / "state"), JobLog(as_json=False)),
+    ):
+        pass
+    with pytest.raises(CheckpointError, match="is in use"):
+        refuse_locked(str(folder / "state"))
 
 
 def test_a_script_is_compared_with_a_running_job_and_applied(process: RunningProcess, folder: Path) -> None:

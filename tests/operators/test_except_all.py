@@ -98,7 +98,7 @@ def test_where_rows_expire_in_order_none_is_looked_at() -> None:
     operator = made(("fifo", "fifo"))
     rows = [Life(ts, ts + 50, A) for ts in range(200)]
     operator.process([stamped(rows), stamped([Life(ts, ts + 50, A) for ts in range(0, 200, 3)])], 400)
-    assert operator.probes == 0
+    assert operator.rows_examined == 0
     assert operator.state_rows == 0
 
 
@@ -107,6 +107,6 @@ def test_a_row_looks_no_further_than_its_reach() -> None:
     operator, count = made(), 2_000
     falling = [Life(ts, 10_000 - ts, A) for ts in range(count)]
     output = operator.process([stamped(falling), stamped([Life(count, 20_000, A)])], 30_000)
-    assert operator.probes <= except_all.REACH * count
+    assert operator.rows_examined <= except_all.REACH * count
     assert (output.sign > 0).sum() == count
     assert operator.state_rows == 0

@@ -169,9 +169,9 @@ def test_probes_are_the_rows_that_loops_look_at() -> None:
     for buckets, probes in ((None, 1), ((1, 1, 1), 10), ((5, 5, 5), 2)):
         operator = three(buckets=buckets)
         operator.process([first, rows(), rows()], 1)
-        before = operator.probes
+        before = operator.rows_examined
         operator.process([rows(), rows((1, 3, 3)), rows()], 2)
-        assert operator.probes - before == probes
+        assert operator.rows_examined - before == probes
 
 
 def test_the_output_grows_as_results_ask_for() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sash.operators.base import Edge
+from sash.operators.kernels.wide_tree import count
 from sash.operators.top_k import TopK
-from sash.plan.nodes import SortKey
+from sash.plan.nodes import Ranked, SortKey
 from sash.state.memory import HeapMemory, Memory
 from tests.operators.reference import KINDS, Bag, Life, Row, check, clocks, drive, edge, lives, rows_of, stamped
 
@@ -76,6 +79,27 @@ def test_expired_rows_leave_no_state() -> None:
     assert operator.state_rows == 0
 
 
+def _tree_rows(memory: HeapMemory, operator: TopK) -> int:
+    return int(count(operator._tree.nodes, int(memory.array("ends", np.int64, 2)[0])))
+
+
+@pytest.mark.parametrize(("kind", "limit", "kept"), [("fifo", 3, 60), ("calendar", 3, 2_000), ("fifo", 40, 2_000)])
+def test_rows_that_can_never_be_among_the_first_leave_the_tree(kind: str, limit: int, kept: int) -> None:
+    memory = HeapMemory()
+    operator = TopK(memory, (edge(kind),), (SortKey(0),), limit)
+    values = random.Random(3).sample(range(10_000), 2_000)
+    operator.process([stamped([Life(n, n + 5_000, (value, "x")) for n, value in enumerate(values)])], 2_000)
+    assert operator.state_rows == 2_000
+    assert (_tree_rows(memory, operator) == 2_000) == (kept == 2_000)
+    assert _tree_rows(memory, operator) <= kept
+    end = operator.process([stamped([])], 10_000)
+    live = sorted(values)[:limit]
+    for sign, row in zip(end.sign, rows_of(end), strict=True):
+        live.append(row[0]) if sign > 0 else live.remove(row[0])
+    assert live == []
+    assert _tree_rows(memory, operator) == 0
+
+
 @settings(max_examples=60)
 @given(data=st.data())
 def test_oracle_top_k_of_each(data: st.DataObject) -> None:
@@ -90,5 +114,31 @@ def test_oracle_top_k_of_each(data: st.DataObject) -> None:
     def answer(live: Bag) -> Bag:
         groups = [Counter({row: n for row, n in live.items() if row[1] == g}) for g in {row[1] for row in live}]
         return Counter(row for group in groups for row in ordered(group, order)[offset : offset + limit])
+
+    check(drive(make, [edge(kind)], inputs, data.draw(clocks())), inputs, answer)
+
+
+@pytest.mark.parametrize("ranked", ["rank", "dense_rank"])
+@settings(max_examples=120)
+@given(data=st.data())
+def test_oracle_first_ranks(ranked: Ranked, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    inputs = [data.draw(lives(kind, ROWS))]
+    limit = data.draw(st.integers(0, 4))
+    by = data.draw(st.sampled_from([(), (1,)]))
+    order = (SortKey(0, descending=True),)
+
+    def make(memory: Memory, edges: tuple[Edge, ...]) -> TopK:
+        return TopK(memory, (edges[0],), order, limit, 0, by, ranked)
+
+    def answer(live: Bag) -> Bag:
+        found: Bag = Counter()
+        for group in {row[1] for row in live} if by else {None}:
+            rows = [row for row in ordered(live, order) if not by or row[1] == group]
+            places = [row[0] for row in rows]
+            if ranked == "dense_rank":
+                places = list(dict.fromkeys(places))
+            found.update(row for row in rows if places.index(row[0]) < limit)
+        return found
 
     check(drive(make, [edge(kind)], inputs, data.draw(clocks())), inputs, answer)

@@ -62,6 +62,16 @@ EXAMPLES: tuple[tuple[str, str, str], ...] = (
         ),
     ),
     (
+        "keep_top_rows",
+        "first ranks",
+        f"SELECT item, price FROM {_S} QUALIFY RANK() OVER (PARTITION BY item ORDER BY price DESC) <= 2",
+    ),
+    (
+        "keep_top_rows",
+        "second dense rank",
+        f"SELECT item, price FROM {_S} QUALIFY DENSE_RANK() OVER (ORDER BY price) = 2",
+    ),
+    (
         "put_tables_right",
         "table first",
         f"SELECT i.name, s.price FROM items i JOIN {_S} ON i.item = s.item AND s.price > i.kind",

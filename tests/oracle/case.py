@@ -33,6 +33,11 @@ class Case:
     """The sum of absolute values within 1e-9 of which doubles must be right; 1e-9 of the result always does."""
 
     @property
+    def endless(self) -> bool:
+        """Whether a window never ends, all of whose rows re-evaluation would have to keep."""
+        return any(view.length is None and view.rows is None and view.aligned is None for view in self.views.values())
+
+    @property
     def drains(self) -> bool:
         """Whether nothing is left to remember once every window is empty."""
         updated = any("_op" in row for rows in (*self.relations.values(), *self.nrrs.values()) for row in rows)

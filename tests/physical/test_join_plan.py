@@ -81,7 +81,7 @@ def test_fewer_buckets_mean_more_rows_looked_at() -> None:
     rows = {name: [{"ts": ts, "k": ts % 20, "v": 1} for ts in range(60)] for name in "srq"}
     sql = "SELECT a.v FROM s AS a, r AS b, q AS c WHERE a.k = b.k AND b.k = c.k WINDOW 50 SECONDS"
     looked = [
-        replay(sql, rows, unit="s", shards=1, buckets=buckets).counts["0.0.MultiJoin"].probes
+        replay(sql, rows, unit="s", shards=1, buckets=buckets).counts["0.0.MultiJoin"].rows_examined
         for buckets in (3, 12, 60, None)
     ]
     assert looked == sorted(looked, reverse=True)

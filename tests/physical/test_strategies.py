@@ -167,7 +167,7 @@ def test_piggyback_switches_when_the_rate_changes_and_says_so() -> None:
     slow, fast = rows(10, 2.0), rows(1500, 0.01, start=25)
     again = rows(10, 2.0, start=45)
     count = "SELECT k, COUNT(*) AS n FROM s [RANGE 8 SECONDS] GROUP BY k"
-    result = replay(count, {"s": [*slow, *fast, *again]}, strategy="piggyback", patience=100)
+    result = replay(count, {"s": [*slow, *fast, *again]}, strategy="piggyback", patience=100, batch=5, shards=1)
     assert [switches for switches in result.switches.values() if switches] == [2]
     delays = {change.ts: (change.released or 0) - change.ts for change in result.changes}
     assert {delay for ts, delay in delays.items() if ts < 25_000} == {0}

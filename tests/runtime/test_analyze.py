@@ -46,6 +46,23 @@ def test_rows_pushed_out_of_a_count_window_go_prematurely() -> None:
     assert seen.premature == 3
 
 
+def test_the_estimate_of_a_multi_way_join_is_its_own() -> None:
+    """Not that of the projection above it, which keeps nothing and compares nothing."""
+    sql = (
+        "SELECT a.k + b.v AS x, c.v AS y FROM s [RANGE 10 SECONDS] AS a JOIN r [RANGE 5 SECONDS] AS b ON a.k = b.k "
+        "JOIN q [RANGE 2 SECONDS] AS c ON a.k = c.k"
+    )
+    rows = [{"ts": ts, "k": ts % 3, "v": ts} for ts in range(30)]
+    result = replay(sql, dict.fromkeys("srq", rows), unit="s", shards=1)
+    lines = result.explain().splitlines()
+    (above,) = [n for n, line in enumerate(lines) if line.strip().startswith("Project k + v")]
+    (join,) = [n for n, line in enumerate(lines) if line.strip().startswith("MultiJoin")]
+    estimates = [next(line for line in lines[n:] if "estimate:" in line).strip() for n in (above, join)]
+    assert estimates[0].endswith("/s; 0 kept")
+    assert estimates[1].endswith("/s; 17,000 kept")
+    assert estimates[0].split(";")[0] == estimates[1].split(";")[0]
+
+
 if __name__ == "__main__":
     for written in QUERIES:
         (GOLDEN / f"{written}.txt").write_text(replayed(written).explain(), encoding="utf-8")

@@ -83,6 +83,15 @@ class FakeRunningJob(FakeHandle):
 
     queries: dict[str, FakeHandle] = field(default_factory=dict)
     windows: dict[str, FakeHandle] = field(default_factory=dict)
+    paused: bool = False
+
+    def pause(self) -> None:
+        self.paused = True
+        self.log.append(f"pause {self.name}")
+
+    def resume(self) -> None:
+        self.paused = False
+        self.log.append(f"resume {self.name}")
 
     def diff(self, job: FakeJob) -> FakeDiff:
         added = [name for name in job.queries if name not in self.queries]
@@ -201,6 +210,16 @@ class FakeBackend(DryRunBackend):
 
     def keeping(self, name: str) -> WindowHandle | None:
         return self.session_jobs.keeping(name)
+
+    @property
+    def paused(self) -> bool:
+        return self.session_jobs.paused
+
+    def pause(self) -> None:
+        self.session_jobs.pause()
+
+    def unpause(self) -> None:
+        self.session_jobs.unpause()
 
     def resume_query(self, name: str) -> None:
         self.session_jobs.resume(name)

@@ -170,7 +170,12 @@ def test_clauses_of_relations() -> None:
     ("text", "message", "line", "column"),
     [
         ("CREAT STREAM x", "did you mean create?", 1, 1),
-        ("SHOW STREAMS;\n CREATE TABLE x", "expected STREAM or RELATION or QUERY; found TABLE", 2, 9),
+        (
+            "SHOW STREAMS;\n CREATE TABLE x",
+            "expected STREAM or RELATION or QUERY or FUNCTION or AGGREGATE; found TABLE",
+            2,
+            9,
+        ),
         ("CREATE STREAM s (a MONEY) USING csv", "no type MONEY", 1, 20),
         ("CREATE STREAM s (a INT, A INT) USING csv", "column A is declared twice", 1, 25),
         ("CREATE STREAM s USING csv OPTIONS (path 'x'", "expected ); the text ends", 1, 44),
@@ -188,7 +193,9 @@ def test_clauses_of_relations() -> None:
         ("ALTER QUERY q MODE net", "expected AS or SET; found MODE", 1, 15),
         ("ALTER QUERY q SET;", "expected a clause (MODE, KEY", 1, 18),
         ("ALTER STREAM s SET x", "expected QUERY; found STREAM", 1, 7),
-        ("RESUME q", "expected QUERY; found q", 1, 8),
+        ("RESUME q", "expected QUERY or JOB; found q", 1, 8),
+        ("STOP q", "expected JOB; found q", 1, 6),
+        ("PAUSE JOB 7", "expected the name of a job, in quotes if it has a dot; found 7", 1, 11),
         ("KEEP s WINDOW 1.5 EVERY 1", "or a number of rows", 1, 15),
         ("KEEP s WINDOW 10", "expected EVERY; the text ends", 1, 17),
         ("KEEP s WINDOW 10 EVERY 1 RETAIN '2'", "expected a number of sub-windows", 1, 33),
@@ -243,3 +250,11 @@ def test_a_stream_may_be_kept_for_ever() -> None:
         (statement,) = read_script(written.format(word))
         assert isinstance(statement, CreateStream)
         assert statement.unbounded == word.lower()
+
+
+def test_commas_in_types_belong_to_them() -> None:
+    text = "CREATE STREAM s (a MAP<STRING, ARRAY<INT>>, b STRUCT<x: INT, y: DECIMAL(3, 1)>, c INT) USING csv"
+    (statement,) = read_script(text)
+    assert isinstance(statement, CreateStream)
+    assert statement.declaration.columns is not None
+    assert [field.name for field in statement.declaration.columns] == ["a", "b", "c"]

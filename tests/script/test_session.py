@@ -169,6 +169,10 @@ def test_a_window_is_kept_until_it_is_dropped() -> None:
     assert reply(on, "SHOW WINDOWS").rows == [("Sales", "60 seconds", "1 second", None, None, None, None)]
     with pytest.raises(CatalogError, match="already a window sales: DROP WINDOW sales"):
         reply(on, "KEEP sales WINDOW 100 EVERY 10")
+    assert reply(on, "KEEP Sales WINDOW '60 seconds' EVERY '5 seconds'").text.startswith(
+        "Changing the sub-windows of Sales"
+    )
+    assert reply(on, "SHOW WINDOWS").rows == [("Sales", "60 seconds", "5 seconds", None, None, None, None)]
     assert reply(on, "DROP WINDOW sales") == MessageReply("Dropped window sales")
     reply(on, "KEEP sales WINDOW 100 EVERY 10 RETAIN 2 PATH 'kept'")
 

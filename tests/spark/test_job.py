@@ -93,6 +93,34 @@ def test_differential_each_query_has_the_changes_that_it_has_alone(engine: Engin
     assert [query["name"] for query in manifest["queries"]] == ["first", "second", "third"]
 
 
+def test_a_paused_job_reads_nothing_and_goes_on_where_it_was(engine: Engine, tmp_path: Path) -> None:
+    rows, sink = made_up_rows(3), Flaky(tmp_path / "out")
+    job = engine.job(checkpoint=tmp_path / "checkpoint")
+    job.add("totals", SQL, sink)
+    running = job.start()
+    first, second, third = batches_of(rows)
+    write_batch(tmp_path / "in", 0, first)
+    running.process_all()
+    running.pause()
+    assert (running.state, running.active, running.query.isActive) == ("paused", True, False)
+    write_batch(tmp_path / "in", 1, second)
+    with pytest.raises(CheckpointError, match="in use"):
+        job.start()
+    running.resume()
+    running.resume()
+    assert (running.state, running.query.isActive) == ("running", True)
+    running.process_all()
+    assert sink.calls == [0, 1]
+    running.pause()
+    running.finish()
+    assert running.state == "stopped"
+    write_batch(tmp_path / "in", 2, third)
+    last = job.start()
+    last.process_all()
+    last.stop()
+    assert sink.read() == expected(SQL, rows)
+
+
 def test_a_repeated_batch_goes_only_to_the_sinks_that_have_not_got_it(engine: Engine, tmp_path: Path) -> None:
     rows, checkpoint = made_up_rows(2), tmp_path / "checkpoint"
     whole, failing = Flaky(tmp_path / "whole"), Flaky(tmp_path / "failing")

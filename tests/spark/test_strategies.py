@@ -6,13 +6,23 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from sash.testing import Change, replay
 from tests.oracle.cases import BY_NAME
 from tests.oracle.check import assert_oracle, run
-from tests.spark.files import FolderSink, batches_of, file_engine, made_up_rows, write_batch
+from tests.spark.files import (
+    ROWS_PER_BATCH,
+    SQL,
+    FolderSink,
+    batches_of,
+    expected,
+    file_engine,
+    made_up_rows,
+    write_batch,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -21,6 +31,7 @@ SAMPLE = (
     ("hybrid", "distinct_over_join"),
     ("time-message", "except_all_rows"),
     ("piggyback", "distinct_over_join"),
+    ("re-evaluation", "distinct_over_join"),
 )
 TWO_STAGES = (
     "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS] WHERE v > 2 GROUP BY k) "
@@ -67,5 +78,67 @@ def test_differential_input_triggered_restarted_after_every_batch(
     assert not Counter(first) - sink.read()
 
 
+def test_differential_re_evaluation_restarted_after_every_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """The valid rows are in the log; the last answer is computed from them again, so nothing is repeated or lost."""
+    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
+    query = file_engine(spark, tmp_path / "in").sql(TWO_STAGES, strategy="re-evaluation")
+    rebuilt = 0
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
+        running.await_termination()
+        rebuilt += running.progress()["total_rebuilt"]
+        running.stop()
+    assert rebuilt > 0
+    expected = replay(TWO_STAGES, {"s": rows}, unit="us", until=rows[-1]["ts"] - 1)
+    assert sink.read() == Counter(map(written, expected.changes))
+
+
 def written(change: Change) -> tuple[Any, ...]:
     return (change.op, int(change.ts), *change.row.values())
+
+
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        (SQL, {"strategy": "piggyback", "patience": "6 milliseconds"}),
+        (TWO_STAGES, {"strategy": "time-probing", "probe": "7 milliseconds"}),
+    ],
+    ids=["piggyback", "time-probing"],
+)
+def test_what_is_learnt_and_waits_survives_a_restart_after_every_batch(
+    spark: SparkSession, tmp_path: Path, sql: str, options: dict[str, Any]
+) -> None:
+    """Every run has an arena of its own, so all that it goes on with is from the checkpoint."""
+    rows, sink = made_up_rows(5), FolderSink(tmp_path / "out")
+    query = file_engine(spark, tmp_path / "in").sql(sql, **options)
+    rebuilt = 0
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+        running = query.start(sink, checkpoint=str(tmp_path / "checkpoint"))
+        running.process_all_available()
+        rebuilt += running.progress()["total_rebuilt"]
+        running.stop()
+    assert rebuilt > 0
+    lengths = {name: int(str(text).split()[0]) * 1000 for name, text in options.items() if name != "strategy"}
+    local = released_by_batch(sql, rows, strategy=options["strategy"], **lengths)
+    assert local != released_by_batch(sql, rows, strategy="auto"), "some changes are late"
+    found = [pq.read_table(sink.directory / f"{number}.parquet").to_pylist() for number in range(5)]
+    assert [Counter(tuple(row.values()) for row in batch) for batch in found] == local
+
+
+def released_by_batch(sql: str, rows: Any, **options: Any) -> list[Counter[tuple[Any, ...]]]:
+    """The changes that each micro-batch of a local replay releases."""
+    result = replay(sql, {"s": rows}, unit="us", until=rows[-1]["ts"], batch=ROWS_PER_BATCH, **options)
+    return [Counter(written(change) for change in result.changes if change.batch == number) for number in range(5)]
+
+
+def test_the_last_batch_of_what_is_available_lets_no_time_wait(spark: SparkSession, tmp_path: Path) -> None:
+    rows, sink = made_up_rows(2), FolderSink(tmp_path / "out")
+    for number, batch in enumerate(batches_of(rows)):
+        write_batch(tmp_path / "in", number, batch)
+    query = file_engine(spark, tmp_path / "in").sql(SQL, strategy="piggyback", patience="1 second")
+    running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
+    running.await_termination()
+    running.stop()
+    assert sink.read() == expected(SQL, rows)

@@ -22,11 +22,12 @@ from sash.errors import (
 )
 from sash.testing import replay
 from sash.testing.histories import classify
-from sash.window_store.options import SnapshotOptions
+from sash.window_store.execute import SnapshotExecution
+from sash.window_store.options import MemoryLimits, SnapshotOptions
 from sash.window_store.queries import WindowQueries
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.store.manifest import Slice
-from sash.window_store.sub_windows import scan_locally
+from sash.window_store.sub_windows import Scan, scan_locally
 from sash.window_store.summaries.base import Tables
 from sash.window_store.summaries.core import Core
 from tests.spark.files import Rows, batches_of, file_engine, made_up_rows, write_batch
@@ -102,6 +103,7 @@ def test_the_answer_of_a_query_is_queried_like_a_window(spark: SparkSession, tmp
     [
         ("SELECT a.k, a.v, b.v AS w FROM s [RANGE 15 MILLISECONDS] AS a JOIN s [RANGE 10 MILLISECONDS] AS b ON a.k = b.k AND a.v < b.v", True),
         ("SELECT k, COUNT(*) AS v, SUM(v) AS w FROM s [RANGE 15 MILLISECONDS] GROUP BY k", False),
+        ("SELECT a.k, a.v, a.v + 1 AS w FROM s [RANGE 15 MILLISECONDS] AS a LEFT ANTI JOIN (SELECT k FROM s [RANGE 1 MILLISECOND] WHERE v > 7) AS b ON a.k = b.k", True),
     ],
 )  # fmt: skip
 def test_an_answer_is_read_while_rows_are_inserted_into_it(
@@ -186,6 +188,81 @@ def test_queries_are_refused_cancelled_and_fail_alone(spark: SparkSession, tmp_p
     with pytest.raises(UnsupportedSqlError, match=r"engine.keep\(engine.sql\(...\), name=...\) and query that"):
         engine.snapshot("SELECT a.k FROM s [NOW] AS a JOIN s [NOW] AS b ON a.k = b.k")
     engine.close()
+
+
+def suspended_after_two_reads(engine: Engine, reads: Any) -> list[SnapshotExecution]:
+    """Submit a query of a higher priority after two reads of one of priority 0; it is in the list from then on."""
+    plain, urgent = engine.windows.scans[reads], []
+
+    def suspending(priority: int) -> Scan:
+        scan, count = plain(priority), iter(range(100))
+
+        def counted_scan(root: Path, parts: Sequence[Slice], core: Core) -> Tables:
+            found = scan(root, parts, core)
+            if priority == 0 and next(count) == 1:
+                urgent.append(engine.submit(SQL, access="WS", priority=10, reads=reads))
+            return found
+
+        return counted_scan
+
+    engine.windows.scans[reads] = suspending
+    return urgent
+
+
+LONG = "SELECT k, MAX(v) AS most, COUNT(*) AS n FROM s [RANGE 20 MILLISECONDS] GROUP BY k"
+
+
+@pytest.mark.parametrize("reads", ["local", "spark"])
+def test_a_query_of_higher_priority_suspends_another_before_and_after_a_restart(
+    spark: SparkSession, tmp_path: Path, reads: Any
+) -> None:
+    """After two of its four reads a query is suspended by one of three; it goes on, or reads again where memory is short."""
+    rows, source, store = made_up_rows(8), tmp_path / "source", str(tmp_path / "store")
+    for last, memory in ((4, 1 << 30), (8, 0)):
+        feed(source, rows, range(last))
+        recorder, engine = Recorder(), file_engine(spark, source)
+        engine.shards = 1  # one read at a time
+        kept = engine.keep("s", "20 milliseconds", "5 milliseconds", path=store, recorder=recorder)
+        kept.process_all()
+        engine.windows.limits = MemoryLimits(suspended=memory)
+        urgent = suspended_after_two_reads(engine, reads)
+        low = engine.snapshot(LONG, access="WS", priority=0, reads=reads)
+        (high,) = urgent[0].result()
+        for sql, answer in ((LONG, low), (SQL, high)):
+            assert counted(answer.to_pylist()) == truth(sql, rows, answer.as_of)
+        done = [step for step in recorder.history.split() if "Q" in step]
+        again = 0 if memory else 2
+        order = ["rQ1", "rQ1", *["uQ1"] * again, *["rQ2"] * 3, "cQ2", *["rQ1"] * (2 + again), "cQ1"]
+        assert [step.split("[")[0] for step in done if step[0] != "u"] == [step for step in order if step[0] != "u"]
+        assert sum(step.startswith("uQ1") for step in done) == again
+        assert (low.reads_given_up, low.restarts, high.restarts) == (again, 0, 0)
+        assert "latest-window-serializable" in classify(recorder.history, 4, recorder.lengths)
+        kept.stop()
+        engine.windows.close()
+
+
+def test_the_length_of_sub_windows_changes_while_the_stream_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    rows, source, store = made_up_rows(12), tmp_path / "source", str(tmp_path / "store")
+    feed(source, rows, range(3))
+    every = "5 milliseconds"
+    changed = False
+    for last in range(4, 13, 2):
+        engine = file_engine(spark, source)
+        kept = engine.keep("s", window="20 milliseconds", every=every, path=store)
+        kept.process_all()
+        if not changed:
+            kept.change_every("10 milliseconds")
+            every, changed = "10 milliseconds", True
+            assert kept.progress()["changing"] == {"every": "0.01 s", "sub_windows": 0, "of": 2}
+        feed(source, rows, range(last))
+        kept.process_all()
+        answer = engine.snapshot(SQL)
+        assert counted(answer.to_pylist()) == truth(SQL, rows, answer.as_of)
+        changing = "changing" in kept.progress()
+        kept.stop()
+        engine.windows.close()
+    assert not changing
+    assert "2 sub-windows of 0.01 s" in answer.explain()
 
 
 def test_periodic_answers_follow_the_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ def _same_word(left: str, right: str) -> bool:
 def test_text_for_spark(spark: SparkSession, topic: Path) -> None:
     """Above a source Spark evaluates what Sash has bound, which must mean the same as what was written."""
     settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    pinned = [one for one in read(topic) if one.values != ERROR]
+    # Spark does not convert nested values of type VOID to Arrow.
+    pinned = [one for one in read(topic) if one.values != ERROR and "VOID>" not in (one.values or "")]
     names = [quoted(field.name) for field in FIELDS]
     texts = [to_spark_sql(bound(one.sql), names) for one in pinned]
     for key, value in settings.items():

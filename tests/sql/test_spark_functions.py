@@ -21,7 +21,7 @@ class Typer:
     def __call__(self, source: str, sql: str) -> pa.DataType | str | None:
         self.asked.append((source, sql))
         known = {"xpath_string": STRING, "size": INT, "xpath": pa.list_(STRING), "xpath_number": pa.float64()}
-        known |= {"array_sort": pa.list_(pa.float64())}
+        known |= {"transform": pa.list_(STRING)}
         known |= {"stamp": "timestamp_other"}
         return known.get(sql.partition("(")[0].lower())
 
@@ -42,13 +42,15 @@ def test_an_unknown_function_over_a_stream_is_left_to_spark() -> None:
     assert typer.asked == [("sales", "xpath_string(`name`)")] * 2
 
 
-def test_a_function_is_left_to_spark_for_types_that_sash_does_not_have_it_for() -> None:
-    plan, typer = bind("SELECT array_sort(array(price, 1.5D)) AS x FROM sales [NOW]")
+def test_a_call_whose_lambda_needs_spark_is_left_to_spark_as_a_whole() -> None:
+    text = "SELECT transform(array(name), x -> transform(array(x), y -> xpath_string(y, item))[0]) AS x FROM"
+    plan, typer = bind(f"{text} sales [NOW]")
     assert isinstance(plan, Project)
     assert isinstance(plan.expressions[0], SparkFunction)
-    assert len(typer.asked) == 1
-    with pytest.raises(UnsupportedSqlError, match="array_sort"):
-        bind("SELECT array_sort(array(price, 1.5D)) AS x FROM (SELECT DISTINCT price FROM sales [NOW])")
+    asked = "transform(array(`name`), x -> transform(array(x), y -> xpath_string(y, `item`))[0])"
+    assert typer.asked == [("sales", asked)]
+    with pytest.raises(UnsupportedSqlError, match="transform is not in Sash's library"):
+        bind(f"{text} (SELECT DISTINCT name, item FROM sales [NOW])")
 
 
 def test_a_call_is_left_to_spark_and_may_stand_in_an_expression() -> None:

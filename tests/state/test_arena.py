@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from sash.state.arena import Arena
 
@@ -115,3 +116,13 @@ def test_pages_of_an_arena_are_mapped_once_and_let_go_when_it_is_gone(tmp_path: 
     shutil.rmtree(tmp_path / "a")
     with Arena(tmp_path / "b", None):
         assert mapped() == 0
+
+
+def test_an_arena_of_another_layout_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Arena(tmp_path, None) as arena:
+        arena.memory("m").array("a", np.int64, 4)[:] = 7
+        arena.seal("one")
+    monkeypatch.setattr("sash.state.arena._LAYOUT", 99)
+    with Arena(tmp_path, "one") as arena:
+        assert arena.fresh
+        assert not arena.memory("m").array("a", np.int64, 4).any()

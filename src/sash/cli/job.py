@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sash.cli.check import INVALID, check, described, located, positioned
-from sash.cli.job_control import JobControl, ScriptChange, job_entry
+from sash.cli.job_control import JobControl, ScriptChange
 from sash.cli.job_log import JobLog, JobName
 from sash.cli.preflight import check_surroundings
+from sash.cli.presence import present
 from sash.cli.remote import default_checkpoint
 from sash.cli.script_change import RunningScript
 from sash.cli.session import quiet_engine, stopped_by
@@ -77,19 +78,19 @@ def run_job(path: Path, settings: JobSettings) -> int:
             _log_error(log, path, text, problem)
         if problems:
             return INVALID
+        entry = stack.enter_context(present(path.name, folder, log))
         engine = engine_of()
         if settings.metrics_port is not None:
             log.write("metrics", url=engine.metrics(settings.metrics_port))
         script = RunningScript(path, engine, Session.on(engine), conf)
         if not stop.is_set() and not _start(path, text, script.session, log, settings.on_change):
             return INVALID
-        change, entry = ScriptChange(script.diff, script.apply), job_entry(path.name, folder)
-        control = JobControl(lambda: script.session, change, stop, entry, log.write)
+        control = JobControl(lambda: script.session, ScriptChange(script.diff, script.apply), stop, entry, log.write)
         stack.callback(control.close)
         try:
             stack.callback(control.serve().close)
         except ControlError as problem:
-            log.write_warning(f"{problem}: sash apply, sash ps and sash sql --attach cannot reach this job")
+            log.write_warning(f"{problem}: other commands cannot reach this job")
         return Supervisor(lambda: script.session, log, control.attend).watch(stop)
 
 
@@ -156,6 +157,6 @@ def _log_error(log: JobLog, path: Path, text: str, problem: SqlSyntaxError) -> N
     if log.as_json:
         log.write("error", level="error", **described(problem))
     else:
-        print(located(path, text, problem), file=sys.stderr)
+        log.write_error(located(path, text, problem))
         if problem.log is not None:
-            print(f"{path}: the full trace is in {problem.log}", file=sys.stderr)
+            log.write_error(f"{path}: the full trace is in {problem.log}")

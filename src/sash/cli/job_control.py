@@ -1,23 +1,22 @@
-"""The commands that a running job takes on its control socket: status, execute, diff, apply and stop.
+"""The commands that a running job takes on its control socket: status, execute, diff, apply, pause, resume and stop.
 
 `status` and `stop` are answered at once. The others use the session, so they wait for the thread that supervises the job.
 """
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from sash.arguments import check_text
-from sash.control import ControlServer, JobEntry, socket_path
+from sash.control import ControlServer
 from sash.errors import ControlError
+from sash.job_index import JobEntry, socket_path
 from sash.script import statements
 from sash.script.listings import list_jobs, list_queries, list_windows
 from sash.script.reader import read_script
@@ -27,10 +26,11 @@ from sash.script.statements import Statement
 from sash.spark.folders import local_path
 from sash.sql.source import did_you_mean
 
-COMMANDS = ("status", "execute", "diff", "apply", "stop")
+COMMANDS = ("status", "execute", "diff", "apply", "pause", "resume", "stop")
 _CHANGES = (
     statements.CreateStream,
     statements.CreateRelation,
+    statements.CreateFunction,
     statements.CreateQuery,
     statements.AlterQuery,
     statements.ResumeQuery,
@@ -63,7 +63,7 @@ class JobControl:
 
     def serve(self) -> ControlServer:
         """Serve the control socket."""
-        return ControlServer(self.entry, self.handle)
+        return ControlServer(Path(self.entry.socket), self.handle)
 
     def handle(self, command: str, arguments: Mapping[str, Any]) -> Any:
         """Execute a command of a client, on the thread of its connection."""
@@ -73,6 +73,10 @@ class JobControl:
             case "stop":
                 self.stop.set()
                 return {"message": "the job stops after its current batch"}
+            case "pause":
+                return self._submit(self._pause)
+            case "resume":
+                return self._submit(self._resume)
             case "execute":
                 text = check_text("text", arguments.get("text"), ControlError)
                 return self._submit(lambda: [reply for s in read_script(text) for reply in self._execute(s)])
@@ -130,6 +134,16 @@ class JobControl:
         self.log(f"the job was changed to another script:\n{found['text']}")
         return found
 
+    def _pause(self) -> dict[str, Any]:
+        self.session().backend.pause()
+        self.log("paused")
+        return {"message": "the job is paused: its queries have finished their batches"}
+
+    def _resume(self) -> dict[str, Any]:
+        self.session().backend.unpause()
+        self.log("resumed")
+        return {"message": "the job runs again"}
+
     def _status(self) -> dict[str, Any]:
         session = self.session()
         tables = {
@@ -137,17 +151,12 @@ class JobControl:
             "queries": encode_reply(list_queries(list(session.queries.values()), session.backend)),
             "windows": encode_reply(list_windows(list(session.windows.values()), session.backend)),
         }
-        return {"name": self.entry.name, "pid": self.entry.pid, "checkpoint": self.entry.checkpoint, **tables}
+        entry = self.entry
+        told = {"name": entry.name, "pid": entry.pid, "checkpoint": entry.checkpoint, "since": entry.since}
+        return {**told, "state": "paused" if session.backend.paused else "running", **tables}
 
 
 _WORDS = {"Select": "SELECT", "SetOption": "SET", "Keep": "KEEP", "Attach": "ATTACH"}
-
-
-def job_entry(name: str, checkpoint: str) -> JobEntry:
-    """The entry of a job of this process."""
-    path = socket_path(checkpoint, local_path(checkpoint))
-    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return JobEntry(name, os.getpid(), checkpoint, since, str(path))
 
 
 def control_socket(checkpoint: str) -> Path:

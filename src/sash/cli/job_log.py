@@ -1,20 +1,26 @@
-"""The log of a job on standard output: a line per event, and per batch or from time to time one about batches."""
+"""The log of a job on standard output and in a file: a line per event, and per batch or from time to time one about batches."""
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any
 
 from sash.errors import SashError
 
 _INTERVAL = 10.0
 """Seconds between two lines of text about the batches of a query."""
+
+_MOST_BYTES, _BACKUPS = 8 * 2**20, 2
+"""The size of the file of a log, and the number of older files."""
 
 
 class JobName(str):
@@ -28,6 +34,9 @@ class JobLog:
     """The log of a job on standard output, one line per event: text, or JSON for programs."""
 
     as_json: bool
+    error: str | None = None
+    """The error that ended the job."""
+    _file: RotatingFileHandler | None = None
     _printed: dict[str, float] = field(default_factory=dict)
     _pending: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -37,11 +46,11 @@ class JobLog:
         if self.as_json:
             named = {} if query is None else {"job" if isinstance(query, JobName) else "query": query}
             entry = {"time": now.isoformat(timespec="milliseconds"), "level": level, "event": event, **named, **details}
-            print(json.dumps(entry, default=str), flush=True)
+            self._print(json.dumps(entry, default=str))
         else:
             words = " ".join(f"{name}={value}" for name, value in details.items() if value not in (None, ""))
             prefix = "" if query is None else f"{query}: "
-            print(f"{now:%Y-%m-%dT%H:%M:%SZ} {prefix}{event}{' ' + words if words else ''}", flush=True)
+            self._print(f"{now:%Y-%m-%dT%H:%M:%SZ} {prefix}{event}{' ' + words if words else ''}")
 
     def write_warning(self, text: str, query: str | None = None) -> None:
         """Write a warning."""
@@ -50,13 +59,39 @@ class JobLog:
         else:
             self.write(f"warning: {text}", query)
 
+    def write_error(self, text: str) -> None:
+        """Write an error with its position in the script, as it stands, to standard error; it ends the job."""
+        print(text, file=sys.stderr)
+        self._keep(text)
+
     def fail(self, event: str, error: SashError, query: str) -> None:
-        """Write why a query ended, and where the full trace is."""
+        """Write why a query ended, and where the full trace is; it ends the job."""
+        self.error = f"query {query}: {error}"
         if self.as_json:
             self.write(event, query, level="error", reason=str(error), log=error.log)
         else:
             self.write(f"{event}: {error}", query)
             self.write(f"the full trace is in {error.log}", query)
+
+    @contextmanager
+    def kept_in(self, path: Path) -> Iterator[None]:
+        """Write every line to this file too, which only the user may read; older lines are moved to files beside it."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        self._file = RotatingFileHandler(path, maxBytes=_MOST_BYTES, backupCount=_BACKUPS, encoding="utf-8")
+        try:
+            yield
+        finally:
+            self._file.close()
+            self._file = None
+
+    def _print(self, line: str) -> None:
+        print(line, flush=True)
+        self._keep(line)
+
+    def _keep(self, line: str) -> None:
+        if self._file is not None:
+            self._file.emit(logging.makeLogRecord({"msg": line}))
 
     @contextmanager
     def warnings(self) -> Iterator[None]:

@@ -111,6 +111,10 @@ Master = Annotated[
     typer.Option(help="The Spark master, such as local[4] or spark://host:7077; by default all local cores."),
 ]
 Conf = Annotated[list[str], typer.Option(help="A Spark setting, as name=value. May be repeated.")]
+With = Annotated[
+    list[str],
+    typer.Option("--with", metavar="kafka", help="A package that Spark needs for another system. May be repeated."),
+]
 Checkpoint = Annotated[
     str | None,
     typer.Option(help="The folder for the checkpoints of all queries, on any file system that Spark supports."),
@@ -131,6 +135,7 @@ def sql(
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     checkpoint: Checkpoint = None,
     attach: Annotated[
         str | None,
@@ -143,7 +148,7 @@ def sql(
     """Start a shell to declare streams, run continuous queries and watch their answers; or execute piped statements."""
     from sash.spark.session import launch_java
 
-    settings = _settings(conf)
+    settings = _settings(conf, packages)
     if attach is None:
         launch_java(master, settings)
     form = "json" if as_json else "plain" if plain or not sys.stdout.isatty() else "live"
@@ -177,6 +182,7 @@ def run_file(
     checkpoint: Checkpoint = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     shards: Annotated[
         int | None,
         typer.Option(min=1, help="Parallel shards of a query; by default those of its checkpoint, or one per core."),
@@ -200,7 +206,7 @@ def run_file(
     """
     from sash.spark.session import launch_java
 
-    settings = _settings(conf)
+    settings = _settings(conf, packages)
     launch_java(master, settings)
     from sash.cli.job import JobSettings, run_job
 
@@ -220,6 +226,7 @@ def diff_file(
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
     """Show what would become of every query if a file of statements replaced the job on the checkpoint.
@@ -235,7 +242,7 @@ def diff_file(
         return
     from sash.cli.script_change import diff_checkpoint
 
-    print_change(diff_checkpoint(job, where, shards, master, _settings(conf)), as_json=as_json)
+    print_change(diff_checkpoint(job, where, shards, master, _settings(conf, packages)), as_json=as_json)
 
 
 @app.command("apply")
@@ -255,25 +262,78 @@ def rescale_file(
     shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="The new number of shards.")],
     master: Master = None,
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
 ) -> None:
     """Distribute the state of the jobs in a checkpoint over another number of shards; their change streams go on."""
     from sash.cli.rescale import rescale_checkpoint
 
-    rescale_checkpoint(checkpoint, shards, master, _settings(conf), typer.echo)
+    rescale_checkpoint(checkpoint, shards, master, _settings(conf, packages), typer.echo)
 
 
 @app.command("ps")
 def list_jobs(as_json: AsJson = False) -> None:
-    """List the jobs that you run on this machine."""
-    from sash.cli.remote import list_running
+    """List your jobs on this machine: those that run, and those that failed or crashed and were not started again."""
+    from sash.cli.remote import list_known
 
-    list_running(as_json=as_json)
+    list_known(as_json=as_json)
+
+
+JobNamed = Annotated[str, typer.Argument(help="The job: its file's name, with or without ending, or its checkpoint.")]
+
+
+@app.command("status")
+def job_status(job: JobNamed, as_json: AsJson = False) -> None:
+    """Show a job with its queries and windows: state, rows, batch time, watermark, lag."""
+    from sash.cli.remote import show_status
+
+    show_status(job, as_json=as_json)
+
+
+@app.command("logs")
+def job_logs(
+    job: JobNamed,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many lines to show.")] = 100,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until the job ends.")] = False,
+) -> None:
+    """Show the log of a job, which may have ended."""
+    from sash.cli.logs import show_log
+
+    show_log(job, lines, follow=follow)
+
+
+@app.command("stop")
+def stop_running(
+    job: JobNamed,
+    seconds: Annotated[float, typer.Option(min=0, help="How long to wait until it has ended.")] = 120,
+) -> None:
+    """Stop a job after its current batch, and wait until it has ended. Run it again to go on."""
+    from sash.job_index import find_job
+    from sash.script.other_jobs import stop_job
+
+    typer.echo(stop_job(find_job(job), seconds))
+
+
+@app.command("pause")
+def pause_running(job: JobNamed) -> None:
+    """Pause a job after its current batch: it reads nothing until `sash resume`. Its windows and its process stay."""
+    from sash.script.other_jobs import control_other
+
+    typer.echo(control_other("PAUSE", job))
+
+
+@app.command("resume")
+def resume_running(job: JobNamed) -> None:
+    """Let a paused job go on."""
+    from sash.script.other_jobs import control_other
+
+    typer.echo(control_other("RESUME", job))
 
 
 @app.command()
 def validate(
     job: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")],
     conf: Conf = [],  # noqa: B006
+    packages: With = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
     """Check a file of statements without running it: names, columns, types, options. Nothing is started, not even Java.
@@ -282,7 +342,7 @@ def validate(
     """
     from sash.cli.check import validate_job
 
-    raise typer.Exit(validate_job(job, _settings(conf), as_json=as_json))
+    raise typer.Exit(validate_job(job, _settings(conf, packages), as_json=as_json))
 
 
 @app.command("prepare")
@@ -293,12 +353,17 @@ def prepare_caches() -> None:
     prepare(lambda line: typer.echo(f"sash: {line}", err=True))
 
 
-def _settings(conf: list[str]) -> dict[str, str]:
+def _settings(conf: list[str], packages: list[str]) -> dict[str, str]:
     pairs = [entry.partition("=") for entry in conf]
     for name, equals, _ in pairs:
         if not equals or not name.strip():
             raise typer.BadParameter(f"{name!r} is not name=value", param_hint="--conf")
-    return {name.strip(): value for name, _, value in pairs}
+    settings = {name.strip(): value for name, _, value in pairs}
+    if not packages:
+        return settings
+    from sash.spark.packages import package_settings
+
+    return package_settings(packages, settings)
 
 
 def _file(query: str) -> Path | None:

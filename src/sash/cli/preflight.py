@@ -22,7 +22,6 @@ from sash.script.statements import CreateRelation, CreateStream, Statement, abou
 from sash.script.stored_jobs import stored_jobs
 from sash.spark.checkpoint_lock import refuse_locked
 from sash.spark.folders import Folder, local_path
-from sash.sql.spark_library import library
 
 _PATTERN = re.compile(r"[*?\[{]")
 _DEFAULT_SYSTEM = "spark.hadoop.fs.defaultFS"
@@ -48,6 +47,7 @@ def _checks(
     yield partial(check_port, metrics_port), None
     if here:
         yield partial(check_folder, checkpoint), None
+        yield partial(refuse_locked, checkpoint), None
         for statement in backend.declared:
             yield partial(check_path, statement), statement
         for query in backend.checked:
@@ -195,9 +195,8 @@ def _stored(location: str) -> dict[str, object]:
 
 def check_package(conf: Mapping[str, str], source: str) -> None:
     """Raise CatalogError if Spark would be started without its package for Kafka."""
+    from sash.spark.packages import missing_kafka
     from sash.spark.session import has_jar
-    from sash.spark.sources.declared import KAFKA_PACKAGE
 
     if source == "kafka" and not Extensions.of(conf).sources and not has_jar("spark-sql-kafka"):
-        package = f"{KAFKA_PACKAGE}:{library().spark}"
-        raise CatalogError(f"Spark's Kafka package is not loaded: start with --conf spark.jars.packages={package}")
+        raise CatalogError(missing_kafka())

@@ -35,7 +35,7 @@ HELP = r"""Statements end with a semicolon and may span several lines.
   SELECT ... FROM name [RANGE 1 MINUTE] ...    show the changing answer until Ctrl-C
   CREATE QUERY name AS SELECT ... INTO sink (name value, ...)
       [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second']
-      [STRATEGY name] [JOIN name] [TAU '5 seconds'] [SEPARATE]
+      [STRATEGY name] [JOIN name] [TAU '5 seconds'] [PROBE '1 second'] [PATIENCE '1 second'] [SEPARATE]
       [ON ERROR SUSPEND|FAIL] [MAX STATE '1 GB'] [OUTBOX '64 MB'] [WHEN COMPLETE] [BACKFILL]
       sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, console, memory,
       or any other Spark sink

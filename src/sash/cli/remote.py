@@ -1,4 +1,4 @@
-"""Commands for a job that another process runs, over its control socket: `sash ps`, `sash apply`, `sash sql --attach`.
+"""Commands for a job that another process runs, over its control socket: `sash ps`, `sash status`, `sash apply`, `sash sql --attach`.
 
 They need no Spark.
 """
@@ -6,8 +6,7 @@ They need no Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +14,62 @@ from rich.console import Console
 
 from sash.cli.job_control import control_socket, decode_reply
 from sash.cli.reply_view import ReplyView
-from sash.control import JobEntry, request, running_jobs
+from sash.control import request
 from sash.errors import ControlError, SashError
+from sash.job_index import JobEntry, find_job
+from sash.script.other_jobs import other_jobs, rows_of, silent_state, status_of
 from sash.script.replies import TableReply
 
 _STATUS_SECONDS = 5.0
-_PS_COLUMNS = ("job", "pid", "since", "queries", "parked", "batch ms", "checkpoint")
+_PS_COLUMNS = ("job", "state", "pid", "since", "queries", "parked", "batch ms", "checkpoint")
 
 
-def list_running(*, as_json: bool) -> None:
-    """Print the jobs that this user runs on this machine."""
-    entries = [(entry, _status(entry)) for entry in running_jobs()]
+def list_known(*, as_json: bool) -> None:
+    """Print the jobs of this user on this machine: those that run, and those that failed or crashed."""
+    found = list(other_jobs())
     if as_json:
-        for entry, status in entries:
-            print(json.dumps({**entry.__dict__, "status": status}))
+        for entry, state, status in found:
+            print(json.dumps({**asdict(entry), "state": state, "status": status}))
         return
-    if not entries:
+    if not found:
         print("no jobs are running")
         return
-    ReplyView(Console(), "plain").show(TableReply(_PS_COLUMNS, [_row(entry, status) for entry, status in entries]))
+    ReplyView(Console(), "plain").show(TableReply(_PS_COLUMNS, [_row(*one) for one in found]))
 
 
-def _status(entry: JobEntry) -> dict[str, Any] | None:
-    """What the job tells about itself; None if it does not answer."""
-    try:
-        found = request(entry.socket, "status", _STATUS_SECONDS)
-    except ControlError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _row(entry: JobEntry, status: dict[str, Any] | None) -> tuple[Any, ...]:
+def _row(entry: JobEntry, state: str, status: dict[str, Any] | None) -> tuple[Any, ...]:
     if status is None:
-        return entry.name, entry.pid, entry.since, "does not answer", None, None, entry.checkpoint
-    jobs = list(_named(status["jobs"]))
+        return entry.name, state, entry.pid, entry.since, None, None, None, entry.checkpoint
+    jobs = list(rows_of(status["jobs"]))
     slowest = max((job["batch ms"] for job in jobs if job["batch ms"] is not None), default=None)
     counted = len(status["queries"]["rows"]), sum(job["parked"] for job in jobs)
-    return entry.name, entry.pid, entry.since, *counted, slowest, entry.checkpoint
+    return entry.name, state, entry.pid, entry.since, *counted, slowest, entry.checkpoint
 
 
-def _named(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return (dict(zip(table["columns"], row, strict=True)) for row in table["rows"])
+def show_status(name: str, *, as_json: bool) -> None:
+    """Print what a job tells about itself, its queries and windows."""
+    entry = find_job(name)
+    status = status_of(entry)
+    state = silent_state(entry) if status is None else status["state"]
+    if as_json:
+        print(json.dumps({**asdict(entry), "state": state, "status": status}))
+        return
+    console = Console()
+    facts = {
+        "state": state,
+        "process": entry.pid,
+        "since": entry.since,
+        "checkpoint": entry.checkpoint,
+        "log": entry.log,
+    }
+    console.print(f"{entry.name}", style="bold", highlight=False)
+    for label, value in {**facts, "error": entry.error}.items():
+        if value is not None:
+            console.print(f"  {label:<11}{value}", highlight=False, soft_wrap=True, markup=False)
+    for part in ("jobs", "queries", "windows") if status is not None else ():
+        if status is not None and status[part]["rows"]:
+            console.print()
+            ReplyView(console, "plain").show(decode_reply(status[part]))
 
 
 def default_checkpoint(path: Path) -> str:
@@ -97,7 +111,7 @@ class AttachedShell:
             status = request(control_socket(self.checkpoint), "status", _STATUS_SECONDS)
         except SashError:
             return []
-        return [row["query"] for row in _named(status["queries"])]
+        return [row["query"] for row in rows_of(status["queries"])]
 
     def run(self, text: str) -> bool:
         """Let the job execute the statements of a text; show its replies, and return whether there was no error."""

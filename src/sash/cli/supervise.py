@@ -51,7 +51,7 @@ class Supervisor:
         while not stop.wait(poll):
             self.attend()
             watched = self._watched()
-            if not watched:
+            if not watched and not self.session().backend.paused:
                 return self._code_of_end()
             if not all(self._look(one) for one in watched):
                 return FAILED

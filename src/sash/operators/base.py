@@ -21,6 +21,9 @@ from sash.time import SECOND
 
 Expiry = Literal["fifo", "calendar", "strict", "explicit"]
 
+Learnt = dict[str, list[float]]
+"""Arrays by name, as they are stored with a checkpoint."""
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -76,7 +79,7 @@ class Operator(ABC):
         """Called when all operators above have processed the output of the last call."""
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of rows examined in searches, for operators that count them."""
         return 0
 
@@ -91,6 +94,15 @@ class Operator(ABC):
     def current_choice(self) -> tuple[str, str] | None:
         """The adaptive choice now in use, and its reason; None if the operator makes no such choice."""
         return None
+
+    @property
+    def learnt(self) -> Learnt | None:
+        """What the operator has learnt at run time and cannot learn again from its live rows: its adaptive choice, and the
+        counts for the next one. It is stored with the checkpoint, for `recall`."""
+        return None
+
+    def recall(self, learnt: Learnt) -> None:  # noqa: B027  (most learn nothing)
+        """Go on with what an operator over the same rows has learnt."""
 
     @property
     def state_rows(self) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from sash.operators.aggregates.base import canonical
-from sash.operators.base import Edge, Operator
+from sash.operators.base import Edge, Learnt, Operator
 from sash.operators.expiration_choice import ExpirationChoice, ExpirationPlan
 from sash.operators.kernels import except_all as loop
 from sash.operators.live_rows import LiveCodes, LiveRows, RowEvents, own, rows_at
@@ -67,7 +67,7 @@ class ExceptAll(Operator):
         codes = self._codes(batch)
         events, _, slots = self._left.apply(batch, clock)
         self._tags.reserve(self._left.capacity)
-        exp = self._expiration.stamps(batch.exp)
+        exp = self._expiration.stamps(batch.ts, batch.exp)
         if self._expiration.calendar:
             self._nodes.reserve(loop.WORDS * self._left.capacity)
         loop.fill(slots, codes, own(exp), self._tags["tags"], self._nodes["nodes"])
@@ -80,13 +80,20 @@ class ExceptAll(Operator):
         return codes
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of comparisons made to insert rows in order of expiration."""
         return self._compared
 
     @property
     def current_choice(self) -> tuple[str, str]:
         return self._expiration.current_choice
+
+    @property
+    def learnt(self) -> Learnt:
+        return self._expiration.learnt
+
+    def recall(self, learnt: Learnt) -> None:
+        self._expiration.recall(learnt)
 
     @property
     def state_rows(self) -> int:

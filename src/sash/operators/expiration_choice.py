@@ -5,12 +5,19 @@ prematurely is retracted; a partition is then searched for it. By negative tuple
 rows are found by their values. Each row shows its method (an expiration time, or FOREVER), so the method may change
 between any two rows without changes to existing state: earlier rows end by the method under which they were sent.
 
-The cheaper method depends on the share of rows that end prematurely and on the length of a partition. Both are counted.
-The method changes only if the other one is cheaper by a fifth, so that it does not alternate around the break-even point.
+The cheaper method depends on the share of rows that end prematurely and on the length of a partition. Both are observed,
+and as of full windows: a row sent by calendar stays there for as long as it lives, so while windows fill, when few rows have
+ended and partitions are short, the calendar would be chosen too early. Rows are taken to end prematurely at a constant rate:
+the number of such ends over the time that rows have stood in the output, or, where a row on the right ends one row however
+many there are, over the rows sent; with the length of a life, the share and the
+length of a partition in full windows follow. The method changes only if the other one is cheaper by a fifth, so that it
+does not alternate around the break-even point.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,7 +33,7 @@ WORTH: Final = 1.2
 PATIENCE: Final = 4096
 """The number of output rows between two decisions is at least this, and at least the number of live rows."""
 
-RETRACTION: Final = 18.0
+RETRACTION: Final = 14.5
 """The cost of storing a row by its value and retracting it, in steps along a partition (of about 25 ns)."""
 
 COUNTED_RETRACTION: Final = 10.0
@@ -36,18 +43,23 @@ CALENDAR_REMOVAL: Final = 8.0
 """The cost of removing a retracted row from a calendar, in addition to the steps along its partition."""
 
 _SET, _CALENDAR, _STANDING, _GIVEN, _PREMATURE, _SINCE, _CHANGES, _SHARE, _LENGTH = range(9)
+_BEGUN, _CLOCK, _SPAN, _EXPOSURE, _ROWS, _LIFE = range(6)
+"""The first and the last clock; since the last decision, the time that has passed and the sum of the times that rows have
+stood in the output; and of all rows that came, their number and the sum of the lives that they came with."""
 
 
 @dataclass(frozen=True)
 class ExpirationPlan:
     """The planner's estimates: the share of rows that end prematurely (None: unknown), the number of live output rows, the
-    number of partitions of the calendars above, and the cost of a retraction. With `fixed` the initial method is kept."""
+    number of partitions of the calendars above, and the cost of a retraction. With `fixed` the initial method is kept.
+    `together`: a row on the right ends all rows of its value, so that more end where more stand; otherwise it ends one."""
 
     share: float | None
     rows: float
     partitions: int
     retraction: float = RETRACTION
     fixed: bool = False
+    together: bool = True
 
     @property
     def calendar(self) -> bool:
@@ -79,7 +91,9 @@ class ExpirationChoice:
         self._partitions = planned.partitions
         self._retraction = planned.retraction
         self._fixed = planned.fixed
+        self._together = planned.together
         self._marks = memory.array("marks", np.float64, _LENGTH + 1)
+        self._times = memory.array("times", np.float64, _LIFE + 1)
         if not self._marks[_SET]:
             self._marks[_SET] = 1
             self._marks[_CALENDAR] = planned.calendar
@@ -89,8 +103,23 @@ class ExpirationChoice:
         """Whether rows carry their expiration times."""
         return bool(self._marks[_CALENDAR])
 
-    def stamps(self, exp: Ints) -> Ints:
-        """The `exp` column of output rows that expire at these times."""
+    @property
+    def learnt(self) -> dict[str, list[float]]:
+        """The method, its reason, and the counts so far."""
+        return {} if self._fixed else {"marks": self._marks.tolist(), "times": self._times.tolist()}
+
+    def recall(self, learnt: Mapping[str, Sequence[float]]) -> None:
+        """Take over what `learnt` has returned."""
+        if self._fixed:
+            return
+        for array, name in ((self._marks, "marks"), (self._times, "times")):
+            if len(learnt.get(name, ())) == len(array):
+                array[:] = learnt[name]
+
+    def stamps(self, ts: Ints, exp: Ints) -> Ints:
+        """The `exp` column of output rows that came and expire at these times."""
+        self._times[_ROWS] += len(exp)
+        self._times[_LIFE] += float((exp - ts).sum(dtype=np.float64)) if len(exp) else 0.0
         return exp if self.calendar else np.full(len(exp), FOREVER)
 
     @property
@@ -112,13 +141,19 @@ class ExpirationChoice:
         """Count output rows and those that ended silently and prematurely; change the method if the other is cheaper."""
         marks = self._marks
         given = int((output.sign > 0).sum())
+        before = marks[_STANDING]
         marks[_STANDING] += 2 * given - len(output) - silent
         marks[_GIVEN] += given
         marks[_PREMATURE] += premature
-        if self._fixed or clock == FOREVER or marks[_GIVEN] < max(PATIENCE, marks[_STANDING]):
+        if clock == FOREVER:
             return
-        share, length = min(1.0, marks[_PREMATURE] / marks[_GIVEN]), marks[_STANDING] / self._partitions
+        self._pass_time(output, (before + marks[_STANDING]) / 2, clock)
+        if self._fixed or marks[_GIVEN] < max(PATIENCE, marks[_STANDING]):
+            return
+        share, rows = self._in_full_windows()
+        length = rows / self._partitions
         marks[_GIVEN] = marks[_PREMATURE] = 0
+        self._times[_SPAN] = self._times[_EXPOSURE] = 0
         searched = cost(share, length)
         old, new = (searched, self._retraction) if self.calendar else (self._retraction, searched)
         if old < WORTH * new:
@@ -126,3 +161,27 @@ class ExpirationChoice:
         marks[_CALENDAR] = not self.calendar
         marks[_SINCE], marks[_SHARE], marks[_LENGTH] = clock, share, length
         marks[_CHANGES] += 1
+
+    def _pass_time(self, output: ChangeBatch, standing: float, clock: int) -> None:
+        """Let the rows that stand in the output stand there until the clock."""
+        times = self._times
+        begun = times[_CLOCK] or (float(output.ts[0]) if len(output) else float(clock))
+        times[_BEGUN] = times[_BEGUN] or begun
+        times[_SPAN] += clock - begun
+        times[_EXPOSURE] += (clock - begun) * standing
+        times[_CLOCK] = clock
+
+    def _in_full_windows(self) -> tuple[float, float]:
+        """The share of rows that end prematurely, and the number of rows in the output, once windows are full."""
+        given, premature, times = self._marks[_GIVEN], self._marks[_PREMATURE], self._times
+        life = times[_LIFE] / times[_ROWS] if times[_ROWS] else 0.0
+        filling = times[_CLOCK] - times[_SPAN] / 2 < times[_BEGUN] + life
+        if not filling or times[_SPAN] <= 0 or times[_EXPOSURE] <= 0:
+            return min(1.0, premature / given), float(self._marks[_STANDING])
+        rate, ends = given / times[_SPAN], premature / times[_EXPOSURE]
+        if not self._together:
+            share = min(1.0, premature / given)
+            return share, float(max(self._marks[_STANDING], rate * life * (1 - share)))
+        share = -math.expm1(-ends * life)
+        most = times[_ROWS] * life / (times[_CLOCK] - times[_BEGUN])
+        return share, float(min(most, rate * (share / ends if ends > 0 else life)))

@@ -24,6 +24,7 @@ from sash.operators.kernels import join as loop
 from sash.operators.kernels.vectors import MARKS, ROW, VECTOR, dead_codes, fill
 from sash.operators.live_rows import LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
+from sash.operators.purging import Purging
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.hashing import any_null, hash_rows
 from sash.state.interner import Interner
@@ -51,8 +52,7 @@ class Join(Operator):
     ) -> None:
         left, right = inputs
         self._explicit = retracting or not (left.stamped and right.stamped)
-        self._purge = None if self._explicit else purge
-        self._purged = None if self._purge is None else memory.array("purged", np.int64, 1)
+        self._purge = Purging(memory, None if self._explicit else purge)
         self._keys = Interner(memory.scope("keys"))
         self._vectors = Arrays(memory, {"vectors": np.int64})
         self._pool = Arrays(memory, {"pool": np.int64})
@@ -64,11 +64,11 @@ class Join(Operator):
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
         left, right = self._sides
-        until = self._due(clock)
+        until = self._purge.due(clock)
         left_events = left.apply(inputs[0], self._keys, until)
         right_events = right.apply(inputs[1], self._keys, until)
         ts, exp, sign, left_slots, right_slots, dead = self._probe(left_events, right_events)
-        if self._purged is not None and not (met := exp > ts).all():
+        if self._purge.lazy and not (met := exp > ts).all():
             ts, exp, left_slots, right_slots = ts[met], exp[met], left_slots[met], right_slots[met]
         columns = (*left.take(left_slots), *right.take(right_slots))
         left.drop(left_events.items[left_events.sign < 0])
@@ -99,16 +99,8 @@ class Join(Operator):
         ts, exp, sign, left_slots, right_slots, empty = whole
         return ts, exp, sign, left_slots, right_slots, dead_codes(empty, self._vectors["vectors"])
 
-    def _due(self, clock: int) -> int:
-        """The time up to which expired rows are removed now: the clock, or with `purge` the clock of the last removal."""
-        if self._purge is None or self._purged is None:
-            return clock
-        if clock - self._purged[0] >= self._purge:
-            self._purged[0] = clock
-        return int(self._purged[0])
-
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of rows examined to find those that were retracted prematurely."""
         return sum(side.live.searched for side in self._sides if side.live is not None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,8 @@ from sash.state.hash import HashBuffer
 from sash.state.hashing import hash_rows
 from sash.state.memory import Array, Arrays, Ints, Memory
 from sash.time import FOREVER
+
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,13 @@ def own(array: Array) -> Array:
 
 
 class LiveRows:
-    """Numbers the live rows of an input; operators keep what they need of a row in arrays indexed by its slot."""
+    """Numbers the live rows of an input; operators keep what they need of a row in arrays indexed by its slot.
 
-    def __init__(self, memory: Memory, edge: Edge) -> None:
+    `nulls`: rows of a strict edge may consist of a NULL alone; in joins they have a key, which is not NULL.
+    """
+
+    def __init__(self, memory: Memory, edge: Edge, *, nulls: bool = False) -> None:
+        self._nulls = nulls
         self._buffer: Buffer | HashBuffer = edge.buffer(memory) if edge.timed else HashBuffer(memory)
         self._retracted = (
             HashBuffer(memory.scope("said"), slots=self._buffer.slots) if edge.expiry == "strict" else None
@@ -61,6 +68,9 @@ class LiveRows:
         """The slots of the changes of a strict edge: found by expiration time if they have one, otherwise by value."""
         assert isinstance(self._buffer, StrictCalendar)
         low, high = hash_rows(batch.columns, len(batch))
+        if self._nulls:
+            # The lower halves of NULL and of zero are equal, where these are all that a row has.
+            low = low ^ (high * _ODD)
         sign, exp, timed = own(batch.sign), own(batch.exp), batch.exp < FOREVER
         if timed.all():
             return self._buffer.apply(sign, exp, low)

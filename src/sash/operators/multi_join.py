@@ -6,7 +6,12 @@ probes the other inputs in the order for its origin, and only rows that are vali
 stamped, so is the output; otherwise it is explicit, and when a row ends its results are retracted.
 
 The forms of the paper differ in the orders, in `buckets` (None: one list per key; 1: a nested-loop join; more: hash
-tables of that size) and in `tau` (None: eager; else lazy re-evaluation and expiration at its multiples).
+tables of that size), in `tau` (None: eager; else lazy re-evaluation and expiration at its multiples) and in `purge` (eager
+evaluation, but expired rows are removed once per interval; stamped inputs only). A loop then compares the times of rows.
+
+Lazily over count windows this is ComputeCountJoin (3.6): a row has left its window at time t if the row whose counter is
+larger by the window's length came by then. The count window below keeps these counters, and its retraction brings the time
+of that row; with it, windows whose rows a filter drops and windows by partition need no counter of their own here.
 """
 
 from __future__ import annotations
@@ -17,11 +22,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from sash.operators.base import Edge, Operator
+from sash.operators.base import Edge, Learnt, Operator
 from sash.operators.join_program import Graph, Index, Operand, compile_program, indexes_of
 from sash.operators.kernels import multi_join as loop
 from sash.operators.live_rows import LiveRows, RowEvents, own, rows_at
 from sash.operators.netting import net
+from sash.operators.purging import Purging
 from sash.operators.reordering import JoinStatistics, OrderChooser, Orders, Reordering
 from sash.operators.scalar import evaluate
 from sash.state.changes import ChangeBatch
@@ -50,9 +56,11 @@ class MultiJoin(Operator):
         buckets: tuple[int, ...] | None = None,
         figures: JoinStatistics | None = None,
         chooser: OrderChooser | None = None,
+        purge: int | None = None,
     ) -> None:
         self._explicit = not all(edge.stamped for edge in inputs)
-        self._tau = 0 if tau is None or self._explicit else tau
+        self._tau = tau or 0
+        self._purge = Purging(memory, None if self._explicit else purge)
         self._graph = graph
         scanned = graph.scans or any(order[0] != origin for origin, order in enumerate(orders))
         self._indexes = indexes_of(graph, scanned)
@@ -128,16 +136,17 @@ class MultiJoin(Operator):
             self._compile()
 
     @property
-    def probes(self) -> int:
+    def rows_examined(self) -> int:
         """The number of rows that the levels of the loop nest have examined."""
         return int(self._stats[loop.PROBES])
 
     def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
-        events = [self._apply(side, batch, clock) for side, batch in zip(self._sides, inputs, strict=True)]
+        until = self._purge.due(clock)
+        events = [self._apply(side, batch, until) for side, batch in zip(self._sides, inputs, strict=True)]
         self._place()
         stops = np.cumsum([len(given.ts) for given in events])
         count, dead, *self._scratch = loop.advance(
-            self._explicit, self._tau,
+            self._explicit, self._tau, self._purge.lazy,
             np.concatenate([given.ts for given in events]), np.concatenate([given.sign for given in events]),
             np.concatenate([given.items for given in events]), stops - [len(given.ts) for given in events], stops,
             self._program.levels, self._program.checks, self._emitted, self._inputs, self._index,
@@ -145,8 +154,9 @@ class MultiJoin(Operator):
         )  # fmt: skip
         ts, exp, sign, slots = (made[..., :count] for made in self._scratch)
         if self._tau:
-            order = np.argsort(ts, kind="stable")
+            order = np.lexsort((sign, ts)) if self._explicit else np.argsort(ts, kind="stable")
             ts, exp, slots = ts[order], exp[order], slots[:, order]
+            sign = sign[order] if self._explicit else sign
         else:
             ts, exp = ts.copy(), exp.copy()
         columns = self._gather(slots)
@@ -225,6 +235,14 @@ class MultiJoin(Operator):
     @property
     def current_choice(self) -> tuple[str, str]:
         return self._remark
+
+    @property
+    def learnt(self) -> Learnt:
+        return self._reordering.learnt
+
+    def recall(self, learnt: Learnt) -> None:
+        self._reordering.recall(learnt)
+        self._compile()
 
     @property
     def state_rows(self) -> int:

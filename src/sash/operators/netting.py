@@ -44,6 +44,11 @@ def net_all(batch: ChangeBatch) -> ChangeBatch:
     return batch.take(np.flatnonzero(~dead))
 
 
+def cancelled(sign: npt.NDArray[np.int8], low: Hashes, high: Hashes) -> npt.NDArray[np.bool_]:
+    """Marks the changes that cancel out with one of the other sign, by the hashes of their rows; the `-` rows come first."""
+    return _cancel(np.zeros(len(sign), np.int64), sign, low, high)
+
+
 @kernel
 def _mixed(ts: Ints, sign: npt.NDArray[np.int8]) -> Ints:
     """The positions of rows at instants that have both signs."""

@@ -16,13 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.operators.base import Edge, Operator
-from sash.operators.kernels.window_functions import advance
 from sash.operators.kernels.window_output import assemble, emit
-from sash.operators.kernels.window_tasks import ENTRY
 from sash.operators.live_rows import LiveRows, RowEvents, rows_at
 from sash.operators.netting import net
 from sash.operators.over_order import OrderedRows
-from sash.operators.over_values import FrameAggregates, WholePartitions, frame_events, pointed_to, ranks
+from sash.operators.over_values import FrameAggregates, WholePartitions, extremes, frame_events, pointed_to, ranks
 from sash.plan.nodes import SortKey
 from sash.plan.window_calls import RANKING, WindowCall
 from sash.state.changes import ChangeBatch
@@ -84,7 +82,7 @@ class Over(Operator):
             shared.setdefault((order, task), _Calls(order, task)).numbers.append(number)
         for (order, task), one in shared.items():
             aggregates = [found for n in one.numbers if (found := self._calls[n].aggregate) is not None]
-            if aggregates:
+            if aggregates and not self._orders[order].is_extreme(task):
                 scope = memory.scope(f"frame{order}.{task}")
                 one.frames = FrameAggregates(scope, edge.dtypes, orders[order], ties, aggregates)
                 if self._calls[one.numbers[0]].frame.is_whole:
@@ -133,13 +131,10 @@ class Over(Operator):
                 for n, (_, changed, now) in whole.items():
                     if self._tasks[n].order == number:
                         mask, version = changed, now
-                versions = np.ones(len(order.tasks), np.int64)
-                end, entries, steps = advance(
-                    begin, end, most, events.ts, events.sign, events.items, groups, order.trees, order.tasks, mask,
-                    version, self._by_group["group.head"], np.empty(size, np.int64), versions,
-                )  # fmt: skip
+                heads = self._by_group["group.head"]
+                end, *made = order.advance(begin, end, most, events, groups, (mask, version), heads)
                 most = 2**62
-                found.append((entries.reshape(-1, ENTRY), steps.reshape(-1, ENTRY), versions))
+                found.append((made[0], made[1], made[2]))
             chunk = RowEvents(events.ts[begin:end], events.sign[begin:end], events.items[begin:end])
             answers = {number: answer[0] for number, answer in whole.items()}
             parts.append(self._changes(chunk, found, answers, capacity))
@@ -207,6 +202,8 @@ class Over(Operator):
                 arrays = [answer.array for answer in answers]
             return [array.take(pa.array(refers)) for array in arrays]
         calls = [self._calls[n] for n in task.numbers]
+        if self._orders[task.order].is_extreme(task.task):
+            return [extremes(call, refers, entries[:, 4] == 0) for call in calls]
         if calls[0].function in RANKING:
             return [ranks(call, refers, entries[:, 4]) for call in calls]
         return [pointed_to(call, self._rows, entries[:, 2], refers) for call in calls]

@@ -9,10 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
+from sash.operators.aggregates.base import fits_word
 from sash.operators.kernels import window_tasks as kinds
 from sash.operators.kernels.treap import Treap
-from sash.operators.kernels.window_functions import Trees
+from sash.operators.kernels.wide_tree import WideTree
+from sash.operators.kernels.window_functions import Trees, advance
 from sash.operators.kernels.window_search import Keys
+from sash.operators.live_rows import RowEvents
 from sash.plan.nodes import SortKey
 from sash.plan.types import type_name
 from sash.plan.window_calls import Bound, WindowCall
@@ -30,6 +33,7 @@ _RANKING = {
 }
 _BOUNDS = {"unbounded": kinds.UNBOUNDED, "row": kinds.ROW, "peer": kinds.PEER, "value": kinds.VALUE}
 _NARROW_DECIMAL = 18
+Mask = npt.NDArray[np.bool_]
 
 
 def sorted_keys(order: tuple[SortKey, ...], ties: tuple[int, ...]) -> tuple[SortKey, ...]:
@@ -47,12 +51,14 @@ class OrderedRows:
         self._dtypes = dtypes
         self._order = order
         self._sorted = sorted_keys(order, ties)
-        self._present: list[int] = []
+        self._present: list[tuple[int, str]] = []
         self._ranked = False
         self._words: list[int] = [key.column for key in order[:1]]
         self._tasks: list[tuple[int, ...]] = []
-        self._treap = Treap(memory.scope("tree"))
+        self._keys = Treap(memory.scope("tree"))
+        self._wide = WideTree(memory.scope("wide"), self._keys)
         self._roots = Arrays(memory, {"group.roots": np.int64})
+        self._wide.adopt(self._roots["group.roots"])
         self._by_slot = Arrays(memory, {"peer.low": np.uint64, "peer.high": np.uint64})
         self._members = Arrays(memory, {"member": np.int8})
         self._bounds = Arrays(memory, {"words": np.int64, "classes": np.int8})
@@ -72,16 +78,21 @@ class OrderedRows:
         if call.function in ("lag", "lead"):
             return (kinds.SHIFT, call.parameter if call.function == "lead" else -call.parameter, tree, 0, 0, 0, 0)
         frame = (*self._bound(call.frame.start), *self._bound(call.frame.end))
+        if _is_extreme(call):
+            assert call.aggregate is not None
+            tree = self._tree_of(call.aggregate.arguments[0].index, call.aggregate.function)
+            self._wide.keep_values()
+            return (kinds.EXTREME, 0, tree, *frame)
         if call.aggregate is not None:
             return (kinds.WHOLE if call.frame.is_whole else kinds.SWEEP, 0, 0, *frame)
         chosen = {"first_value": 1, "last_value": -1}.get(call.function, call.parameter)
         return (kinds.PICK, chosen, tree, *frame)
 
-    def _tree_of(self, column: int) -> int:
-        """The tree of the rows that have a value in the column."""
-        if column not in self._present:
-            self._present.append(column)
-        return 1 + self._present.index(column)
+    def _tree_of(self, column: int, function: str = "") -> int:
+        """The tree of the rows that have a value in the column; for "min" and "max", with the values in the tree."""
+        if (column, function) not in self._present:
+            self._present.append((column, function))
+        return 1 + self._present.index((column, function))
 
     def _bound(self, bound: Bound) -> tuple[int, int]:
         if bound.column is None:
@@ -89,6 +100,10 @@ class OrderedRows:
         if bound.column not in self._words:
             self._words.append(bound.column)
         return _BOUNDS[bound.kind], self._words.index(bound.column)
+
+    def is_extreme(self, task: int) -> bool:
+        """Whether a task finds the smallest or largest value of a frame."""
+        return self._tasks[task][kinds.KIND] == kinds.EXTREME
 
     @property
     def tasks(self) -> npt.NDArray[np.int64]:
@@ -116,13 +131,16 @@ class OrderedRows:
             rows,
         )
         for k in range(stride):
-            self._treap.write(slots * stride + k, offsets, data)
+            self._keys.write(slots * stride + k, offsets, data)
         if self._order:
             low, high = hash_rows([columns[key.column] for key in self._order], rows)
             self._by_slot["peer.low"][slots], self._by_slot["peer.high"][slots] = low, high
-        for k, column in enumerate(self._present, start=1):
+        for k, (column, function) in enumerate(self._present, start=1):
             mask = null_mask(columns[column])
             self._members["member"][slots * stride + k] = 1 if mask is None else ~mask
+            if function:
+                bits = ordered_bits(columns[column])
+                self._wide.write_values(slots * stride + k, ~bits if function == "max" else bits)
         if len(self._words) > 1 or self._has_value_bounds:
             for number, column in enumerate(self._words):
                 words, classes = _in_order(columns[column], self._order[0])
@@ -133,8 +151,31 @@ class OrderedRows:
     def _has_value_bounds(self) -> bool:
         return any(kinds.VALUE in (task[kinds.START], task[kinds.STOP]) for task in self._tasks)
 
+    def advance(
+        self, begin: int, end: int, most: int, events: RowEvents, groups: Ints, whole: tuple[Mask, Ints], heads: Ints
+    ) -> tuple[int, Ints, Ints, Ints]:
+        """Apply events from `begin` on until `end`, or until there are `most` entries; returns where it stopped, the entries,
+        the steps, and the number of versions by task."""
+        tasks, versions, links = self.tasks, np.ones(len(self._tasks), np.int64), np.empty(len(events.ts), np.int64)
+        entries, steps = [], []
+        found = 0
+        while begin < end and found < most:
+            same = int(np.searchsorted(events.ts, events.ts[begin], "right")) - begin
+            rows = len(self._members["member"])
+            self._wide.reserve(same * self.stride, rows, len(self._roots["group.roots"]))
+            begin, made, stepped = advance(
+                begin, end, most - found, events.ts, events.sign, events.items, groups, self._trees, tasks, *whole, heads,
+                links, versions,
+            )  # fmt: skip
+            entries.append(made.reshape(-1, kinds.ENTRY))
+            steps.append(stepped.reshape(-1, kinds.ENTRY))
+            found += len(entries[-1])
+        if len(entries) == 1:
+            return begin, entries[0], steps[0], versions
+        return begin, np.concatenate(entries), np.concatenate(steps), versions
+
     @property
-    def trees(self) -> Trees:
+    def _trees(self) -> Trees:
         """The arrays as kernels take them; they are invalid after rows are added."""
         keys = Keys(
             self._by_slot["peer.low"],
@@ -145,7 +186,7 @@ class OrderedRows:
             self.stride,
         )
         distinct = self.stride - 1 if self._ranked else 0
-        return Trees(self._treap.nodes, keys, self._roots["group.roots"], self._members["member"], distinct)
+        return Trees(self._wide.nodes, keys, self._roots["group.roots"], self._members["member"], distinct)
 
     def is_empty(self, groups: Ints) -> npt.NDArray[np.bool_]:
         """Whether these partitions have no rows."""
@@ -155,7 +196,7 @@ class OrderedRows:
     def free(self, slots: Ints) -> None:
         """Free the keys of rows that have ended."""
         for k in range(self.stride):
-            self._treap.free(slots * self.stride + k)
+            self._keys.free(slots * self.stride + k)
 
 
 def _in_order(column: pa.Array, key: SortKey) -> tuple[Ints, npt.NDArray[np.int8]]:
@@ -176,3 +217,12 @@ def _in_order(column: pa.Array, key: SortKey) -> tuple[Ints, npt.NDArray[np.int8
         words[mask] = 0
         classes[mask] = 0 if key.nulls_first else 2
     return words, classes
+
+
+def _is_extreme(call: WindowCall) -> bool:
+    """Whether the call is MIN or MAX of a part of the partition, of values that fit in a word."""
+    found = call.aggregate
+    if found is None or found.function not in ("min", "max") or call.frame.is_whole:
+        return False
+    dtype = found.arguments[0].dtype
+    return fits_word(dtype) and not pa.types.is_null(dtype)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.operators.aggregates.arguments import ArgumentColumns
-from sash.operators.aggregates.base import Versions, Work
+from sash.operators.aggregates.base import Versions, Work, fixed_versions
 from sash.operators.aggregates.choose import Accumulators
 from sash.operators.base import Edge
 from sash.operators.kernels.touches import Events, Mask, Touches, note_changes, touch
@@ -21,7 +21,7 @@ from sash.plan.nodes import SortKey
 from sash.plan.window_calls import RANKING, WindowCall
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.memory import Arrays, Ints, Memory
-from sash.state.ordering import encode_order
+from sash.state.ordering import encode_order, turn_floats
 from sash.state.rows import RowStore
 
 
@@ -128,6 +128,12 @@ def pointed_to(call: WindowCall, rows: RowStore, slots: Ints, targets: Ints) -> 
         (default,) = rows.take(slots, [call.arguments[1].index])
         return pc.if_else(found, values, default)
     return pc.if_else(found, values, pa.scalar(None, call.dtype))
+
+
+def extremes(call: WindowCall, words: Ints, nulls: Mask) -> pa.Array:
+    """The column of MIN, or of MAX, whose words are complements."""
+    values = ~words if call.function == "max" else words
+    return fixed_versions(turn_floats(values) if pa.types.is_floating(call.dtype) else values, nulls, call.dtype).array
 
 
 def ranks(call: WindowCall, values: Ints, divisors: Ints) -> pa.Array:

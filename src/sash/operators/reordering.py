@@ -9,13 +9,13 @@ fluctuations cause no change (paper 4, 5.4: fluctuating rates).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 
-from sash.state.memory import Memory
+from sash.state.memory import Array, Memory
 from sash.time import SECOND
 
 Orders = tuple[tuple[int, ...], ...]
@@ -102,6 +102,9 @@ class Reordering:
         self._orders = memory.array("orders", np.int64, size * size)
         self._arrived = memory.array("arrived", np.int64, size + 1)
         self._figures = memory.array("figures", np.float64, 0 if figures is None else len(figures.values))
+        self._arrays: dict[str, Array] = {
+            "marks": self._marks, "orders": self._orders, "arrived": self._arrived, "figures": self._figures
+        }  # fmt: skip
         self._subjects = [] if figures is None else figures.subjects
         if not self._marks[_SET]:
             self._marks[_SET] = 1
@@ -114,6 +117,17 @@ class Reordering:
         """The current orders."""
         size = len(self._arrived) - 1
         return tuple(tuple(row) for row in self._orders[: size * size].reshape(size, size).tolist())
+
+    @property
+    def learnt(self) -> dict[str, list[float]]:
+        """The orders, their reason, and the counts so far."""
+        return {name: array.tolist() for name, array in self._arrays.items()}
+
+    def recall(self, learnt: Mapping[str, Sequence[float]]) -> None:
+        """Take over what `learnt` has returned, if it is of the same join."""
+        if all(len(learnt.get(name, ())) == len(array) for name, array in self._arrays.items()):
+            for name, array in self._arrays.items():
+                array[:] = learnt[name]
 
     @property
     def changes(self) -> int:

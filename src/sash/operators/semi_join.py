@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sash.operators.base import Edge, Operator
+from sash.operators.base import Edge, Learnt, Operator
 from sash.operators.expiration_choice import ExpirationChoice, ExpirationPlan
 from sash.operators.kernels import semi_join as loop
 from sash.operators.kernels.lists import EXPIRY, WORDS, fill
@@ -83,7 +83,7 @@ class SemiJoin(Operator):
             codes[keyed], _ = self._keys.intern(low[keyed], high[keyed])
         self._links.reserve(WORDS * self._left.capacity)
         never = np.full(len(arrived), FOREVER)
-        exp = never if self._expiration is None else own(self._expiration.stamps(batch.exp[arrived]))
+        exp = never if self._expiration is None else own(self._expiration.stamps(batch.ts[arrived], batch.exp[arrived]))
         fill(self._links["links"], slots, codes, exp)
         self._rows.put(slots, columns)
         return events
@@ -98,6 +98,14 @@ class SemiJoin(Operator):
     @property
     def current_choice(self) -> tuple[str, str] | None:
         return None if self._expiration is None else self._expiration.current_choice
+
+    @property
+    def learnt(self) -> Learnt | None:
+        return None if self._expiration is None else self._expiration.learnt
+
+    def recall(self, learnt: Learnt) -> None:
+        if self._expiration is not None:
+            self._expiration.recall(learnt)
 
     @property
     def state_rows(self) -> int:

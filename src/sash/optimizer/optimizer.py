@@ -61,6 +61,17 @@ RULES: tuple[tuple[str, Rule], ...] = (
 )
 """The rules in the order in which they are tried."""
 
+UNCOUNTED: dict[str, str] = {
+    "merge_projections": "one pass computes all columns",
+    "order_static_joins": "selective tables come first; a projection restores the columns",
+    "push_down_projection": "rows get narrower: the cost counts rows, not columns",
+    "push_down_selection": "rows are dropped at their source, before they are sent and kept",
+    "push_relation_join_below_negation": "a join with a relation takes no retracted rows",
+    "put_tables_right": "the table is looked up; a projection restores the columns",
+    "split_count_distinct": "values are counted in all shards, not in one alone",
+}
+"""What rules improve that the cost does not count: why they are applied even where the plan costs more after them."""
+
 _MOST_ROUNDS = 50
 _MARGIN = 1e-9
 """Costs that differ by less than this share are equal."""
@@ -73,6 +84,11 @@ class AppliedRule:
     rule: str
     before: float
     after: float
+
+    @property
+    def is_dearer(self) -> bool:
+        """Whether the plan costs more after the rule."""
+        return self.after > self.before * (1 + _MARGIN)
 
 
 @dataclass(frozen=True)

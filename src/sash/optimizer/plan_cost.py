@@ -33,6 +33,9 @@ from sash.time import SECOND
 _RING, _CALENDAR, _TABLE = 2.0, 3.0, 4.0
 """Steps to insert a row into a buffer and to remove it."""
 
+INSERTION = _RING
+"""The same for the window of a multi-way join."""
+
 _RAREST = 1e-12
 """The smallest share of pairs of rows that is assumed to match."""
 

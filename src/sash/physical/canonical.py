@@ -17,13 +17,24 @@ import pyarrow as pa
 from sash.physical.join_plan import JoinPlan
 from sash.physical.nodes import Leaf, Operation
 from sash.plan.compound import fold
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
+from sash.plan.expressions import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Lambda,
+    Literal,
+    SparkFunction,
+    UserCall,
+    Variable,
+)
 from sash.plan.nodes import Expand, Project, Relation, Stream
 
-_ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows"})
+_ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows", "purge_interval"})
 _ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered"})
 _LAYOUT = "buffers"
-_DETAIL = frozenset({"detail", "by"})
+_DETAIL = frozenset({"detail", "by", "ranked"})
 """Fields that are written only where they have a value, since state is named by texts of times without them."""
 
 
@@ -56,6 +67,10 @@ def expression_text(expression: Expression, names: Sequence[str] | None = None) 
                 return f"{'try_cast' if part.lenient else 'cast'}({inner[0]}):{part.dtype}"
             case Case():
                 return f"case{len(part.branches)}({','.join(inner)}):{part.dtype}"
+            case Variable():
+                return f"@{part.number}:{part.dtype}"
+            case Lambda():
+                return f"lambda({','.join(f'@{each.number}:{each.dtype}' for each in part.variables)},{inner[0]})"
             case _:
                 name, dtype = part.own
                 return f"{name}({','.join(inner)}):{dtype}"
@@ -69,7 +84,7 @@ def value_text(value: Any, *, layout: bool = False) -> str:
     With `layout`, the configuration of buffers is in it, on which the arrays of a snapshot depend.
     """
     match value:
-        case Column() | Literal() | Call() | Cast() | Case() | SparkFunction():
+        case Column() | Literal() | Call() | Cast() | Case() | SparkFunction() | Variable() | Lambda():
             return expression_text(value)
         case pa.DataType():
             return str(value)
@@ -94,7 +109,7 @@ def value_text(value: Any, *, layout: bool = False) -> str:
             and part.name not in skipped
             and not (isinstance(value, Project | Expand) and part.name == "names")
             and (layout or part.name != _LAYOUT)
-            and not (part.name in _DETAIL and getattr(value, part.name) in (None, ()))
+            and not (part.name in _DETAIL and getattr(value, part.name) in (None, (), ""))
         ]
         return f"{type(value).__name__}({','.join(parts)})"
     return repr(value)

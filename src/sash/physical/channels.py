@@ -272,7 +272,12 @@ class _Builder:
             leaves[id(given.leaf)] = f"{read} {window} {given.leaf.follows} {given.leaf.timed} {given.leaf.expiry}"
         tree = tree_text(stage.root, leaves, layout=needs_snapshots(self._plan, stage))
         order = [leaves[id(given.leaf)] for given in stage.inputs]
-        found = digest(f"{tree} {order} {stage.single} {stage.strategy} {stage.tau}")
+        timing = "".join(
+            f" {name} {value}"
+            for name, value in (("probe", stage.probe), ("patience", stage.patience))
+            if value is not None
+        )
+        found = digest(f"{tree} {order} {stage.single} {stage.strategy} {stage.tau}{timing}")
         equal = sum(known.partition("+")[0] == found for known in self._identities)
         return f"{found}+{equal}" if equal else found
 

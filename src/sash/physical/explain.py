@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from sash.operators.base import Edge
-from sash.optimizer.optimizer import Optimized
+from sash.optimizer.optimizer import UNCOUNTED, AppliedRule, Optimized
 from sash.optimizer.plan_cost import PlanCosts
 from sash.physical import nodes
 from sash.physical.explain_aggregates import aggregate_costs
@@ -24,6 +24,7 @@ from sash.plan.patterns import pattern
 from sash.plan.rates import DEFAULT_RATE
 from sash.plan.tree import (
     MOST_LISTS,
+    RANKS,
     assignment_text,
     describe_over,
     duration_text,
@@ -114,10 +115,15 @@ def _order(order: Sequence[SortKey], schema: Schema) -> list[str]:
 def _steps(optimized: Optimized) -> list[str]:
     width = max((len(step.rule) for step in optimized.steps), default=0)
     lines = [
-        f"{INDENT}{step.rule:<{width}}  {rounded(step.before)} {_ARROW} {rounded(step.after)}"
+        f"{INDENT}{step.rule:<{width}}  {rounded(step.before)} {_ARROW} {rounded(step.after)}{_dearer(step)}"
         for step in optimized.steps
     ]
     return lines or [INDENT + "none"]
+
+
+def _dearer(step: AppliedRule) -> str:
+    """Why a rule is applied although the plan costs more after it."""
+    return f" ({UNCOUNTED[step.rule]})" if step.is_dearer else ""
 
 
 def _alternatives(optimized: Optimized) -> list[str]:
@@ -288,13 +294,13 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             by = _names(schema, node.window.partition)
             return f"PARTITION BY {by}" if by else "", f"ROWS {node.window.count}"
         case nodes.Join():
-            lazily = "" if node.purge is None else f"PURGED EVERY {duration_text(node.purge)}"
+            lazily = _purged(node.purge)
             lives = _lives_text(node.lives) if isinstance(node, nodes.IntervalJoin) else ""
             return _on(node.keys, schema, node.inputs[1].schema), lives, lazily
         case nodes.SemiJoin():
             return (_on(node.keys, schema, node.inputs[1].schema),)
         case nodes.MultiJoin():
-            return (describe_join(node.plan, [child.schema for child in node.inputs]),)
+            return describe_join(node.plan, [child.schema for child in node.inputs]), _purged(node.purge_interval)
         case nodes.NrrJoin():
             return node.kind, _on(node.keys, schema, node.inputs[1].schema)
         case nodes.Updates():
@@ -311,11 +317,15 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             order = ", ".join(f"{schema[key.column].name}{sort_direction(key)}" for key in node.order)
             offset = f"OFFSET {node.offset}" if node.offset else ""
             each = "OF EACH " + ", ".join(schema[column].name for column in node.by) if node.by else ""
-            return str(node.limit), offset, each, f"BY {order}" if order else ""
+            return str(node.limit), RANKS[node.ranked], offset, each, f"BY {order}" if order else ""
         case nodes.Sample():
             return (f"EVERY {duration_text(node.slide)}",)
         case nodes.Distinct() | nodes.ExceptAll() | nodes.Expire() | nodes.Union():
             return ()
+
+
+def _purged(interval: int | None) -> str:
+    return "" if interval is None else f"PURGED EVERY {duration_text(interval)}"
 
 
 def _lives_text(lives: tuple[int | None, int | None]) -> str:

@@ -20,7 +20,7 @@ def aggregate_costs(calls: Sequence[AggregateCall], expiry: str) -> str:
     for call in calls:
         detail = call.detail
         if detail is not None and detail.user is not None:
-            remarks[detail.user.name] = _WAYS[way_of(detail.user, expiry)]
+            remarks[detail.user.name] = _WAYS[way_of(detail.user, expiry, distinct=call.distinct)]
         elif call.function in COLLECTED:
             remarks[call.function] = "returns all values of a group at each change"
         elif call.function == "histogram_numeric":

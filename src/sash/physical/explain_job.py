@@ -83,7 +83,9 @@ def _uses(stage: Stage, plan: PhysicalPlan) -> list[str]:
     ]
     if len(queries) > 1:
         lines.append("shared; read by " + ", ".join([*(f"the output of {name}" for name in outputs), *readers]))
-    lines.append(f"strategy {stage.strategy}" + (f", tau {duration_text(stage.tau)}" if stage.tau is not None else ""))
+    settings = (("tau", stage.tau), ("probe", stage.probe), ("patience", stage.patience))
+    given = [f"{name} {duration_text(length)}" for name, length in settings if length is not None]
+    lines.append(", ".join([f"strategy {stage.strategy}", *given]))
     return lines
 
 

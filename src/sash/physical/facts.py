@@ -18,7 +18,8 @@ class Facts:
     elsewhere output rows carry an expiration time of their own. `retracts_early`: premature expirations begin here.
     `joins`: it joins its input with another one or with a table. `repeatable`: a stage rebuilt from its live rows outputs
     its rows at the same times; a row of a GROUP BY or DISTINCT may be there because of a row that is gone. `light`: one
-    shard can run it at the rate of many, millions of rows a second. `endless` is the kind of edge as which it takes an
+    shard can run it at the rate of many, millions of rows a second. `by_arrival`: the rows valid now do not determine its
+    output, which depends on when rows came, or on rows that are gone. `endless` is the kind of edge as which it takes an
     input whose rows never expire.
     """
 
@@ -29,6 +30,7 @@ class Facts:
     joins: bool = False
     repeatable: bool = False
     light: bool = False
+    by_arrival: bool = False
     endless: Expiry = "explicit"
 
 
@@ -40,12 +42,14 @@ def facts_of(node: Operation) -> Facts:
         case nodes.Generate() | nodes.AssignWindows():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True)
         case nodes.Final():
-            return Facts(stateless=True, repeatable=True, light=True)
+            return Facts(stateless=True, repeatable=True, light=True, by_arrival=True)
         case nodes.Sessions():
-            return Facts(must_expire=node.closes, endless="fifo")
+            return Facts(must_expire=node.closes, by_arrival=True, endless="fifo")
         case nodes.Lifetime():
             waits = node.start is not None
-            return Facts(stateless=not waits, must_expire=waits, repeatable=True, light=True, endless="calendar")
+            return Facts(
+                stateless=not waits, must_expire=waits, repeatable=True, light=True, by_arrival=True, endless="calendar"
+            )
         case nodes.Lookup():
             return Facts(stateless=True, passes_rows=True, repeatable=True, light=True, joins=True)
         case nodes.Union():
@@ -55,7 +59,7 @@ def facts_of(node: Operation) -> Facts:
         case nodes.Expire():
             return Facts(must_expire=True, repeatable=True, light=True, endless="fifo")
         case nodes.Sample():
-            return Facts(must_expire=True, repeatable=True)
+            return Facts(must_expire=True, repeatable=True, by_arrival=True)
         case nodes.Distinct():
             return Facts(must_expire=True, light=True, endless="fifo")
         case nodes.Aggregate() | nodes.TopK() | nodes.Over() | nodes.Alike():
@@ -64,14 +68,16 @@ def facts_of(node: Operation) -> Facts:
             return Facts(must_expire=True, retracts_early=True)
         case nodes.SemiJoin():
             return Facts(must_expire=True, retracts_early=True, joins=True)
-        case nodes.Join() | nodes.NrrJoin():
+        case nodes.Join():
             return Facts(joins=True, repeatable=True, endless="fifo")
+        case nodes.NrrJoin():
+            return Facts(joins=True, repeatable=True, by_arrival=True, endless="fifo")
         case nodes.MultiJoin():
             return Facts(joins=True, endless="fifo")
         case nodes.CountWindow():
-            return Facts(retracts_early=True)
+            return Facts(retracts_early=True, by_arrival=True)
         case nodes.Updates():
-            return Facts(light=True)
+            return Facts(light=True, by_arrival=True)
 
 
 def must_expire(node: Operation) -> bool:

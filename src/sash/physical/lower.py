@@ -135,6 +135,8 @@ class Lowering:
         self._costs = PlanCosts()
         self._retracting = retracting
         self._options = options
+        # What is computed anew at every instant is not delayed.
+        self._chain_options = replace(options, tau=None) if strategy.recomputes else options
         self._shards = shards
         self._grids: dict[Stream, int] = {}
         self._done: dict[Node, Physical] = {}
@@ -191,7 +193,7 @@ class Lowering:
         if not isinstance(node, Filter | Project | Join):
             return None
         below, self._below_join = self._below_join, True
-        chain = lower_chain(node, self.lower, self._options, self._shards)
+        chain = lower_chain(node, self.lower, self._chain_options, self._shards)
         self._below_join = below
         return chain
 
@@ -283,6 +285,7 @@ class Lowering:
                     limit=node.limit,
                     offset=node.offset,
                     by=node.by,
+                    ranked=node.ranked,
                     inputs=inputs,
                     output=_explicit(node),
                 )

@@ -15,9 +15,10 @@ from sash.operators.join_program import Attribute, Graph
 from sash.operators.multi_join import MOST_INPUTS
 from sash.operators.reordering import JoinStatistics
 from sash.optimizer.cost import JoinCosts, JoinGraph
+from sash.optimizer.plan_cost import INSERTION
 from sash.physical.join_chain import Chain, comparison, decompose, equal_columns
 from sash.physical.join_plan import JoinPlan
-from sash.physical.nodes import Filter, MultiJoin, Operation, OutputEdge, OutputExpiry, Physical, Project
+from sash.physical.nodes import Expected, Filter, MultiJoin, Operation, OutputEdge, OutputExpiry, Physical, Project
 from sash.plan.expressions import Column, Expression, columns_of, remap
 from sash.plan.nodes import Node, Stream
 from sash.plan.options import Options
@@ -137,11 +138,14 @@ class _ChainLowering:
         names = tuple(part.name for part in parts)
         plan = JoinPlan(form, names, graph, columns, figures, tau, budget=self._options.buckets).ordered(figures)
         schema = node.schema if direct else tuple(self._fields[column] for column in kept)
-        made: Physical = _operation(plan, [part.node for part in parts], schema)
+        estimate = self._estimate(figures, graph, kept, counts)
+        expected = _expected(plan, parts, Estimates()(node) if last and not filters else estimate)
+        operation = _operation(plan, [part.node for part in parts], schema, self._options.purge)
+        made: Physical = replace(operation, expected=expected)
         if direct and pattern(node) != made.pattern:
             made = replace(made, output=replace(made.output, pattern=pattern(node)))
         made = self._above(made, kept, order_predicates(filters, counts), outputs if last and not direct else (), node)
-        return _JoinedPart(made, f"{' x '.join(names)}", tuple(kept), self._estimate(figures, graph, kept, counts))
+        return _JoinedPart(made, f"{' x '.join(names)}", tuple(kept), estimate)
 
     def _origins_in(self, parts: Sequence[_JoinedPart]) -> list[tuple[int, int]]:
         """The part and position of every column of the chain; (-1, -1) for columns that are in none."""
@@ -210,6 +214,17 @@ class _ChainLowering:
         return Estimate(rate, rows, tuple(max(1.0, min(counts[column], rows)) for column in kept))
 
 
+def _expected(plan: JoinPlan, parts: Sequence[_JoinedPart], result: Estimate) -> Expected:
+    """The estimates of the operator itself: its results, the rows of all its windows, and its comparisons and insertions.
+
+    A result ends prematurely when one of its rows does.
+    """
+    inputs = [part.estimate for part in parts]
+    premature = result.rows * sum(given.premature / max(given.rows, 1.0) for given in inputs)
+    cost = plan.cost + INSERTION * sum(given.rate for given in inputs)
+    return Expected(result.rate, sum(given.rows for given in inputs), premature, result.rows, cost)
+
+
 def _linked(size: int, sharing: Sequence[set[int]]) -> bool:
     """Whether equalities link all inputs."""
     reached = {0}
@@ -232,11 +247,13 @@ def _names(inputs: Sequence[Node]) -> list[str]:
     ]
 
 
-def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, ...]) -> Operation:
+def _operation(plan: JoinPlan, inputs: Sequence[Physical], schema: tuple[Field, ...], purge: int | None) -> Operation:
     stamped = all(given.expiry != "explicit" for given in inputs)
     expiry: OutputExpiry = "calendar" if stamped else "explicit"
     if all(given.expiry == "mono" for given in inputs):
         expiry = "mono"
     horizon = min((given.horizon for given in inputs if given.horizon), default=0) if stamped else 0
     update = {"mono": Pattern.MONO, "calendar": Pattern.WK}.get(expiry, Pattern.STR)
-    return MultiJoin(plan=plan, inputs=tuple(inputs), output=OutputEdge(schema, expiry, update, horizon))
+    output = OutputEdge(schema, expiry, update, horizon)
+    lazily = purge if expiry == "calendar" and purge else None
+    return MultiJoin(plan=plan, purge_interval=lazily, inputs=tuple(inputs), output=output)

@@ -14,7 +14,7 @@ from sash.operators.base import Edge
 from sash.operators.expiration_choice import ExpirationPlan
 from sash.physical.join_plan import JoinPlan
 from sash.plan.expressions import AggregateCall, Expression
-from sash.plan.nodes import JoinKind, Node, Rows, SortKey, TimeWindows, Window
+from sash.plan.nodes import JoinKind, Node, Ranked, Rows, SortKey, TimeWindows, Window
 from sash.plan.nodes import Relation as LogicalRelation
 from sash.plan.patterns import Pattern
 from sash.plan.types import Schema
@@ -296,19 +296,24 @@ class NrrJoin(_Operator):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MultiJoin(_Operator):
-    """Join of three or more inputs (two, where a form of it is chosen by an option) in one loop nest per origin."""
+    """Join of three or more inputs (two, where a form of it is chosen by an option) in one loop nest per origin.
+
+    `purge_interval` is the interval of lazy expiration; None: expired rows are removed at once, or at every re-execution.
+    """
 
     plan: JoinPlan
+    purge_interval: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TopK(_Operator):
-    """ORDER BY ... LIMIT, or the first rows by value of the columns `by`."""
+    """ORDER BY ... LIMIT, or the first rows by value of the columns `by`; of all that are equal in the order, if `ranked`."""
 
     order: tuple[SortKey, ...]
     limit: int
     offset: int
     by: tuple[int, ...] = ()
+    ranked: Ranked = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -467,7 +472,8 @@ class Stage:
     """A subtree whose stateful operators share one partition key; `single` stages run as one shard.
 
     `strategy` is the name of the strategy that it was made for. With `tau` changes are released at its multiples only
-    (microseconds), each with all changes since the last.
+    (microseconds), each with all changes since the last. `probe` is the period of time probing (None: once per batch), and
+    `patience` how long a time may wait for a row that carries it (None: by the lifetime of rows).
     """
 
     index: int
@@ -476,6 +482,8 @@ class Stage:
     single: bool
     strategy: str = "update-pattern-aware"
     tau: int | None = None
+    probe: int | None = None
+    patience: int | None = None
 
     @property
     def operator_names(self) -> list[str]:

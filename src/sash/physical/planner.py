@@ -11,13 +11,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sash.physical.lower import Legs, Lowering
-from sash.physical.nodes import Output, Physical, PhysicalPlan, Stage
+from sash.physical.nodes import Leg, Output, Physical, PhysicalPlan, Stage
 from sash.physical.passes.allow_strict_edges import allow_strict_edges
 from sash.physical.passes.assign_buffers import assign_buffers
 from sash.physical.passes.base import Pass, PlannerSettings
 from sash.physical.passes.narrow_joins import narrow_joins
 from sash.physical.passes.retract_from_joins import retract_from_joins
 from sash.physical.passes.share_rows import share_rows
+from sash.physical.regions import refuse_endless_windows
 from sash.physical.retractions import with_expiration_column
 from sash.physical.shared_joins import answer, retract_shared_joins
 from sash.physical.sharing import shared_nodes
@@ -71,10 +72,10 @@ def plan_job(
             outputs.append(Output(name, splitter.split(root)))
             owners += [group] * (splitter.count - len(owners))
         if not splitter.unrepeatable:
-            stages = zip(splitter.stages(), owners, strict=True)
-            return PhysicalPlan(
-                tuple(legs.all), tuple(_planned(stage, group) for stage, group in stages), tuple(outputs)
+            stages = tuple(
+                _planned(stage, group, legs.all) for stage, group in zip(splitter.stages(), owners, strict=True)
             )
+            return PhysicalPlan(tuple(legs.all), stages, tuple(outputs))
         for group, lowering in lowerings.items():
             retracting[group] |= {logical for logical, made in lowering.distincts if id(made) in splitter.unrepeatable}
 
@@ -98,7 +99,7 @@ class _Group:
     @property
     def shares_operators(self) -> bool:
         """Whether operators may be shared; not where their progress depends on the rows that reach them."""
-        return self.strategy.synchronised and not self.strategy.paced
+        return self.strategy.synchronised and not self.strategy.by_rows_alone
 
 
 def _roots(groups: Sequence[_Group], lowered: Sequence[Physical], ending: Sequence[bool]) -> list[Physical]:
@@ -118,10 +119,15 @@ def _roots(groups: Sequence[_Group], lowered: Sequence[Physical], ending: Sequen
     return [made[id(node), ends] for node, ends in zip(nodes, ending, strict=True)]
 
 
-def _planned(stage: Stage, group: _Group) -> Stage:
+def _planned(stage: Stage, group: _Group, legs: Sequence[Leg]) -> Stage:
     """The stage with its strategy, and with all passes run."""
+    if group.strategy.recomputes:
+        refuse_endless_windows(stage.root, legs)
     root = _run_passes(stage, PlannerSettings(group.options, group.strategy))
-    return replace(stage, root=root, strategy=group.strategy.name, tau=group.options.tau)
+    options = group.options
+    return replace(
+        stage, root=root, strategy=group.strategy.name, tau=options.tau, probe=options.probe, patience=options.patience
+    )
 
 
 def _expire_placement(strategy: Strategy, node: Node) -> Placement:

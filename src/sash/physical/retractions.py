@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sash.physical.nodes import Distinct, Expire, IntervalJoin, Join, OutputEdge, Physical, Project, walk
+from sash.physical.strict_edges import by_calendar
 from sash.plan.types import BIGINT, Field
 
 EXPIRES = Field("_ends", BIGINT)
@@ -35,12 +36,16 @@ def with_retractions(node: Physical, *, by_joins: bool = False) -> Physical:
 def with_expiration_column(node: Physical) -> Physical | None:
     """The same rows with retractions and, as a last column, their expiration times; None where these are not known.
 
+    A row of a negation may be retracted before its time, with the same last column.
     A DISTINCT that is rebuilt after a failure may choose other expiration times for its rows, so they are not known.
     """
-    if node.expiry not in ("fifo", "calendar") or any(isinstance(below, Distinct) for below in walk(node)):
+    if any(isinstance(below, Distinct) for below in walk(node)):
+        return None
+    ending = node if node.expiry in ("fifo", "calendar") else by_calendar(node)
+    if ending is None:
         return None
     output = OutputEdge((*node.schema, EXPIRES), "explicit", node.pattern)
-    return Expire(with_expiration=True, inputs=(node,), output=output)
+    return Expire(with_expiration=True, inputs=(ending,), output=output)
 
 
 def is_computed_from_join(node: Physical) -> bool:

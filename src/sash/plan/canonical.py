@@ -18,7 +18,17 @@ from dataclasses import replace
 
 from sash.plan.compound import Compound, fold
 from sash.plan.expression_safety import may_fail
-from sash.plan.expressions import AggregateCall, Call, Column, Expression, Literal, conjunction, conjuncts
+from sash.plan.expressions import (
+    AggregateCall,
+    Call,
+    Column,
+    Expression,
+    Lambda,
+    Literal,
+    Variable,
+    conjunction,
+    conjuncts,
+)
 from sash.plan.nodes import (
     Aggregate,
     Alike,
@@ -104,8 +114,10 @@ def canonical_expression(expression: Expression) -> Expression:
 
 def _canonical_part(expression: Expression, inner: list[Expression]) -> Expression:
     match expression:
-        case Column():
+        case Column() | Variable():
             return replace(expression, name="")
+        case Lambda():
+            return Lambda(tuple(replace(variable, name="") for variable in expression.variables), inner[0])
         case Literal():
             return Literal(repr(expression.value), expression.dtype)
         case Call() if expression.function in _SYMMETRIC and not any(map(may_fail, expression.arguments)):

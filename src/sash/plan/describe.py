@@ -6,7 +6,19 @@ from datetime import date, datetime
 from typing import Any
 
 from sash.plan.compound import fold
-from sash.plan.expressions import TIMED, AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import (
+    TIMED,
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Lambda,
+    Literal,
+    SparkFunction,
+    Variable,
+)
 from sash.plan.types import type_name
 
 INFIX = {
@@ -63,7 +75,8 @@ def describe_aggregate(aggregate: AggregateCall) -> str:
     arguments = [argument.name for argument in aggregate.arguments]
     if aggregate.detail is not None and aggregate.detail.user is not None:
         condition = f" FILTER (WHERE {arguments.pop()})" if aggregate.detail.filtered else ""
-        return f"{aggregate.detail.user.name}({', '.join(arguments)}){condition}"
+        distinct = "DISTINCT " if aggregate.distinct else ""
+        return f"{aggregate.detail.user.name}({distinct}{', '.join(arguments)}){condition}"
     if aggregate.function in TIMED and len(arguments) == 2:
         return f"{aggregate.function}({arguments[0]}) FILTER (WHERE {arguments[1]})"
     if aggregate.parameter is not None:
@@ -89,6 +102,11 @@ def _text(expression: Expression, parts: list[_Text]) -> _Text:
             default = "" if expression.otherwise is None else f" ELSE {texts.pop()}"
             branches = "".join(f" WHEN {when} THEN {then}" for when, then in zip(texts[::2], texts[1::2], strict=True))
             return _TIGHT, f"CASE{branches}{default} END"
+        case Variable():
+            return _TIGHT, expression.name
+        case Lambda():
+            names = ", ".join(variable.name for variable in expression.variables)
+            return 0, f"{names if len(expression.variables) == 1 else f'({names})'} -> {parts[0][1]}"
         case SparkFunction():
             return _TIGHT, expression.sql.format(*(_within(part, _TIGHT) for part in parts))
         case Call():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sash.plan.compound import walk
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction
+from sash.plan.expressions import Call, Case, Cast, Column, Expression, Lambda, Literal, SparkFunction, Variable
 from sash.plan.types import DATE, DOUBLE, NULL, STRING, TIMESTAMP, holds, is_integer
 
 _SAFE = frozenset(
@@ -17,6 +17,7 @@ _SAFE = frozenset(
     | {"datediff", "date_trunc", "unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "last_day"}
     | {"bit_and", "bit_or", "bit_xor", "array", "struct", "map_keys", "map_values", "map_entries", "map_contains_key"}
     | {"size", "get_field", "get", "array_contains"}
+    | {"transform", "filter", "exists", "forall", "aggregate", "zip_with", "map_filter", "transform_values"}
     | {"window_start", "window_end"}
 )
 """Functions that never fail. Any other function is assumed to fail on some arguments."""
@@ -39,7 +40,7 @@ def may_fail(expression: Expression) -> bool:
 
 def _fails_itself(expression: Expression) -> bool:
     match expression:
-        case Column() | Literal() | Case():
+        case Column() | Literal() | Case() | Variable() | Lambda():
             return False
         case Call():
             name = expression.function
@@ -81,7 +82,7 @@ def respects_equality(expression: Expression) -> bool:
 
 def _ignores_sign_of_zero(expression: Expression) -> bool:
     match expression:
-        case Column() | Literal() | Case():
+        case Column() | Literal() | Case() | Variable() | Lambda():
             return True
         case Call():
             return expression.function in _IGNORES_SIGN_OF_ZERO

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -167,7 +167,49 @@ class SparkFunction(Compound):
         return cls(own[0], children, own[1])
 
 
-Expression = Column | Literal | Call | Cast | Case | SparkFunction
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a lambda function, bound by the nearest lambda around it that has the same number."""
+
+    number: int
+    name: str = field(compare=False)
+    dtype: pa.DataType
+
+
+@dataclass(frozen=True, eq=False)
+class Lambda(Compound):
+    """`(x, y) -> body`, an argument of a higher-order function; its type is that of the body."""
+
+    variables: tuple[Variable, ...]
+    body: Expression
+
+    @property
+    def dtype(self) -> pa.DataType:
+        """The type of the body."""
+        return self.body.dtype
+
+    @property
+    def laziness(self) -> int:
+        """The levels that the expression counts for: the body is evaluated on rows of its own."""
+        return LAZY_LEVELS
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The body."""
+        return (self.body,)
+
+    @property
+    def own(self) -> tuple[Any, ...]:
+        """The variables."""
+        return (self.variables,)
+
+    @classmethod
+    def made(cls, own: tuple[Any, ...], children: tuple[Expression, ...]) -> Self:
+        """The lambda with this body."""
+        return cls(own[0], children[0])
+
+
+Expression = Column | Literal | Call | Cast | Case | SparkFunction | Variable | Lambda
 
 
 @dataclass(frozen=True)
@@ -240,6 +282,11 @@ STEPWISE = frozenset({"count", "count_star"}) | SUMS | SPREADS | SHAPES | BITS |
 
 SUPPORTED = STEPWISE | PERCENTILES | ORDERED | {"min", "max", "mode", "percentile_value", "histogram_numeric"}
 """All aggregates of a standing query."""
+
+
+def is_higher_order(expression: Expression) -> bool:
+    """Whether the expression is a call with a lambda among its arguments."""
+    return isinstance(expression, Call) and any(isinstance(argument, Lambda) for argument in expression.arguments)
 
 
 def columns_of(expression: Expression) -> frozenset[int]:

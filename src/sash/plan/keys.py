@@ -35,7 +35,7 @@ def keys(node: nodes.Node) -> Keys:
         case nodes.AssignWindows():
             return frozenset(key | {len(node.schema) - 1} for key in keys(node.child))
         case nodes.TopK():
-            return frozenset({Key(node.by)}) if node.limit <= 1 else keys(node.child)
+            return frozenset({Key(node.by)}) if node.limit <= 1 and not node.ranked else keys(node.child)
         case nodes.Project():
             return _projected(node)
         case nodes.Join():

@@ -325,17 +325,23 @@ class SortKey:
     nulls_first: bool = True
 
 
+Ranked = OneOf["", "rank", "dense_rank"]
+"""The function by which the first rows are chosen: the number of a row, or one that has ties."""
+
+
 @dataclass(frozen=True)
 class TopK(_Unary):
     """The first `limit` rows after `offset`, by `order`; ties are broken by the remaining columns, ascending.
 
-    With columns `by`, the first rows of each combination of their values.
+    With columns `by`, the first rows of each combination of their values. With `ranked`, those whose rank, or dense rank, by
+    `order` is at most the limit: rows that are equal in the order are not told apart.
     """
 
     order: tuple[SortKey, ...]
     limit: int
     offset: int = 0
     by: tuple[int, ...] = ()
+    ranked: Ranked = ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ Strategy = Literal[
     "piggyback",
     "time-probing",
     "input-triggered",
+    "re-evaluation",
 ]
 ReplayStrategy = Literal[Strategy, "clock-triggered"]
 JoinForm = Literal[
@@ -36,6 +37,9 @@ STRATEGIES: tuple[ReplayStrategy, ...] = get_args(ReplayStrategy)
 JOINS: tuple[JoinForm, ...] = get_args(JoinForm)
 MODES: tuple[Mode, ...] = get_args(Mode)
 BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
+
+PROBING: tuple[Strategy, ...] = ("time-probing", "hybrid")
+"""The strategies that have a probing period."""
 
 MOST_SHARDS = 1_024
 """The largest number of shards: each is a task of every batch."""
@@ -64,7 +68,9 @@ class Options:
     it at every instant. `partitions` is the number of partitions of every calendar buffer; None lets the planner choose it
     by the number of rows that it expects. `purge` is the interval, in microseconds, at which joins that support lazy
     expiration remove expired rows from their state; None and 0 remove them at once. `buckets` is the total number of hash
-    buckets of a multi-way join's windows; None keeps a list for every key.
+    buckets of a multi-way join's windows; None keeps a list for every key. `probe` is the period of time probing, in
+    microseconds of event time; None probes once per batch. `patience` is how long, in microseconds, piggybacking lets a time
+    wait for a row that carries it; None is a thousandth of the rows' lifetime.
     """
 
     strategy: ReplayStrategy = "auto"
@@ -73,6 +79,8 @@ class Options:
     partitions: int | None = None
     purge: int | None = None
     buckets: int | None = None
+    probe: int | None = None
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         check_word("strategy", self.strategy, STRATEGIES, StrategyError)
@@ -89,10 +97,27 @@ class Options:
             raise StrategyError(
                 f"join {self.join!r} updates the answer at every instant: leave out tau, or use a lazy join"
             )
+        if self.strategy == "re-evaluation" and "lazy" in self.join:
+            raise StrategyError(
+                f"strategy 're-evaluation' computes joins anew at every instant, and join {self.join!r} only at multiples of "
+                "tau: leave out join, or use another strategy"
+            )
         if self.buckets is not None and self.join not in _HASH_JOINS:
             raise StrategyError(f"join {self.join!r} has no hash tables: leave out buckets, or use a hash join")
         if self.buckets is not None:
             check_count("buckets", self.buckets, error=StrategyError)
+        if self.probe is not None and self.probe < 1:
+            raise StrategyError("probe must be greater than 0: leave it out to probe once per batch")
+        if self.probe is not None and self.strategy not in PROBING:
+            raise StrategyError(
+                f"strategy {self.strategy!r} does not probe: leave out probe, or use time-probing or hybrid"
+            )
+        if self.patience is not None and self.patience < 0:
+            raise StrategyError("patience is a length of time and must not be negative; 0 sends every time at once")
+        if self.patience is not None and self.strategy != "piggyback":
+            raise StrategyError(
+                f"strategy {self.strategy!r} lets no time wait for a row: leave out patience, or use piggyback"
+            )
 
     def for_engine(self) -> Options:
         """Return these options, if the engine can run their strategy."""

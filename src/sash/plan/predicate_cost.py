@@ -11,7 +11,18 @@ import pyarrow as pa
 
 from sash.plan.compound import children, walk
 from sash.plan.expression_safety import may_fail
-from sash.plan.expressions import Call, Case, Column, Expression, Literal, SparkFunction, UserCall, conjunction
+from sash.plan.expressions import (
+    Call,
+    Case,
+    Column,
+    Expression,
+    Lambda,
+    Literal,
+    SparkFunction,
+    UserCall,
+    Variable,
+    conjunction,
+)
 from sash.plan.selectivity import selectivity
 
 _TEXT = 8.0
@@ -33,11 +44,11 @@ def predicate_cost(predicate: Expression) -> float:
 
 def _of(part: Expression) -> float:
     match part:
-        case Column() | Literal():
+        case Column() | Literal() | Variable():
             return 0.0
         case Case():
             return float(len(part.branches))
-        case SparkFunction() | UserCall():
+        case SparkFunction() | UserCall() | Lambda():
             return _PATTERN
         case Call() if part.function in _PATTERNS:
             return _PATTERN

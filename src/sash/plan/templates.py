@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from sash.plan.compound import children, postorder, rewrite, walk
-from sash.plan.expressions import Expression, Literal, SparkFunction
+from sash.plan.expressions import Expression, Lambda, Literal, SparkFunction
 from sash.plan.nodes import Expand, Filter, Generate, Join, Node, Project, with_children
 from sash.plan.types import NULL
 
@@ -109,7 +109,9 @@ def _without_constants(expression: Expression, take: Callable[[Expression], Expr
     constant: set[int] = set()
     for part in postorder(expression):
         inner = children(part)
-        computed = bool(inner) and not isinstance(part, SparkFunction) and all(id(one) in constant for one in inner)
+        computed = (
+            bool(inner) and not isinstance(part, SparkFunction | Lambda) and all(id(one) in constant for one in inner)
+        )
         if isinstance(part, Literal) or computed:
             constant.add(id(part))
     return rewrite(expression, lambda part: take(part) if id(part) in constant and part.dtype != NULL else None)

@@ -28,7 +28,8 @@ from sash.plan.nodes import (
 from sash.plan.patterns import Pattern, is_static, looked_up_side, pattern
 from sash.plan.types import TIMESTAMP, TIMESTAMP_NTZ
 
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+"""Comparisons of times -> those with the operands swapped."""
 
 
 @dataclass(frozen=True)
@@ -103,20 +104,20 @@ def _life(bounds: Sequence[int], sign: int) -> int | None:
 
 def _difference(part: Expression, left: frozenset[int], right: frozenset[int]) -> tuple[str, int] | None:
     """The comparison of (left time - right time) with a constant that the part is; None if it is something else."""
-    if not isinstance(part, Call) or part.function not in _MIRRORED:
+    if not isinstance(part, Call) or part.function not in MIRRORED:
         return None
-    one, other = map(_moved, part.arguments)
+    one, other = map(moved_column, part.arguments)
     if one is None or other is None:
         return None
     if one[0] in left and other[0] in right:
         return part.function, other[1] - one[1]
     if one[0] in right and other[0] in left:
-        return _MIRRORED[part.function], one[1] - other[1]
+        return MIRRORED[part.function], one[1] - other[1]
     return None
 
 
-def _moved(expression: Expression) -> tuple[int, int] | None:
-    """The column, and the microseconds that are added to it."""
+def moved_column(expression: Expression) -> tuple[int, int] | None:
+    """The column that a time is, and the microseconds that are added to it; None if it is something else."""
     added = 0
     while isinstance(expression, Call) and expression.function == "timestamp_add_micros":
         expression, micros = expression.arguments

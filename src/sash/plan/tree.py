@@ -91,7 +91,12 @@ def label(node: nodes.Node) -> str:
             order = ", ".join(f"{node.schema[key.column].name}#{key.column}{sort_direction(key)}" for key in node.order)
             offset = f" OFFSET {node.offset}" if node.offset else ""
             each = " OF EACH " + ", ".join(f"{node.schema[n].name}#{n}" for n in node.by) if node.by else ""
-            return f"TopK {node.limit}{offset}{each}{f' BY {order}' if order else ''}"
+            ranks = f" {RANKS[node.ranked]}" if node.ranked else ""
+            return f"TopK {node.limit}{ranks}{offset}{each}{f' BY {order}' if order else ''}"
+
+
+RANKS = {"": "", "rank": "RANKS", "dense_rank": "DENSE RANKS"}
+"""How a plan names the rows that a TopK keeps, if it does not keep a number of rows."""
 
 
 def describe_over(

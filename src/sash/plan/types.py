@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from sash.plan.sql_types import SqlType
+
 BOOLEAN = pa.bool_()
 TINYINT = pa.int8()
 SMALLINT = pa.int16()
@@ -58,7 +60,28 @@ def is_supported(dtype: pa.DataType) -> bool:
     """Whether plans support columns of this type, which is in its normal form (see `normal`)."""
     if is_nested(dtype):
         return all(is_supported(part) for part in parts_of(dtype))
-    return dtype in NAMES or bool(pa.types.is_decimal128(dtype))
+    return dtype in NAMES or isinstance(dtype, SqlType) or bool(pa.types.is_decimal128(dtype))
+
+
+def is_sql_type(dtype: pa.DataType) -> bool:
+    """Whether the type is an interval, or another that columns hold in the type of its storage."""
+    return isinstance(dtype, SqlType)
+
+
+def storage(dtype: pa.DataType) -> pa.DataType:
+    """The type in which columns hold values of a type.
+
+    >>> from sash.plan.sql_types import DAY_TO_SECOND
+    >>> storage(array_of(DAY_TO_SECOND))
+    ListType(list<item: int64>)
+    """
+    if isinstance(dtype, SqlType):
+        return dtype.storage_type
+    if not is_nested(dtype) or not holds(dtype, is_sql_type):
+        return dtype
+    if is_struct(dtype):
+        return struct_of([(field.name, storage(field.type)) for field in dtype])
+    return map_of(*map(storage, parts_of(dtype))) if is_map(dtype) else array_of(storage(dtype.value_type))
 
 
 def array_of(element: pa.DataType) -> pa.DataType:
@@ -133,6 +156,8 @@ def type_name(dtype: pa.DataType) -> str:
     >>> type_name(pa.decimal128(10, 2)), type_name(pa.list_(STRING))
     ('DECIMAL(10,2)', 'ARRAY<STRING>')
     """
+    if isinstance(dtype, SqlType):
+        return dtype.name
     if pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype):
         return NAMES[STRING]
     if pa.types.is_map(dtype):

@@ -55,8 +55,10 @@ Way = Literal["remove", "merge", "recompute"]
 """How an aggregate of a user's is maintained: by taking rows back, by two stacks of merged states, or anew from all rows."""
 
 
-def way_of(code: UserCode, expiry: str) -> Way:
-    """How the aggregate is maintained over rows that end in this way."""
+def way_of(code: UserCode, expiry: str, *, distinct: bool = False) -> Way:
+    """How the aggregate is maintained over rows that end in this way; that of distinct values is computed anew."""
+    if distinct:
+        return "recompute"
     if callable(getattr(code.code, "remove", None)):
         return "remove"
     return "merge" if expiry == "fifo" and callable(getattr(code.code, "merge", None)) else "recompute"

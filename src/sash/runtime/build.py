@@ -83,9 +83,9 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Lookup(memory, _one(node), relations[node.relation], node.kind, node.keys, node.condition)
         case nodes.MultiJoin():
             plan = node.plan
-            return MultiJoin(
-                memory, node.buffers, plan.graph, plan.columns, plan.orders, plan.tau, plan.buckets, plan.figures, plan
-            )
+            lazily, purge = (plan.tau, plan.buckets), node.purge_interval
+            edges = memory, node.buffers
+            return MultiJoin(*edges, plan.graph, plan.columns, plan.orders, *lazily, plan.figures, plan, purge)
         case nodes.NrrJoin():
             return NrrJoin(memory, _two(node), node.kind, node.keys, node.condition)
         case nodes.Over():
@@ -103,7 +103,7 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
         case nodes.SetOperation():
             return SetOperation(memory, node.buffers, node.mode)
         case nodes.TopK():
-            return TopK(memory, _one(node), node.order, node.limit, node.offset, node.by)
+            return TopK(memory, _one(node), node.order, node.limit, node.offset, node.by, node.ranked)
         case nodes.Union():
             return Union(memory, node.buffers)
         case nodes.Updates():

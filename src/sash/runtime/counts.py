@@ -14,10 +14,11 @@ from sash.state.changes import ChangeBatch
 class Counts:
     """Rows in and out of an operator, `negative` ones being retractions, and its work.
 
-    `messages` are the time messages that it received, `expired` the rows that expired in its buffers, `probes` the rows
-    that it compared to find matches (multi-way joins only), `premature` the rows that it retracted before their expiration
-    time, and `refused` the retractions of rows that were not there, which it left out. `current_choice` is, by shard, the
-    adaptive choice now in use and its reason.
+    Of time it learns by rows, by the `messages` that it received and by its `time_probes` of inputs; `switches` is how often
+    its edges changed between messages and piggybacking. `expired` are the rows that expired in its buffers, `rows_examined`
+    the rows that it compared to find matches (multi-way joins only), `premature` the rows that it retracted before their
+    expiration time, and `refused` the retractions of rows that were not there, which it left out. `current_choice` is, by
+    shard, the adaptive choice now in use and its reason.
     """
 
     taken: int = 0
@@ -25,8 +26,10 @@ class Counts:
     given: int = 0
     given_negative: int = 0
     messages: int = 0
+    time_probes: int = 0
+    switches: int = 0
     expired: int = 0
-    probes: int = 0
+    rows_examined: int = 0
     premature: int = 0
     refused: int = 0
     current_choice: dict[int, tuple[str, str]] = field(default_factory=dict)

@@ -15,16 +15,18 @@ from sash.runtime.build import Relations
 from sash.runtime.counts import Counts
 from sash.runtime.legs import LegRunner
 from sash.runtime.shard import Arrival, Shard, ShardOutput, partition
+from sash.runtime.times import Times
 from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory
 
 
 @dataclass(frozen=True)
 class _Released:
-    """The changes that a shard of a stage has released, and the clock before which there will be no others."""
+    """The changes that a shard of a stage has released, the clock before which there will be no others, and its times."""
 
     changes: ChangeBatch
     clock: int
+    times: Times | None
 
 
 @dataclass
@@ -56,12 +58,19 @@ class LocalRun:
     def _width(self, stage: Stage) -> int:
         return 1 if stage.single else self.shards
 
-    def advance(self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int]) -> ChangeBatch:
-        """Take in the rows of a micro-batch and the clocks of the streams that reported one; for a plan of one query."""
-        (changes,) = self.advance_all(rows, clocks)
+    def advance(
+        self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int], *, ended: bool = False
+    ) -> ChangeBatch:
+        """Take in the rows of a micro-batch and the clocks of the streams that reported one; for a plan of one query.
+
+        `ended` is whether these are the last ones, so that no time need wait for a later row.
+        """
+        (changes,) = self.advance_all(rows, clocks, ended=ended)
         return changes
 
-    def advance_all(self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int]) -> list[ChangeBatch]:
+    def advance_all(
+        self, rows: Mapping[str, ChangeBatch], clocks: Mapping[str, int], *, ended: bool = False
+    ) -> list[ChangeBatch]:
         """As `advance`, for a plan of any number of queries: the changes of each output, in the order of the outputs."""
         legs = [
             None if runner is None or isinstance(leg, RelationLeg) or leg.stream not in rows
@@ -70,9 +79,9 @@ class LocalRun:
         ]  # fmt: skip
         made: list[list[_Released]] = []
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
-            spread = [self._arrivals(given, self._width(stage), legs, clocks, made) for given in stage.inputs]
+            spread = [self._arrivals(given, self._width(stage), legs, clocks, made, ended) for given in stage.inputs]
             outputs = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
-            made.append([_Released(output.changes, output.clock) for output in outputs])
+            made.append([_Released(output.changes, output.clock, output.times) for output in outputs])
             for output in outputs:
                 self.late_rows[stage.index] += output.intake.late
                 self._count(stage, output)
@@ -99,7 +108,7 @@ class LocalRun:
             for number, shard in enumerate(shards):
                 changes[number].append(shard.flush())
             pairs = zip(changes, shards, strict=True)
-            made.append([_Released(concat(parts), shard.clock) for parts, shard in pairs])
+            made.append([_Released(concat(parts), shard.clock, None) for parts, shard in pairs])
         return self._outputs(made)
 
     def _outputs(self, made: Sequence[Sequence[_Released]]) -> list[ChangeBatch]:
@@ -112,6 +121,7 @@ class LocalRun:
         legs: Sequence[ChangeBatch | None],
         clocks: Mapping[str, int],
         made: Sequence[Sequence[_Released]],
+        ended: bool,
     ) -> Sequence[Arrival | None]:
         """The rows and clock of one input of a stage, for each of its shards."""
         leaf = given.leaf
@@ -123,16 +133,18 @@ class LocalRun:
         found = legs[leaf.leg or 0]
         rows = ChangeBatch.empty([column.dtype for column in leaf.schema]) if found is None else found
         parts = [rows] * width if leaf.everywhere else partition(rows, given.keys, width)
-        return [Arrival(part, clocks[leg.stream]) for part in parts]
+        clock = clocks[leg.stream]
+        return [Arrival(part, clock, Times.at(clock, ended)) for part in parts]
 
     @staticmethod
     def _from_stage(given: StageInput, width: int, before: Sequence[_Released]) -> list[Arrival]:
         """The changes of an earlier stage: those of the same shard, or, sent by key, those of all shards."""
         if given.local:
-            return [Arrival(part.changes, part.clock) for part in before]
+            return [Arrival(part.changes, part.clock, part.times) for part in before]
         rows = concat([part.changes for part in before])
         clock = min(part.clock for part in before)
-        return [Arrival(part, clock) for part in partition(rows, given.keys, width)]
+        times = [part.times or Times.at(part.clock) for part in before]
+        return [Arrival(part, clock, Times.slowest(times)) for part in partition(rows, given.keys, width)]
 
     @property
     def late(self) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sash.operators.aggregate import Aggregate
-from sash.operators.base import Operator
+from sash.operators.base import Learnt, Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
 from sash.physical.nodes import (
@@ -34,12 +34,14 @@ from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Window
 from sash.runtime.build import Relations, SharedRows, build
 from sash.runtime.counts import Counts
-from sash.runtime.pacing import Pacing, TimeMessages
+from sash.runtime.pacing import Pacing, Reached
+from sash.runtime.recomputation import Recomputation
+from sash.runtime.times import Times
 from sash.state.buffer import Buffer
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import Spool
 from sash.state.hashing import hash_rows, shards_of
-from sash.state.memory import Memory
+from sash.state.memory import HeapMemory, Memory
 from sash.time import BEGINNING, FOREVER
 
 SLICE = 1 << 15
@@ -54,10 +56,14 @@ _STATELESS = (Filter, Project)
 
 @dataclass(frozen=True)
 class Arrival:
-    """The rows of one input in a batch (those of a stream have their own time as `ts`), and its clock."""
+    """The rows of one input in a batch (those of a stream have their own time as `ts`), and its clock.
+
+    `times` is what the edge from another stage carries of time; None: the sender is never behind its clock.
+    """
 
     rows: ChangeBatch
     clock: int
+    times: Times | None = None
 
 
 @dataclass(frozen=True)
@@ -74,11 +80,12 @@ class Intake:
 
 @dataclass(frozen=True)
 class ShardOutput:
-    """The changes that a shard output for a batch, and the clock before which there will be no others."""
+    """The changes that a shard output for a batch, the clock before which there will be no others, and its times."""
 
     changes: ChangeBatch
     intake: Intake
     clock: int
+    times: Times | None
 
 
 class Shard:
@@ -111,15 +118,20 @@ class Shard:
         self._follows_only = bool(self._changing.any() and not (self._awaited & self._changing).any())
         self._order = operations(stage.root)
         self._names = [f"{index}.{node.name}" for index, node in enumerate(self._order)]
+        strategy = strategy_of(stage.strategy)
+        self._recomputation: Recomputation | None = None
+        if strategy.recomputes:
+            names = {id(node): name for node, name in zip(self._order, self._names, strict=True)}
+            self._recomputation = Recomputation(memory.scope("recomputation"), stage, names, relations)
         made: dict[int, Operator] = {}
         for node, name in zip(self._order, self._names, strict=True):
-            made[id(node)] = build(node, memory.scope(name), relations, _shared_rows(node, made))
+            anew = self._recomputation is not None and self._recomputation.holds(node)
+            kept = HeapMemory() if anew else memory.scope(name)
+            made[id(node)] = build(node, kept, relations, _shared_rows(node, made))
         self._operators = list(made.values())
-        self._collapsible = self._outermost_aggregates()
-        strategy = strategy_of(stage.strategy)
+        self._collapsible = [] if strategy.paced or strategy.recomputes else self._outermost_aggregates()
         self._synchronised = strategy.synchronised
-        self._pacing = Pacing(memory.scope("pacing"), self._order, strategy) if strategy.paced else None
-        self._messages = TimeMessages(memory.scope("ears"), self._order, strategy) if strategy.messages else None
+        self._pacing = Pacing(memory.scope("pacing"), plan, stage, self._order) if strategy.paced else None
 
     @property
     def clock(self) -> int:
@@ -137,24 +149,36 @@ class Shard:
         return self.clock if self._pacing is None else self._pacing.progress(id(self._stage.root))
 
     @property
-    def reached(self) -> list[int] | None:
-        """The time that every operator has reached, where they may be behind the clock."""
+    def times(self) -> Times | None:
+        """What the output carries of time, beside `released`; None if no operator is ever behind the clock."""
+        return None if self._pacing is None else self._pacing.times
+
+    @property
+    def reached(self) -> Reached | None:
+        """The time that every operator has reached, and what it has learnt, where they may be behind the clock."""
         return None if self._pacing is None else self._pacing.reached
+
+    @property
+    def learnt(self) -> dict[str, Learnt]:
+        """What operators have learnt at run time, by name, which a rebuilt shard goes on with."""
+        found = zip(self._names, (operator.learnt for operator in self._operators), strict=True)
+        return {name: learnt for name, learnt in found if learnt is not None}
 
     @property
     def floor(self) -> int:
         """No operator still needs a row that expired before this."""
-        return min(self.clock, *(self.reached or (self.clock,)))
+        return self.clock if self._pacing is None else min(self.clock, self._pacing.floor)
 
     @property
     def switches(self) -> int:
         """How often edges have switched between messages and piggybacking."""
-        return 0 if self._messages is None else self._messages.switches
+        return 0 if self._pacing is None else self._pacing.switches
 
     @property
     def state_rows(self) -> int:
         """The number of rows that the operators keep, and of those that wait."""
-        return sum(operator.state_rows for operator in self._operators) + self.waiting
+        kept = 0 if self._recomputation is None else self._recomputation.rows
+        return sum(operator.state_rows for operator in self._operators) + self.waiting + kept
 
     @property
     def operators(self) -> Sequence[Operator]:
@@ -181,7 +205,7 @@ class Shard:
         """Take in one batch per input (None: no report from it) and release what the clock allows."""
         intake = self.take(arrivals)
         changes = concat(list(self.release(intake)))
-        return ShardOutput(changes, intake, self.released)
+        return ShardOutput(changes, intake, self.released, self.times)
 
     def flush(self) -> ChangeBatch:
         """The changes that operators have not output so far because they have not learnt the time."""
@@ -205,40 +229,60 @@ class Shard:
                     late += int((rows.ts < self.clock).sum()) if self._stage.inputs[index].leaf.timed else 0
                     rows = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
             accepted.append(rows)
+        if self._pacing is not None:
+            self._pacing.arrive([None if a is None else a.times or Times.at(a.clock) for a in arrivals])
         return self._position(accepted, [None if a is None else a.clock for a in arrivals], late)
 
-    def restore(self, live: Sequence[ChangeBatch], clocks: Sequence[int], reached: Sequence[int] | None = None) -> None:
+    def restore(
+        self,
+        live: Sequence[ChangeBatch],
+        clocks: Sequence[int],
+        reached: Reached | Sequence[int] | None = None,
+        learnt: Mapping[str, Learnt] | None = None,
+    ) -> None:
         """Rebuild the state of an empty shard from the live rows it had accepted and the clocks it had reached.
 
         For a shard that was restored from an older state, from the rows it has accepted since. None of them counts as late,
-        and those ahead of the clock wait again. `reached` is the time of every operator, where they may be behind the clock.
+        and those ahead of the clock wait again. `reached` is that of the shard, where operators may be behind the clock, and
+        `learnt` what operators had learnt beside the time.
         """
-        for _ in self.replay(live, clocks, reached, net=True):
+        for _ in self.replay(live, clocks, reached, learnt, net=True):
             pass
 
     def replay(
         self,
         live: Sequence[ChangeBatch],
         clocks: Sequence[int],
-        reached: Sequence[int] | None = None,
+        reached: Reached | Sequence[int] | None = None,
+        learnt: Mapping[str, Learnt] | None = None,
         net: bool = False,
     ) -> Iterator[ChangeBatch]:
         """Restore an empty shard, and yield the changes from the empty answer to the current one.
 
         With `net` rows that are not in the current answer may be left out, and the others may have later times.
         """
-        intake = self._position(live, clocks, 0)
+        self._recall(learnt or {})
         if self._pacing is not None:
             self._pacing.hold(reached)
-            yield from self.release(intake)
-            self._pacing.hold(None)
-            return
+        if self._recomputation is not None:
+            self._recomputation.restoring = True
         collapsed = self._collapsible if net else ()
         for operator in collapsed:
             operator.net = True
-        yield from self.release(intake, NET_SLICE if collapsed else SLICE)
+        yield from self.release(self._position(live, clocks, 0), NET_SLICE if collapsed else SLICE)
         for operator in collapsed:
             operator.net = False
+        if self._pacing is not None:
+            self._pacing.go_on(reached)
+        if self._recomputation is not None:
+            self._recomputation.restoring = False
+        self._recall(learnt or {})
+
+    def _recall(self, learnt: Mapping[str, Learnt]) -> None:
+        """Let operators go on with what they had learnt: before live rows are replayed and, as these count again, after."""
+        for name, operator in zip(self._names, self._operators, strict=True):
+            if name in learnt:
+                operator.recall(learnt[name])
 
     def answer(self) -> ChangeBatch | None:
         """The current answer, read from the state; None if the operators cannot tell it without a replay."""
@@ -248,7 +292,8 @@ class Shard:
             above.append(operators[id(node)])
             (node,) = node.inputs
         found = operators.get(id(node))
-        if self._pacing is not None or not isinstance(found, Aggregate) or self.clock <= BEGINNING:
+        exact = self._pacing is None and self._recomputation is None
+        if not exact or not isinstance(found, Aggregate) or self.clock <= BEGINNING:
             return None
         rows = found.answer(self.clock)
         for operator in reversed(above):
@@ -318,11 +363,13 @@ class Shard:
         starts = list(range(size, len(longest) - size // 2, size))
         clocks = [int(longest[start]) for start in ([size // 8, *starts] if starts else [])]
         begun = [0] * len(intake.ready)
+        if self._pacing is not None:
+            self._pacing.open(intake.ready, intake.clock)
         for clock in dict.fromkeys(clocks):
             ends = [int(np.searchsorted(rows.ts, clock, side="left")) for rows in intake.ready]
             slices = [rows.slice(a, b) for rows, a, b in zip(intake.ready, begun, ends, strict=True)]
             begun = ends
-            yield self._evaluate(slices, clock, intake.counts)
+            yield self._evaluate(slices, clock, intake.counts, last=False)
         rest = [rows.slice(a, len(rows)) for rows, a in zip(intake.ready, begun, strict=True)]
         yield self._evaluate(rest, intake.clock, intake.counts)
 
@@ -342,24 +389,31 @@ class Shard:
         return together.slice(0, split)
 
     def _evaluate(
-        self, ready: Sequence[ChangeBatch], clock: int, counts: dict[str, Counts], *, everything: bool = False
+        self,
+        ready: Sequence[ChangeBatch],
+        clock: int,
+        counts: dict[str, Counts],
+        *,
+        last: bool = True,
+        everything: bool = False,
     ) -> ChangeBatch:
         leaves = [id(given.leaf) for given in self._stage.inputs]
         results: dict[int, ChangeBatch] = dict(zip(leaves, ready, strict=True))
         if self._pacing is not None:
-            self._pacing.begin(leaves, clock)
+            self._pacing.begin(ready, clock, last)
         for number, (node, operator, name) in enumerate(zip(self._order, self._operators, self._names, strict=True)):
+            if self._recomputation is not None and self._recomputation.holds(node):
+                results[id(node)] = self._recomputation.output(node, results, clock, counts)
+                continue
             inputs, until = [results[id(child)] for child in node.inputs], clock
             counted = counts.setdefault(name, Counts())
             if self._pacing is not None:
-                inputs, until = self._pacing.admit(number, inputs, everything)
-            if self._messages is not None:
-                counted.messages += self._messages.receive(number, inputs, clock)
-            before, probes, premature = Buffer.expired, operator.probes, operator.premature
+                inputs, until = self._pacing.admit(number, inputs, counted, everything)
+            before, examined, premature = Buffer.expired, operator.rows_examined, operator.premature
             output = operator.process(inputs, until)
             results[id(node)] = output
             counted.count_call(inputs, output, Buffer.expired - before)
-            counted.probes += operator.probes - probes
+            counted.rows_examined += operator.rows_examined - examined
             counted.premature += operator.premature - premature
             counted.refused += operator.refused
             if (choice := operator.current_choice) is not None:

@@ -11,7 +11,16 @@ from sash.errors import OptionError
 from sash.plan.catalog import Catalog
 from sash.plan.options import JoinForm, Options, Strategy
 from sash.planning import Planned
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, Value
+from sash.script.statements import (
+    Attach,
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    JobAction,
+    Keep,
+    Value,
+)
 
 if TYPE_CHECKING:
     from sash.query import Query
@@ -23,11 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """How a query is executed, as a script writes it: `tau` is text such as '5 seconds'."""
+    """How a query is executed, as a script writes it: `tau`, `probe` and `patience` are texts such as '5 seconds'."""
 
     strategy: Strategy = "auto"
     join: JoinForm = "auto"
     tau: str | None = None
+    probe: str | None = None
+    patience: str | None = None
 
     def __post_init__(self) -> None:
         self.options  # noqa: B018  (raises if they are invalid)
@@ -35,8 +46,11 @@ class QueryOptions:
     @property
     def options(self) -> Options:
         """The same options in the planner's units."""
-        tau = None if self.tau is None else microseconds(self.tau, "tau")
-        return Options(self.strategy, self.join, tau).for_engine()
+        tau, probe, patience = (
+            None if text is None else microseconds(text, name)
+            for name, text in (("tau", self.tau), ("probe", self.probe), ("patience", self.patience))
+        )
+        return Options(self.strategy, self.join, tau, probe=probe, patience=patience).for_engine()
 
 
 class QueryHandle(Protocol):
@@ -77,6 +91,9 @@ class WindowHandle(Protocol):
     def progress(self) -> dict[str, Any]:
         """Return numbers about the window."""
 
+    def change_every(self, every: str | int) -> None:
+        """Change the length of the sub-windows."""
+
 
 class Backend(Protocol):
     """Executes or checks statements. Methods that return an optional result return None if they only check."""
@@ -90,6 +107,9 @@ class Backend(Protocol):
 
     def add_relation(self, statement: CreateRelation) -> None:
         """Register a relation."""
+
+    def add_function(self, statement: CreateFunction) -> None:
+        """Register a function or aggregate of the user's."""
 
     def drop(self, name: str) -> None:
         """Remove a stream or relation."""
@@ -114,6 +134,19 @@ class Backend(Protocol):
 
     def resume_query(self, name: str) -> None:
         """Let a parked query run again."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether everything that runs is paused."""
+
+    def pause(self) -> None:
+        """Stop everything that runs after its current batch, until `unpause`."""
+
+    def unpause(self) -> None:
+        """Let everything go on that `pause` has stopped."""
+
+    def control_job(self, action: JobAction, name: str) -> str:
+        """Stop, pause or resume a job, of this session or of another process, and return what became of it."""
 
     def launch(self) -> None:
         """Start the jobs that have not been started, and apply the changes that were made to those that run.
@@ -145,6 +178,9 @@ class Backend(Protocol):
     def keep(self, statement: Keep, trigger: str | None) -> None:
         """Add the window of a stream to the windows that are kept, from `launch` on."""
 
+    def change_every(self, statement: Keep) -> None:
+        """Change the length of the sub-windows of a window that is kept."""
+
     def keeping(self, name: str) -> WindowHandle | None:
         """What keeps the window of that name, if it has been started."""
 
@@ -167,7 +203,7 @@ class Backend(Protocol):
 def check_sink_options(statement: CreateQuery) -> dict[str, Value]:
     """The options of a sink; options that are written as clauses of their own are refused."""
     for name in statement.options:
-        if name.lower() in ("mode", "key", "trigger", "strategy", "join", "tau", "name", "sink"):
+        if name.lower() in ("mode", "key", "trigger", "strategy", "join", "tau", "probe", "patience", "name", "sink"):
             raise OptionError(f"{name} is not an option of a sink: write {name.upper()} after the options")
     return dict(statement.options)
 

@@ -100,14 +100,17 @@ class Cursor:
     def _next(self) -> Token:
         return self._tokens[self._at]
 
-    def _skip(self, marks: tuple[str, ...], words: tuple[str, ...] = ()) -> int:
-        """Advance to the next such mark or word outside parentheses; return the offset at which the token before it ends."""
+    def _skip(
+        self, marks: tuple[str, ...], words: tuple[str, ...] = (), brackets: tuple[str, str] = ("([", ")]")
+    ) -> int:
+        """Advance to the next such mark or word outside brackets; return the offset at which the token before it ends."""
         depth, end = 0, self._next.start
         while self._next.kind != "end":
             token = self._next
             if depth == 0 and ((token.kind == "mark" and token.text in marks) or token.is_word(*words)):
                 break
-            depth += (token.text in "([") - (token.text in ")]") if token.kind == "mark" else 0
+            if token.kind == "mark":
+                depth += sum((sign in brackets[0]) - (sign in brackets[1]) for sign in token.text)
             end = token.end
             self._at += 1
         return end

@@ -18,11 +18,23 @@ from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_r
 from sash.script.extensions import Extensions
 from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep, about
+from sash.script.statements import (
+    Attach,
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    JobAction,
+    Keep,
+    about,
+)
+from sash.script.user_code import outlined_code
 from sash.sql.spark_library import LibraryTyper
+from sash.user_library import add_aggregate, add_function
 from sash.window_store.options import IsolationLevel
 from sash.window_store.parse import parse_queries
 from sash.window_store.store.layout import StoreLayout, layout_of
+from sash.window_store.store.sets import current_set
 
 if TYPE_CHECKING:
     from sash.query import Query
@@ -135,6 +147,10 @@ class DryRunBackend:
             return update_columns(declaration.name, stream_columns(declaration), statement.time, statement.key)[1]
         return relation_columns(declaration)
 
+    def add_function(self, statement: CreateFunction) -> None:
+        add = add_aggregate if statement.aggregate else add_function
+        add(self._catalog, statement.name, outlined_code(statement), statement.returns, statement.version)
+
     def drop(self, name: str) -> None:
         self._undeclared.pop(name.lower(), None)
         self._catalog.drop(name)
@@ -173,6 +189,19 @@ class DryRunBackend:
 
     def resume_query(self, name: str) -> None:
         """Do nothing: no query runs that could be parked."""
+
+    @property
+    def paused(self) -> bool:
+        return False
+
+    def pause(self) -> None:
+        """Do nothing: nothing runs."""
+
+    def unpause(self) -> None:
+        """Do nothing: nothing runs."""
+
+    def control_job(self, action: JobAction, name: str) -> str:
+        raise CatalogError(f"{action} JOB is a statement of the shell: a script cannot steer jobs")
 
     def launch(self) -> None:
         """Plan the queries of each job together, and start nothing."""
@@ -273,11 +302,18 @@ class DryRunBackend:
         self._keeps[entry.name.lower()] = statement
         self._kept[entry.name] = trigger_key(trigger), plan_query(f"SELECT * FROM `{entry.name}`", self._catalog)
 
+    def change_every(self, statement: Keep) -> None:
+        entry = self._catalog.streams[statement.name.lower()]
+        self._layouts[entry.name.lower()] = layout_of(
+            entry.name, entry.schema, entry.time, statement.window, statement.every, statement.retain
+        )
+        self._keeps[entry.name.lower()] = statement
+
     def keeping(self, name: str) -> WindowHandle | None:
         return None
 
     def attach(self, statement: Attach) -> None:
-        self._layouts[statement.name.lower()] = StoreLayout.load(Path(statement.path))
+        self._layouts[statement.name.lower()] = StoreLayout.load(current_set(Path(statement.path)))
 
     def drop_window(self, name: str) -> None:
         self._layouts.pop(name.lower(), None)

@@ -49,6 +49,12 @@ class SeparateQuery:
     member: JobMember
     running: RunningQuery | None = None
 
+    def pause(self) -> None:
+        """Stop the query after its current batch; `start` starts it again from its checkpoint."""
+        if self.running is not None:
+            self.running.finish()
+            self.running = None
+
     def start(self) -> None:
         """Start the query, unless it has been started."""
         statement = self.member.statement
@@ -71,6 +77,12 @@ class SeparateWindow:
     statement: Keep
     trigger: str | None
     running: KeptWindow | None = None
+
+    def pause(self) -> None:
+        """Stop to keep the window after the current batch; `start` goes on."""
+        if self.running is not None:
+            self.running.finish()
+            self.running = None
 
     def start(self, engine: Engine) -> None:
         """Start to keep the window, unless that has been done."""

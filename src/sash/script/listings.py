@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -50,10 +51,31 @@ def list_jobs(backend: Backend) -> TableReply:
     for name, job in backend.jobs().items():
         progress = job.progress()
         parked = sum(query.state.startswith("parked") for query in job.queries.values())
-        state = "running" if job.active else "ended"
+        state = "ended" if not job.active else "paused" if job.paused else "running"
         numbers = (progress.get(part) for part in ("batch", "batch_ms", "rows_in", "state_bytes"))
         rows.append((name, state, len(job.queries), parked, *numbers))
     return TableReply(JOB_COLUMNS, rows)
+
+
+def list_all_jobs(backend: Backend) -> TableReply:
+    """The table of SHOW JOBS in the shell: the jobs of this session, and those of other processes of this user."""
+    from sash.script.other_jobs import other_jobs, rows_of
+
+    rows = list(list_jobs(backend).rows)
+    for entry, state, status in other_jobs():
+        if entry.pid != os.getpid():
+            parts = [] if status is None else list(rows_of(status["jobs"]))
+            totals = (_total(part[column] for part in parts) for column in ("queries", "parked"))
+            slowest = max((part["batch ms"] for part in parts if part["batch ms"] is not None), default=None)
+            rest = (_total(part[column] for part in parts) for column in ("rows in", "state bytes"))
+            rows.append((entry.name, f"{state}, process {entry.pid}", *totals, None, slowest, *rest))
+    return TableReply(JOB_COLUMNS, rows)
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    """The sum of those that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def describe_columns(schema: Schema) -> TableReply:

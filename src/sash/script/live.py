@@ -12,7 +12,9 @@ from sash.planning import Planned
 from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation
 from sash.script.live_jobs import SessionJobs
 from sash.script.sources import stream_columns
-from sash.script.statements import Attach, CreateQuery, CreateRelation, CreateStream, Keep
+from sash.script.statements import Attach, CreateFunction, CreateQuery, CreateRelation, CreateStream, JobAction, Keep
+from sash.script.user_code import loaded_code
+from sash.user_library import add_aggregate, add_function
 from sash.window_store.options import IsolationLevel, SnapshotOptions
 
 if TYPE_CHECKING:
@@ -87,6 +89,13 @@ class LiveBackend:
             distinct=statement.distinct,
         )
 
+    def add_function(self, statement: CreateFunction) -> None:
+        from sash.spark.packing import pack_by_value
+
+        code = loaded_code(statement)
+        add = add_aggregate if statement.aggregate else add_function
+        add(self.engine.catalog, statement.name, code, statement.returns, statement.version, pack_by_value)
+
     def drop(self, name: str) -> None:
         self.engine.drop(name)
 
@@ -94,7 +103,7 @@ class LiveBackend:
         return self.query(sql, options).planned
 
     def query(self, sql: str, options: QueryOptions) -> Query:
-        return self.engine.sql(sql, strategy=options.strategy, join=options.join, tau=options.tau)
+        return self.engine.sql(sql, **vars(options))
 
     def analyze(self, sql: str, options: QueryOptions) -> str:
         return self.query(sql, options).explain(analyze=True)
@@ -110,6 +119,31 @@ class LiveBackend:
 
     def resume_query(self, name: str) -> None:
         self.session_jobs.resume(name)
+
+    @property
+    def paused(self) -> bool:
+        return self.session_jobs.paused
+
+    def pause(self) -> None:
+        self.session_jobs.pause()
+
+    def unpause(self) -> None:
+        self.session_jobs.unpause()
+
+    def control_job(self, action: JobAction, name: str) -> str:
+        from sash.script.other_jobs import control_other
+
+        own = self.jobs().get(name)
+        if own is None:
+            return control_other(action, name)
+        match action:
+            case "STOP":
+                own.finish()
+            case "PAUSE":
+                own.pause()
+            case "RESUME":
+                own.resume()
+        return f"job {name} is {own.state}"
 
     def launch(self) -> None:
         self.session_jobs.launch()
@@ -137,6 +171,9 @@ class LiveBackend:
 
     def keep(self, statement: Keep, trigger: str | None) -> None:
         self.session_jobs.keep(statement, trigger)
+
+    def change_every(self, statement: Keep) -> None:
+        self.session_jobs.change_every(statement)
 
     def keeping(self, name: str) -> WindowHandle | None:
         return self.session_jobs.keeping(name)

@@ -34,10 +34,11 @@ class SessionJobs:
         self._groups: dict[str, JobGroup] = {}
         self._separate: dict[str, SeparateQuery] = {}
         self._separate_windows: dict[str, SeparateWindow] = {}
+        self.paused = False
 
     def add(self, statement: CreateQuery, options: QueryOptions, trigger: str | None) -> None:
         """Add a query to the job of its trigger; it is separate if it says so, or if it has a checkpoint of its own."""
-        query = self._engine.sql(statement.query.sql, strategy=options.strategy, join=options.join, tau=options.tau)
+        query = self._engine.sql(statement.query.sql, **vars(options))
         member, name = JobMember(statement, query, trigger), statement.name.lower()
         if statement.separate or self._has_own_checkpoint(statement):
             self._separate[name] = SeparateQuery(member)
@@ -56,6 +57,21 @@ class SessionJobs:
         group = self._group(trigger)
         group.windows[name] = statement
         group.changed = True
+
+    def change_every(self, statement: Keep) -> None:
+        """Change the length of the sub-windows of a window: at once, if it is kept already."""
+        name = statement.name.lower()
+        running = self.keeping(name)
+        if running is not None:
+            running.change_every(statement.every)
+        separate = self._separate_windows.get(name)
+        if separate is not None:
+            separate.statement = statement
+        for group in self._groups.values():
+            if name in group.windows:
+                group.windows[name] = statement
+                if running is not None:
+                    group.launched[1][name] = statement
 
     def drop_window(self, name: str) -> bool:
         """Stop to keep a window; return whether there was one of this name."""
@@ -97,7 +113,12 @@ class SessionJobs:
             self._changed(group)
 
     def launch(self) -> None:
-        """Start the jobs that do not run, and change those that run and whose queries have changed."""
+        """Start the jobs that do not run, and change those that run and whose queries have changed.
+
+        Jobs that are paused are left alone: what has changed is applied when they go on.
+        """
+        if self.paused:
+            return
         for group in list(self._groups.values()):
             if group.changed:
                 self._launch(group)
@@ -107,6 +128,23 @@ class SessionJobs:
         for name, window in list(self._separate_windows.items()):
             with _dropped_if_failed(self._separate_windows, name):
                 window.start(self._engine)
+
+    def pause(self) -> None:
+        """Stop all jobs, separate queries and windows after their current batches, until `unpause`."""
+        self.paused = True
+        for job in self.started.values():
+            job.pause()
+        for query in self._separate.values():
+            query.pause()
+        for window in self._separate_windows.values():
+            window.pause()
+
+    def unpause(self) -> None:
+        """Let everything go on that `pause` has stopped."""
+        self.paused = False
+        for job in self.started.values():
+            job.resume()
+        self.launch()
 
     def changes(self) -> dict[str, JobDiff]:
         """What starting the jobs would change in the checkpoint, by their names; only those that would change anything."""
@@ -141,6 +179,7 @@ class SessionJobs:
 
     def adopt(self, before: SessionJobs) -> None:
         """Take over the jobs that run, to which `launch` then applies the differences; stop those that are gone."""
+        self.paused = before.paused
         for name, old in before._separate.items():
             new = self._separate.get(name)
             if new is not None and new.member.is_like(old.member):

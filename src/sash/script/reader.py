@@ -11,17 +11,19 @@ from sash.plan.options import MODES
 from sash.plan.types import Field, Schema
 from sash.script import statements
 from sash.script.cursor import Cursor
-from sash.script.statements import ObjectKind, Position, Statement, Value
+from sash.script.statements import JobAction, ObjectKind, Position, Statement, Value
 from sash.sql.source import SqlText
 from sash.sql.type_names import read_type
 
 STARTS = (
-    "CREATE", "ALTER", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "RESUME", "KEEP", "ATTACH", "SNAPSHOT", "SET",
+    "CREATE", "ALTER", "SELECT", "WITH", "EXPLAIN", "SHOW", "DESCRIBE", "DROP", "STOP", "PAUSE", "RESUME", "KEEP", "ATTACH",
+    "SNAPSHOT", "SET",
 )  # fmt: skip
 """The keywords with which a statement can start."""
 
 _CREATED: tuple[ObjectKind, ...] = ("STREAM", "RELATION", "QUERY")
 _KINDS: tuple[ObjectKind, ...] = (*_CREATED, "WINDOW")
+_ACTIONS: tuple[JobAction, ...] = ("STOP", "PAUSE", "RESUME")
 _PLURALS: dict[str, Any] = {
     "STREAMS": "STREAM",
     "RELATIONS": "RELATION",
@@ -30,7 +32,8 @@ _PLURALS: dict[str, Any] = {
     "JOBS": "JOB",
 }
 _QUERY_CLAUSES = (
-    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN", "BACKFILL",
+    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
+    "BACKFILL",
 )  # fmt: skip
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""
@@ -68,9 +71,8 @@ class _Reader(Cursor):
         elif self._word("ALTER"):
             self._one_of("QUERY")
             statement = self._alter(position)
-        elif self._word("RESUME"):
-            self._one_of("QUERY")
-            statement = statements.ResumeQuery(position, self._name("the name of a query"))
+        elif action := self._word(*_ACTIONS):
+            statement = self._control(position, action)
         elif self._word("EXPLAIN"):
             statement = self._explain(position)
         elif self._word("KEEP"):
@@ -98,8 +100,17 @@ class _Reader(Cursor):
             raise self._expected("; at the end of the statement")
         return replace(statement, places=self._places)
 
+    def _control(self, position: Position, action: str) -> Statement:
+        if action == "RESUME" and self._one_of("QUERY", "JOB") == "QUERY":
+            return statements.ResumeQuery(position, self._name("the name of a query"))
+        if action != "RESUME":
+            self._one_of("JOB")
+        what = "the name of a job, in quotes if it has a dot"
+        name = self._string(what) if self._next.kind == "string" else self._name(what)
+        return statements.ControlJob(position, cast("JobAction", action), name)
+
     def _create(self, position: Position) -> Statement:
-        match self._one_of(*_CREATED):
+        match self._one_of(*_CREATED, "FUNCTION", "AGGREGATE"):
             case "STREAM":
                 declaration = self._declaration("stream")
                 clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED")
@@ -108,8 +119,26 @@ class _Reader(Cursor):
                 declaration = self._declaration("relation")
                 words = ("KEY", "NON", "CHANGES", "REFRESH", "TIME", "HEARTBEAT", "BAD", "ROWS", "DISTINCT")
                 return statements.CreateRelation(position, declaration, **self._clauses(*words))
+            case "FUNCTION":
+                return self._function(position, "function")
+            case "AGGREGATE":
+                return self._function(position, "aggregate")
             case _:
                 return self._continuous_query(position)
+
+    def _function(self, position: Position, what: str) -> statements.CreateFunction:
+        """name AS 'module:name' RETURNS type [VERSION '..']."""
+        name = self._name(f"a name for the {what}")
+        self._one_of("AS")
+        self._note("code")
+        code = self._string("the code, as 'module:name'")
+        self._one_of("RETURNS")
+        start = self._next
+        if start.kind != "word":
+            raise self._expected(f"the type that the {what} returns")
+        returns = read_type(self._source, start.start, self._skip((";",), ("VERSION",)))
+        version = self._string("a version such as '2'") if self._word("VERSION") else "1"
+        return statements.CreateFunction(position, name, what == "aggregate", code, returns, version)
 
     def _clauses(self, *words: str) -> dict[str, Any]:
         """The clauses that follow, in any order, each at most once: values by the name of the statement's field."""
@@ -257,7 +286,7 @@ class _Reader(Cursor):
         start = self._next
         if start.kind != "word":
             raise self._expected("the type of the column")
-        end = self._skip((",", ")"))
+        end = self._skip((",", ")"), brackets=("(<", ")>"))
         return read_type(self._source, start.start, end)
 
     def _query(self, ends: tuple[str, ...] = ()) -> statements.QueryText:

@@ -14,6 +14,7 @@ from sash.script.groups import check_job_clauses
 from sash.script.listings import (
     describe_columns,
     describe_query,
+    list_all_jobs,
     list_jobs,
     list_queries,
     list_relations,
@@ -87,6 +88,11 @@ class Session:
                 self._refuse_taken(statement.declaration.name)
                 self.backend.add_relation(statement)
                 return MessageReply(f"Created relation {statement.declaration.name}")
+            case statements.CreateFunction():
+                with statements.about("code"):
+                    self.backend.add_function(statement)
+                what = "aggregate" if statement.aggregate else "function"
+                return MessageReply(f"Created {what} {statement.name}")
             case statements.CreateQuery():
                 self._refuse_taken(statement.name)
                 self._put(statement, self.backend.add_query)
@@ -99,6 +105,8 @@ class Session:
                 self.launch()
                 self.backend.resume_query(statement.name)
                 return MessageReply(f"Resumed query {statement.name}")
+            case statements.ControlJob():
+                return MessageReply(self.backend.control_job(statement.action, statement.name))
             case statements.Select():
                 with statement.query.position.relocate_errors():
                     query = self.backend.query(statement.query.sql, self.settings.options)
@@ -131,7 +139,11 @@ class Session:
     def _put(self, statement: statements.CreateQuery, put: PutQuery) -> None:
         """Add a query, or replace one, with the options of its clauses and of the session."""
         check_job_clauses(statement)
-        given = {part: value for part in ("strategy", "join", "tau") if (value := getattr(statement, part)) is not None}
+        given = {
+            part: value
+            for part in ("strategy", "join", "tau", "probe", "patience")
+            if (value := getattr(statement, part)) is not None
+        }
         options, trigger = replace(self.settings.options, **given), statement.trigger or self.settings.trigger
         with statement.query.position.relocate_errors():
             put(statement, options, trigger)
@@ -165,6 +177,13 @@ class Session:
         name, streams = statement.name, self.backend.catalog.streams
         if name.lower() not in streams:
             raise _unknown("stream", name, list(streams))
+        known = self.windows.get(name.lower())
+        if isinstance(known, statements.Keep) and _differs_in_every(known, statement):
+            self.backend.change_every(statement)
+            self.windows[name.lower()] = statement
+            return MessageReply(
+                f"Changing the sub-windows of {name}: queries read those of the old length until the new ones cover the window"
+            )
         self._refuse_kept(name)
         self.backend.keep(statement, self.settings.trigger)
         self.windows[name.lower()] = statement
@@ -199,7 +218,7 @@ class Session:
             case "WINDOW":
                 return list_windows(self.windows.values(), self.backend)
             case "JOB":
-                return list_jobs(self.backend)
+                return list_all_jobs(self.backend) if isinstance(self.backend, LiveBackend) else list_jobs(self.backend)
 
     def _describe(self, name: str) -> TableReply:
         catalog = self.backend.catalog
@@ -267,6 +286,14 @@ class Session:
     def _refuse_kept(self, name: str) -> None:
         if name.lower() in self.windows:
             raise CatalogError(f"there is already a window {name}: DROP WINDOW {name} first")
+
+
+def _differs_in_every(known: statements.Keep, statement: statements.Keep) -> bool:
+    """Whether only the length of the sub-windows is another one."""
+    return (
+        known.every != statement.every
+        and replace(known, every=statement.every, position=statement.position) == statement
+    )
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> CatalogError:

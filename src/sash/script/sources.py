@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sash.errors import CatalogError, OptionError
-from sash.plan.types import Schema
+from sash.plan.types import Field, Schema
 from sash.rows import parse_schema
 from sash.script.statements import Declaration, Value, about
 from sash.sql.source import did_you_mean
@@ -20,6 +20,16 @@ _ITEMS = parse_schema("item_id INT, name STRING, favourite INT")
 _KAFKA = parse_schema(
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
 )
+RECORD_COLUMNS = {
+    "_key": "CAST(key AS STRING)",
+    "_topic": "topic",
+    "_partition": "partition",
+    "_offset": "offset",
+    "_timestamp": "timestamp",
+    "_headers": "map_from_entries(transform(filter(headers, (h, i) -> NOT exists(slice(headers, i + 2, size(headers)), "
+    "later -> later.key = h.key)), h -> struct(h.key, CAST(h.value AS STRING))))",
+}
+"""Declared columns of a Kafka stream that are taken from the record, not from its value: Spark's expressions for them."""
 _GENERATOR = {"rate": 100, "items": 50, "stores": 10}
 """The options of the generator source, which makes up sales, and their defaults."""
 _FILES = ("csv", "json", "parquet", "orc", "text")
@@ -76,6 +86,11 @@ def option(options: dict[str, Value], name: str, default: Value | None = None) -
     """Remove an option, named in any case, and return its value."""
     found = next((known for known in options if known.lower() == name.lower()), None)
     return default if found is None else options.pop(found)
+
+
+def is_of_record(declaration: Declaration, field: Field) -> bool:
+    """Whether a declared column is taken from a Kafka record itself: its key, headers, place or time."""
+    return declaration.source == "kafka" and field.name.lower() in RECORD_COLUMNS
 
 
 def stream_columns(declaration: Declaration) -> Schema:

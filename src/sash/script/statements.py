@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from sash.errors import SashError, SqlSyntaxError
 from sash.plan.options import BadRows, Mode
 from sash.plan.types import Schema
@@ -16,6 +18,9 @@ Value = str | int | float | bool
 
 ObjectKind = Literal["STREAM", "RELATION", "QUERY", "WINDOW"]
 """The objects that DROP drops."""
+
+JobAction = Literal["STOP", "PAUSE", "RESUME"]
+"""What can be done with a running job."""
 
 OnError = Literal["fail", "suspend"]
 """What an error of one query does: it fails the job, or suspends the query."""
@@ -127,10 +132,21 @@ class CreateRelation(Positioned):
 
 
 @dataclass(frozen=True)
+class CreateFunction(Positioned):
+    """CREATE FUNCTION name AS 'module:function' RETURNS type [VERSION '..'], or CREATE AGGREGATE with a class."""
+
+    name: str
+    aggregate: bool
+    code: str
+    returns: pa.DataType
+    version: str = "1"
+
+
+@dataclass(frozen=True)
 class CreateQuery(Positioned):
     """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
 
-    [STRATEGY s] [JOIN j] [TAU '..'] choose how it is executed. Queries with the same trigger are one job; SEPARATE makes
+    [STRATEGY s] [JOIN j] [TAU '..'] [PROBE '..'] [PATIENCE '..'] choose how it is executed. Queries with the same trigger are one job; SEPARATE makes
     the query one of its own. In a job, [ON ERROR SUSPEND | FAIL] says what an error of this query does, [MAX STATE '1 GB']
     suspends it when its state grows beyond that size, and [OUTBOX '64 MB'] bounds the changes that are kept while it is
     suspended. With WHEN COMPLETE its sink gets nothing before the answer is complete; BACKFILL completes it at once, by
@@ -147,6 +163,8 @@ class CreateQuery(Positioned):
     strategy: str | None = None
     join: str | None = None
     tau: str | None = None
+    probe: str | None = None
+    patience: str | None = None
     separate: bool = False
     on_error: OnError = "fail"
     max_state: str | None = None
@@ -182,6 +200,14 @@ class AlterQuery(Positioned):
 class ResumeQuery(Positioned):
     """RESUME QUERY name: let a suspended query run again."""
 
+    name: str
+
+
+@dataclass(frozen=True)
+class ControlJob(Positioned):
+    """STOP | PAUSE | RESUME JOB name: steer a job of this session, or of another process of the user's."""
+
+    action: JobAction
     name: str
 
 
@@ -276,5 +302,16 @@ class SetOption(Positioned):
     value: Value
 
 
-_Change = CreateStream | CreateRelation | CreateQuery | AlterQuery | ResumeQuery | Keep | Attach | Drop | SetOption
-Statement = _Change | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe
+_Change = (
+    CreateStream
+    | CreateRelation
+    | CreateFunction
+    | CreateQuery
+    | AlterQuery
+    | ResumeQuery
+    | Keep
+    | Attach
+    | Drop
+    | SetOption
+)
+Statement = _Change | ControlJob | Select | SnapshotStatement | Explain | ExplainJob | Analyze | Show | Describe

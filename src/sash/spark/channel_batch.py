@@ -6,6 +6,7 @@ Rows behind the clock of their stream are late. They are dropped here, once for 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,8 @@ from sash.operators.count_window import last_rows
 from sash.operators.netting import net_all
 from sash.physical.channels import MASK_BITS, Channel, Reader
 from sash.runtime.shard import Arrival
-from sash.spark.messages import CONTROL, HEARTBEAT, RESTORED, ROWS, Message
+from sash.runtime.times import Times
+from sash.spark.messages import CONTROL, END, HEARTBEAT, RESTORED, ROWS, Message
 from sash.spark.stream_counts import StreamCounts, count_late
 from sash.state.changes import ChangeBatch
 from sash.state.encoding import decode_all
@@ -24,16 +26,23 @@ from sash.state.log import Chunks, InputLog, Netting
 from sash.time import BEGINNING
 
 Record = dict[str, Any]
-"""What the header has of a channel: the directory of its `log`, its `clock`, and the clocks that senders `reported`."""
+"""What the header has of a channel: the directory of its `log`, its `clock`, the clocks that senders `reported`, and, where
+operators may be behind the clock, their `times`."""
+
+_BEGINNING = [int(BEGINNING)] * 3
 
 
 class ChannelBatch:
     """`record` is the channel's part of the header, which `write` updates; `senders` is the number of shards of the stage
-    that sends, and 0 for a source."""
+    that sends, and 0 for a source. `bounded` is whether a source may end with any batch."""
 
-    def __init__(self, channel: Channel, senders: int, chunks: Chunks, record: Record) -> None:
+    def __init__(
+        self, channel: Channel, senders: int, chunks: Chunks, record: Record, *, bounded: bool = False
+    ) -> None:
         self.channel = channel
         self._record = record
+        self._ended = bounded
+        self._times: Times | None = None
         if not record:
             record |= {"log": None, "clock": int(BEGINNING), "reported": [int(BEGINNING)] * senders}
         self._log: InputLog | None = None
@@ -72,16 +81,19 @@ class ChannelBatch:
         self._restored = any(m.kind == RESTORED for m in messages)
         received = sorted(messages, key=lambda m: (m.kind, m.sender, m.seq))
         blobs = [pa.py_buffer(m.blob) for m in received if m.blob is not None]
-        return self.take(decode_all(blobs, self.channel.dtypes), self._clock(received))
+        self._ended |= any(m.kind == END for m in received)
+        rows, clock = decode_all(blobs, self.channel.dtypes), self._clock(received)
+        return self.take(rows, clock, self._times_of(received))
 
     def restore(self, rows: ChangeBatch, clock: int) -> None:
         """Take in rows of a stage that was rebuilt: they replace those of the log."""
         self._restored = True
         self.take(rows, clock)
 
-    def take(self, rows: ChangeBatch, clock: int) -> StreamCounts:
-        """Take in rows and a clock; returns counts of a stream."""
+    def take(self, rows: ChangeBatch, clock: int, times: Times | None = None) -> StreamCounts:
+        """Take in rows, a clock, and what a stage's output carries of time; returns counts of a stream."""
         before = self.clock
+        self._times = times
         self._record["clock"] = max(before, clock)
         self.reports = True
         counts: StreamCounts = {}
@@ -102,12 +114,30 @@ class ChannelBatch:
             return int(min(reported))
         rows = [m.clock for m in received if m.kind == ROWS]
         beats = [m.clock for m in received if m.kind == HEARTBEAT]
-        controls = [m.clock for m in received if m.kind == CONTROL]
+        controls = [m.clock for m in received if m.kind in (CONTROL, END)]
         return max([*(rows or beats), *controls])
+
+    def _times_of(self, received: Sequence[Message]) -> Times | None:
+        """The times of a stage are those of its slowest shard; a shard that sends nothing has those of its last batch."""
+        found: dict[int, Times] = {}
+        known = self._record.get("times", {})
+        for message in received:
+            if message.times is not None:
+                times, sender = Times.from_text(message.times), str(message.sender)
+                told = max(times.told, known.get(sender, _BEGINNING)[-1])
+                known[sender] = [times.now, times.learnt, told]
+                found[message.sender] = replace(times, told=told)
+        if not found:
+            return None
+        self._record["times"] = known
+        senders = range(len(self._record["reported"]))
+        return Times.slowest([found.get(one) or Times(*known.get(str(one), _BEGINNING)) for one in senders])
 
     def arrival(self, reader: Reader) -> Arrival | None:
         """What a reader gets in this batch; None without a report."""
-        return Arrival(self._read(reader, self.rows), self.clock) if self.reports else None
+        if not self.reports:
+            return None
+        return Arrival(self._read(reader, self.rows), self.clock, self._times or Times.at(self.clock, self._ended))
 
     def nothing(self, reader: Reader) -> ChangeBatch:
         """No rows, as a reader reads them."""

@@ -6,7 +6,6 @@ of Spark's (HDFS, S3) has none, so there the owner renews a lease, and a lease t
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -22,13 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import CheckpointError
+from sash.file_lock import FileLock, LockHeldError, lock_holder
+from sash.job_index import LOCK
 from sash.spark.folders import Folder, local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-NAME = "sash.lock"
+NAME = LOCK
 RENEWAL = 10.0
 """Seconds between two renewals of a lease; one that stands still for 2.5 times as long is taken over."""
 
@@ -84,17 +85,25 @@ def lock_checkpoint(spark: SparkSession, checkpoint: str, query: str | None) -> 
 def refuse_locked(checkpoint: str) -> None:
     """Raise CheckpointError if another process uses a checkpoint on a local path; needs no Spark."""
     path = local_path(checkpoint)
-    if path is None or not (path / NAME).exists():
-        return
-    handle = os.open(path / NAME, os.O_RDONLY)
+    owner = None if path is None else lock_holder(path / NAME)
+    if path is not None and owner is not None:
+        raise _in_use(str(path.resolve()), owner)
+
+
+def lock_run(path: Path, checkpoint: str, job: str) -> FileLock:
+    """Lock the folder of all checkpoints of a job as long as its process runs, or raise CheckpointError with who uses it.
+
+    The lock is the file at `path`, since the folder itself may be on a file system without locks.
+    """
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _in_use(str(path.resolve()), os.pread(handle, 10_000, 0).decode()) from None
-    except OSError:  # no locks on this file system
-        pass
-    finally:
-        os.close(handle)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(path, json.dumps(_owner(job)))
+    except LockHeldError as problem:
+        raise _in_use(checkpoint, str(problem)) from None
+    except OSError as problem:
+        raise CheckpointError(
+            f"checkpoint {checkpoint} cannot be written: {problem.strerror}. Choose a folder that you may write to"
+        ) from None
 
 
 def release_lock(query_id: str) -> None:
@@ -113,25 +122,16 @@ class _FileLock(CheckpointLock):
         path = Path(checkpoint)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._handle = os.open(path / NAME, os.O_RDWR | os.O_CREAT, 0o666)
+            self._lock = FileLock(path / NAME, json.dumps(_owner(query)))
+        except LockHeldError as problem:
+            raise _in_use(checkpoint, str(problem)) from None
         except OSError as problem:
             raise CheckpointError(
                 f"checkpoint {checkpoint} cannot be written: {problem.strerror}. Choose a folder that you may write to"
             ) from None
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.pread(self._handle, 10_000, 0).decode()
-            os.close(self._handle)
-            raise _in_use(checkpoint, owner) from None
-        except OSError as problem:
-            logging.getLogger("sash").warning("checkpoint %s cannot be locked: %s", checkpoint, problem.strerror)
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, json.dumps(_owner(query)).encode(), 0)
 
     def _free(self) -> None:
-        os.ftruncate(self._handle, 0)
-        os.close(self._handle)
+        self._lock.release()
 
 
 class _Lease(CheckpointLock):

@@ -30,7 +30,7 @@ from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import OutputMode
 from sash.spark.packed_processor import PackedProcessor
 from sash.spark.scan import scan_frame
-from sash.spark.scatter import TIME, ClockScatter, Feed, Scatter
+from sash.spark.scatter import ENDED, TIME, ClockScatter, Feed, Scatter
 from sash.spark.sources.inputs import QueryInputs, heartbeats
 from sash.spark.stage import StageProcessor
 
@@ -80,7 +80,7 @@ def _levels(
     for level in range(layout.height):
         frames = [*([] if packed is None else [packed]), *joining.get(level, ())]
         last = gather if level == layout.height - 1 else None
-        processor = StageProcessor(layout, level, tables, modes, last)
+        processor = StageProcessor(layout, level, tables, modes, last, bounded=inputs.bounded)
         grouped = reduce(DataFrame.unionAll, frames).groupBy("label")
         ddl = DDL if last is None else last.struct
         packed = grouped.transformWithStateInPandas(PackedProcessor(processor), ddl, "Append", "None")
@@ -274,7 +274,7 @@ class _Sources:
             self._found.append((self._lowest(channels), beats))
             self.names.append(f"heartbeat of {name}")
         if control is not None:
-            clocks = control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}")
+            clocks = control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}", ENDED)
             self._found.append((self._lowest(channels), clocks.mapInArrow(ClockScatter(CONTROL, 0, targets), DDL)))
             self.names.append("control")
 

@@ -89,9 +89,16 @@ class Folder:
         if self._local is None:
             self.write(name, (self.read(name) or "") + text)
             return
-        self._local.mkdir(parents=True, exist_ok=True)
-        with (self._local / name).open("a") as file:
-            file.write(text)
+        path = f"{self._local}/{name}"
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            self._local.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            os.write(handle, text.encode())
+        finally:
+            os.close(handle)
 
     def write(self, name: str, text: str) -> None:
         """Write a file; readers never see a part of it on a local path."""

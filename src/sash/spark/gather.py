@@ -18,9 +18,22 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from sash.plan.types import BIGINT, BINARY, BOOLEAN, NULL, TIMESTAMP, TINYINT, Schema, is_nested
+from sash.plan.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    NULL,
+    TIMESTAMP,
+    TINYINT,
+    Schema,
+    holds,
+    is_nested,
+    is_sql_type,
+    storage,
+)
 from sash.spark.batch_metrics import METRICS_COLUMN, from_words, to_words
 from sash.spark.legs import micros
+from sash.spark.sql_types import restored_column
 from sash.sql.render import quoted
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import byte_buffers
@@ -87,7 +100,7 @@ class Gather:
         word = f"CASE WHEN {_SIGN} = 0 THEN {micros(_TIME, _carried(self.time))} END"
         observed = packed.observe(OBSERVATION_NAME, sf.expr(from_words(word)).alias(METRICS_COLUMN))
         changes = observed.where(f"{_SIGN} <> 0")
-        nested = {f"c{n}": field.dtype for n, field in enumerate(self.schema) if is_nested(field.dtype)}
+        nested = {f"c{n}": storage(field.dtype) for n, field in enumerate(self.schema) if is_nested(field.dtype)}
         if nested:
             sent = [
                 StructField(f.name, from_arrow_type(nested[f.name])) if f.name in nested else f
@@ -122,13 +135,15 @@ def _carried(dtype: pa.DataType) -> pa.DataType:
     """The type in which a column is sent. Types that pandas would convert are sent as integers, or as bytes."""
     if is_nested(dtype):
         return BINARY
-    return {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, dtype)
+    return {TIMESTAMP: BIGINT, NULL: BOOLEAN}.get(dtype, storage(dtype))
 
 
 def _original(column: str, dtype: pa.DataType) -> str:
     """Convert a sent column back to its own type, in Spark SQL."""
     if dtype == NULL:
         return "NULL"
+    if holds(dtype, is_sql_type):
+        return restored_column(column, dtype)
     return f"timestamp_micros({column})" if dtype == TIMESTAMP else column
 
 

@@ -26,6 +26,7 @@ from sash.spark.parking import Parking
 from sash.spark.resumption import Resumption, ShardAnswer
 from sash.spark.sinks.batch import Batch, Unpack, split_answers, typed_schema
 from sash.spark.sinks.start import WriteFailure
+from sash.spark.sql_types import arrow_struct, from_arrow, spark_struct, to_arrow
 
 _MOST_THREADS = 16
 
@@ -192,15 +193,14 @@ class BatchFunction:
 
 def _batch_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) -> Batch:
     """The batch of one output, from its parts on the driver, or from all of its parts in Spark."""
-    from sash.spark.sources.declared import struct
-
     spec, spark = output.spec, persisted.sparkSession
     unpack = Unpack(spec.schema, spec.time)
     if output.position not in messages.large:
         return Batch.of_table(unpack.table(messages.blobs.get(output.position, ())), spec.schema, spec.time, spark)
     packed = persisted.where(f"channel = {OUTPUT} AND output = {output.position}").select("blob")
-    frame = packed.mapInArrow(unpack, struct(typed_schema(spec.schema, spec.time)))
-    return Batch(frame.count(), False, frame.toArrow, lambda: frame, spark)
+    schema = spark_struct(typed_schema(spec.schema, spec.time))
+    frame = from_arrow(packed.mapInArrow(unpack, arrow_struct(schema)), schema)
+    return Batch(frame.count(), False, lambda: to_arrow(frame), lambda: frame, spark)
 
 
 def _answers_of(output: JobOutput, persisted: DataFrame, messages: JobMessages) -> dict[int, pa.Table]:

@@ -91,6 +91,7 @@ class JobRun:
         self._search: Search | None = None
         self._restarts = 0
         self._restart = False
+        self._paused = self._waiting = False
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._released = threading.Event()
@@ -131,6 +132,8 @@ class JobRun:
     def stop(self) -> None:
         """Stop the Spark query, and wait until the run has ended."""
         self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
         self.batches.close()
         with suppress(*SPARK_ERRORS):
             self.query.stop()
@@ -144,6 +147,26 @@ class JobRun:
         with suppress(*SPARK_ERRORS):
             await_idle(query, timeout)
         self.stop()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the Spark query is stopped until `resume`, or will be after its current batch."""
+        return self._paused
+
+    def pause(self) -> None:
+        """Stop the Spark query after its current batch, and wait for that; the job goes on with `resume`."""
+        self._paused = True
+        self._stop_after_batch()
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or not self.active)
+
+    def resume(self) -> None:
+        """Start the Spark query again after `pause`, and wait until it has been started."""
+        with self._changed:
+            if self._paused:
+                query, self._paused = self.query, False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self.query is not query or not self.active)
 
     def restart(self) -> None:
         """Start the Spark query again after its current batch, because the parked queries have changed."""
@@ -177,7 +200,7 @@ class JobRun:
 
     def _supervise(self) -> None:
         try:
-            while self._goes_on(self._await_end()):
+            while self._goes_on(self._await_end()) and self._await_resume():
                 self.batches.trial = self._search is not None
                 left_out = self._search.left_out if self._search is not None else frozenset()
                 self._restart = False
@@ -198,6 +221,15 @@ class JobRun:
                 self.on_end()
             self._released.set()
 
+    def _await_resume(self) -> bool:
+        """Wait while the job is paused; return whether it is to be started again."""
+        with self._changed:
+            self._waiting = self._paused
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._paused or self._stopping.is_set())
+            self._waiting = False
+        return not self._stopping.is_set()
+
     def _await_end(self) -> BaseException | None:
         """Wait for the end of the Spark query; return the error that ended it."""
         try:
@@ -214,7 +246,7 @@ class JobRun:
         if self._stopping.is_set():
             return False
         if problem is None:
-            return self._restart
+            return self._restart or self._paused
         if isinstance(problem, TrialPassedError) and self._search is not None:
             return self._learn(self._search, failed=False)
         texts = error_texts(problem)

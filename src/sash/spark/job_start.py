@@ -62,7 +62,7 @@ from sash.spark.stream_watch import StreamWatch
 from sash.spark.temporary import TemporaryFolder
 from sash.spark.uncommitted import remove_uncommitted
 from sash.spark.window_store import ApplyChanges, ApplyInsertions
-from sash.window_store.store.writer import WindowWriter
+from sash.window_store.store.sets import WindowSets
 
 if TYPE_CHECKING:
     from sash.job import Job, JobMember
@@ -88,7 +88,7 @@ class StartedJob:
     folder: Folder
     observation: StreamObservation | None = None
     temporary: TemporaryFolder | None = None
-    windows: dict[str, WindowWriter] = field(default_factory=dict)
+    windows: dict[str, WindowSets] = field(default_factory=dict)
     on_stop: ExitStack = field(default_factory=ExitStack)
     alike: AlikeRun = field(init=False)
     """Adds and removes alike queries."""
@@ -300,9 +300,9 @@ class JobStart:
             )
         return merged
 
-    def _open_windows(self, identity: str, on_stop: ExitStack) -> dict[str, WindowWriter]:
+    def _open_windows(self, identity: str, on_stop: ExitStack) -> dict[str, WindowSets]:
         """Open the stores of kept windows, by the names of their outputs."""
-        writers: dict[str, WindowWriter] = {}
+        writers: dict[str, WindowSets] = {}
         queries = self._job.engine.windows
         for member in self._members:
             if member.window is None:
@@ -326,7 +326,7 @@ class JobStart:
         identity: str,
         folder: Folder,
         parking: Parking,
-        windows: Mapping[str, WindowWriter],
+        windows: Mapping[str, WindowSets],
         complete: Mapping[int, Completeness],
     ) -> JobOutput:
         time = time_type(member.query.planned.physical, inputs)
@@ -372,10 +372,12 @@ class JobStart:
             outputs, ledger, progress, parking, resumption, failure, limits, generations.clean, first_batch(folder)
         )
 
+        read = replace(inputs, bounded=job.trigger.word is not None)
+
         def start(suspended: Suspended) -> StreamingQuery:
             remove_uncommitted(path)
             with query_settings(self._spark, shards, path):
-                frame = job_frame(planned.physical, inputs, shards, modes, suspended)
+                frame = job_frame(planned.physical, read, shards, modes, suspended)
                 return start_query(
                     frame, batches, {}, job.trigger, path, None if job.name == DEFAULT_NAME else job.name
                 )

@@ -23,9 +23,9 @@ from sash.spark.window_store import ApplyRows, kept_frame
 from sash.window_store.queries import WindowQueries
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.store.layout import StoreLayout
-from sash.window_store.store.writer import WindowWriter
+from sash.window_store.store.sets import WindowSets
 
-StartWriting = Callable[[WindowWriter], StreamingQuery]
+StartWriting = Callable[[WindowSets], StreamingQuery]
 """Starts the streaming query that fills a store through its writer."""
 
 
@@ -55,9 +55,16 @@ class StoreFolder:
 class KeptWindow(StreamingHandle):
     """A streaming query that keeps a window. Stopping it closes the store, which stays."""
 
-    def __init__(self, query: StreamingQuery, writer: WindowWriter, on_stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        query: StreamingQuery,
+        writer: WindowSets,
+        on_stop: Callable[[], None],
+        queries: WindowQueries,
+    ) -> None:
         super().__init__(query)
         self._writer = writer
+        self._queries = queries
         self._on_stop = on_stop
 
     def stop(self) -> None:
@@ -66,12 +73,23 @@ class KeptWindow(StreamingHandle):
         self._on_stop()
 
     def progress(self) -> dict[str, Any]:
-        """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
-        return dict(self._writer.manifest.progress())
+        """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows.
+
+        While the length of the sub-windows changes, `changing` is how much of the window the new ones cover. `query_groups` are the groups of snapshot and periodic queries of this process that share their scans.
+        """
+        return {**self._writer.progress(), "query_groups": self._queries.groups(self._writer.layout.name)}
+
+    def change_every(self, every: str | int) -> None:
+        """Change the length of the sub-windows, as given to `Engine.keep`, while the window is kept and queried.
+
+        Two sets of sub-windows are maintained until the new one covers the window; queries read the old one until then.
+        `progress()["changing"]` tells how far that is.
+        """
+        self._writer.change_every(every)
 
 
 def start_stream(
-    source: StreamSource, entry: StreamEntry, trigger: str | None, checkpoint: str, writer: WindowWriter
+    source: StreamSource, entry: StreamEntry, trigger: str | None, checkpoint: str, writer: WindowSets
 ) -> StreamingQuery:
     """Start the query that applies the rows of a stream to a store."""
     spark = source.frame.sparkSession
@@ -99,7 +117,7 @@ def keep_window(
             folder.temporary.remove()
 
     try:
-        kept = KeptWindow(start(writer), writer, stopped)
+        kept = KeptWindow(start(writer), writer, stopped, queries)
     except BaseException:
         stopped()
         raise

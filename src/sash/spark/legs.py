@@ -25,6 +25,7 @@ from sash.plan.nodes import ONE_ROW, Expand, Filter, Join, Node, Project, Relati
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.runtime.legs import LegRunner, constant_table
 from sash.spark.scatter import ACCEPTED, SIGN, TIME
+from sash.spark.sql_types import stored_column
 from sash.spark.types import arrow_type
 from sash.sql.render import quoted, to_spark_sql
 from sash.time import DAY
@@ -75,7 +76,7 @@ def leg_frame(node: Node, stream: DataFrame, time: str | None, relations: Mappin
 def _rows(node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> _LegRows:
     match node:
         case Stream():
-            named = [f"{quoted(field.name)} AS c{index}" for index, field in enumerate(node.schema)]
+            named = [f"{stored_column(stream, field.name)} AS c{index}" for index, field in enumerate(node.schema)]
             field = node.schema[node.time]
             moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
             frame = stream.selectExpr(f"{moment} AS {TIME}", *named)
@@ -173,8 +174,9 @@ def relation_frame(node: Node, relations: Mapping[str, DataFrame]) -> DataFrame:
         case Relation() if node.name == ONE_ROW.name:
             return _session().createDataFrame(constant_table(node))
         case Relation():
-            named = [f"{quoted(field.name)} AS c{index}" for index, field in enumerate(node.schema)]
-            return relations[node.name.lower()].selectExpr(*named)
+            frame = relations[node.name.lower()]
+            named = [f"{stored_column(frame, field.name)} AS c{index}" for index, field in enumerate(node.schema)]
+            return frame.selectExpr(*named)
         case Filter():
             return relation_frame(node.child, relations).where(to_spark_sql(node.predicate, _names(node.child)))
         case Project():
@@ -212,7 +214,8 @@ def update_frame(leg: UpdateLeg, updates: DataFrame, time: str | None) -> DataFr
     """Build the rows of an update leg. Without an `_op` column all updates are '+', which replaces by key."""
     assert time is not None
     moment = micros(quoted(time), update_time(updates, time))
-    named = [f"{quoted(field.name)} AS c{index}" for index, field in enumerate(leg.relation.schema)]
+    columns = leg.relation.schema
+    named = [f"{stored_column(updates, field.name)} AS c{index}" for index, field in enumerate(columns)]
     sign = f"CASE {OP} WHEN '+' THEN 1 WHEN '-' THEN -1 END" if OP in updates.columns else "1"
     made = f"{moment} AS c{len(named)}"
     return updates.selectExpr(f"{moment} AS {TIME}", *named, made, f"CAST({sign} AS TINYINT) AS {SIGN}")

@@ -15,8 +15,9 @@ import pyarrow as pa
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS, HEARTBEAT, CONTROL = 0, 1, 2
-"""Where a clock comes from: rows, a heartbeat (used only in a batch without rows), or the control stream."""
+ROWS, HEARTBEAT, CONTROL, END = 0, 1, 2, 5
+"""Where a clock comes from: rows, a heartbeat (used only in a batch without rows), or the control stream, which may also say
+that its stream has ended."""
 
 SMALL, LARGE = 3, 4
 """How much one shard outputs for a query in a batch: what fits the driver's memory easily, or more than that."""
@@ -48,6 +49,7 @@ _FIELDS: dict[str, pa.DataType] = {
     "output": pa.int32(),
     "clock": pa.int64(),
     "metrics": pa.string(),
+    "times": pa.string(),
     "blob": pa.binary(),
 }
 SCHEMA = pa.schema(list(_FIELDS.items()))
@@ -57,7 +59,7 @@ DDL = ", ".join(f"{name} {_TYPES[dtype]}" for name, dtype in _FIELDS.items())
 
 @dataclass
 class Message:
-    """One message to the shard with this label."""
+    """One message to the shard with this label; `times` is what an edge between stages carries of time (`Times`)."""
 
     label: int
     channel: int
@@ -67,6 +69,7 @@ class Message:
     output: int = 0
     clock: int = 0
     metrics: str | None = None
+    times: str | None = None
     blob: Any = None
 
 
@@ -88,9 +91,9 @@ def to_frames(messages: Iterable[Message]) -> Iterator[pd.DataFrame]:
 def from_frame(frame: pd.DataFrame) -> Iterator[Message]:
     """Read the messages of a pandas frame."""
     for values in zip(*(frame[name] for name in _FIELDS), strict=True):
-        *numbers, metrics, blob = values
+        *numbers, metrics, times, blob = values
         named = dict(zip(_FIELDS, map(int, numbers), strict=False))
-        yield Message(**named, metrics=metrics, blob=blob)
+        yield Message(**named, metrics=metrics, times=times, blob=blob)
 
 
 def _groups(messages: Iterable[Message]) -> Iterator[list[Message]]:

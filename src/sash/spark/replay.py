@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.catalog import OP
 from sash.plan.options import Trigger
-from sash.plan.types import BIGINT, Field
+from sash.plan.types import BIGINT, Field, storage
 from sash.planning import Planned, PlannedJob
 from sash.runtime.counts import Counts
 from sash.spark.batch_metrics import PARTS, BatchMetrics, added, counts_of, operator_names, total
@@ -31,13 +31,14 @@ from sash.spark.dataflow import change_frame, job_frame
 from sash.spark.errors import sash_errors
 from sash.spark.output import OutputMode, read_metrics, read_output
 from sash.spark.progress import Progress
+from sash.spark.scatter import ENDED
 from sash.spark.session import embedded_session, query_settings
 from sash.spark.sinks.batch import Batch
 from sash.spark.sinks.start import WriteFailure, compute_once, start_query
 from sash.spark.sources.declared import FILES_OF_ANY_AGE, struct
 from sash.spark.sources.inputs import QueryInputs, StreamSource
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.inputs import MicroBatch, ReplayInput
+from sash.testing.inputs import MicroBatch, ReplayInput, numbered
 
 _TIME, _OPS = "_clock", pa.array(["-", "+"])
 _EPOCH = 1_000_000_000
@@ -47,7 +48,8 @@ _RECENT = "spark.sql.streaming.numRecentProgressUpdates"
 class SparkReplay(NamedTuple):
     """What a query made: its changes in order, the late rows, the rows in state at the end, and the operators' counts.
 
-    For a query of a job, late rows are those of the streams that it reads.
+    The last column of the changes is the number of the batch that released each. For a query of a job, late rows are those
+    of the streams that it reads.
     """
 
     changes: ChangeBatch
@@ -107,11 +109,11 @@ def _files_of(
             for name in names
         }
         (home / "control").mkdir()
-        control = _files(spark, home / "control", "stream string, ts long")
+        control = _files(spark, home / "control", f"stream string, ts long, {ENDED} boolean")
         for number, micro in enumerate(batches):
             clocks = [(name.lower(), micro.clocks[name]) for name in changing if name in micro.clocks]
             _write_control(home / "control", number, clocks)
-        _write_control(home / "control", len(batches), [(name.lower(), end) for name in names])
+        _write_control(home / "control", len(batches), [(name.lower(), end) for name in names], ended=True)
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
         yield spark, QueryInputs(streams, tables, control), str(home / "checkpoint")
     finally:
@@ -120,7 +122,7 @@ def _files_of(
 
 
 def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> SparkReplay:
-    dtypes = [field.dtype for field in planned.schema]
+    dtypes = [storage(field.dtype) for field in planned.schema]
     collected: dict[int, ChangeBatch] = {}
 
     def collect(batch: Batch, number: int) -> None:
@@ -135,8 +137,8 @@ def _run(changes: DataFrame, planned: Planned, checkpoint: str) -> SparkReplay:
     finally:
         query.stop()
     last, counts = progress.last(), {name: counts_of(seen) for name, seen in progress.operators().items()}
-    ordered = [collected[number].sorted() for number in sorted(collected)]
-    changed = concat([ChangeBatch.empty(dtypes), *ordered])
+    ordered = [numbered(collected[number].sorted(), number) for number in sorted(collected)]
+    changed = concat([ChangeBatch.empty([*dtypes, pa.int64()]), *ordered])
     return SparkReplay(changed, last["total_late"], last.get("state_rows", 0), counts)
 
 
@@ -153,7 +155,10 @@ def _run_job(frame: DataFrame, plan: PhysicalPlan, checkpoint: str) -> dict[str,
             query.awaitTermination()
     finally:
         query.stop()
-    batches = [collected[number] for number in sorted(collected)]
+    batches = [
+        ({output: numbered(changes, number) for output, changes in parts.items()}, metrics)
+        for number, (parts, metrics) in sorted(collected.items())
+    ]
     counted: dict[str, dict[str, int]] = {}
     late: Counter[str] = Counter()
     left: dict[str, int] = {}
@@ -170,7 +175,9 @@ def _run_job(frame: DataFrame, plan: PhysicalPlan, checkpoint: str) -> dict[str,
         read = [plan.legs[given.leaf.leg] for s in stages for given in s.inputs if given.leaf.leg is not None]
         streams = {leg.stream for leg in read if isinstance(leg, StreamLeg)}
         made[output.query] = SparkReplay(
-            concat([ChangeBatch.empty(dtypes), *(parts[number] for parts, _ in batches if number in parts)]),
+            concat(
+                [ChangeBatch.empty([*dtypes, pa.int64()]), *(parts[number] for parts, _ in batches if number in parts)]
+            ),
             sum(late[stream] for stream in streams),
             sum(left.get(str(stage.index), 0) for stage in stages),
             {name: counts_of(seen) for name, seen in counted.items() if name in names},
@@ -194,21 +201,22 @@ def _stream(
     directory.mkdir(parents=True)
     names = [field.name for field in given.schema]
     for number, batch in enumerate(batches):
-        rows = ChangeBatch.empty([field.dtype for field in given.schema]) if batch is None else batch
+        rows = ChangeBatch.empty([storage(field.dtype) for field in given.schema]) if batch is None else batch
         columns = dict(zip([_TIME, *names], [pa.array(rows.ts), *rows.columns], strict=False))
         if given.signs is not None:
             columns[OP] = _OPS.take(pa.array((rows.sign > 0).astype("int8")))
         _write(pa.table(columns), directory, number)
-    schema = struct((Field(_TIME, BIGINT), *given.schema))
+    schema = struct((Field(_TIME, BIGINT), *(Field(f.name, storage(f.dtype)) for f in given.schema)))
     if given.signs is not None:
         schema = schema.add(OP, "string")
     return StreamSource(_files(spark, directory, schema), given.slack, time=_TIME)
 
 
-def _write_control(directory: Path, number: int, clocks: Sequence[tuple[str, int]]) -> None:
-    """Write the clocks of streams in one batch to a file."""
+def _write_control(directory: Path, number: int, clocks: Sequence[tuple[str, int]], *, ended: bool = False) -> None:
+    """Write the clocks of streams in one batch to a file, and whether the streams end with it."""
     names, times = [name for name, _ in clocks], [time for _, time in clocks]
-    _write(pa.table({"stream": pa.array(names, pa.string()), "ts": pa.array(times, pa.int64())}), directory, number)
+    given = {"stream": pa.array(names, pa.string()), "ts": pa.array(times, pa.int64())}
+    _write(pa.table({**given, ENDED: pa.array([ended] * len(clocks), pa.bool_())}), directory, number)
 
 
 def _files(spark: SparkSession, directory: Path, schema: Any) -> DataFrame:

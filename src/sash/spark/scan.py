@@ -22,6 +22,7 @@ from sash.plan.expressions import Expression, columns_of
 from sash.plan.types import type_name
 from sash.spark.legs import micros, typed
 from sash.spark.scatter import MASK, TIME
+from sash.spark.sql_types import stored_column
 from sash.spark.stage_errors import queries_in_text
 from sash.sql.render import quoted, to_spark_sql
 
@@ -45,7 +46,7 @@ def scan_frame(
         | set().union(*(columns_of(part) for conjuncts in scan.filters for part in conjuncts))
     )
     schema = scan.stream.schema
-    named = [f"{quoted(schema[index].name)} AS s{index}" for index in used]
+    named = [f"{stored_column(stream, schema[index].name)} AS s{index}" for index in used]
     field = schema[scan.stream.time]
     moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
     frame = stream.selectExpr(f"{moment} AS {TIME}", *named)

@@ -22,7 +22,7 @@ from sash.plan.nodes import Rows
 from sash.runtime.shard import partition
 from sash.spark.batch_metrics import BatchMetrics
 from sash.spark.layout import Target
-from sash.spark.messages import BLOB_BYTES, METRICS, ROWS, Message, to_record_batches
+from sash.spark.messages import BLOB_BYTES, END, METRICS, ROWS, Message, to_record_batches
 from sash.spark.stage_errors import naming_queries
 from sash.spark.workers import freeze_loaded_objects
 from sash.state.changes import ChangeBatch, Signs, concat
@@ -33,7 +33,7 @@ from sash.time import FOREVER
 if TYPE_CHECKING:
     from sash.spark.legs import Lookups
 
-TIME, ACCEPTED, SIGN, MASK = "_ts", "_ok", "_sign", "m"
+TIME, ACCEPTED, SIGN, MASK, ENDED = "_ts", "_ok", "_sign", "m", "ended"
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class ClockScatter:
-    """Sends clocks without rows, from a heartbeat or the control stream; its input has `_ts` only."""
+    """Sends clocks without rows, from a heartbeat or the control stream; its input has `_ts`, and may have `ended`."""
 
     kind: int
     slack: int
@@ -181,12 +181,14 @@ class ClockScatter:
         return to_record_batches(self._messages(batches))
 
     def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-        highs = [pc.max(batch.column(TIME)).as_py() for batch in batches if batch.num_rows]
-        if not highs:
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
             return
+        high = max(pc.max(batch.column(TIME)).as_py() for batch in given)
+        ended = any(pc.any(batch.column(ENDED)).as_py() for batch in given if ENDED in batch.schema.names)
         for target in self.targets:
             for label in target.labels:
-                yield Message(label, target.channel, self.kind, clock=max(highs) - self.slack)
+                yield Message(label, target.channel, END if ended else self.kind, clock=high - self.slack)
 
 
 def scatter_rows(rows: ChangeBatch, target: Target, message: Message) -> Iterator[Message]:

@@ -109,7 +109,7 @@ class SeedShard:
                 self._preload(found, known["log"])
                 live[index] = found.live(reader, stage.inputs[index].leaf.horizon, record["floor"])
         current = CurrentRows()
-        for changes in shard.replay(live, record["clocks"], record.get("reached"), net=True):
+        for changes in shard.replay(live, record["clocks"], record.get("reached"), record.get("learnt"), net=True):
             current.add(changes)
         return current.rows(), shard.clock
 
@@ -238,15 +238,16 @@ class SeedShard:
             return
         number, width = self._layout.labels[stage.index].index(self._label), len(self._layout.labels[stage.index])
         # The next run goes on with what is built here. Operators that may be behind the clock are built once more.
-        lasting = (record is None or self._moved(stage, record)) and not strategy_of(stage.strategy).paced
+        lasting = (record is None or self._moved(stage, record)) and not _lags(stage)
         memory = self._arena.memory(_part(identity, {})) if lasting else HeapMemory()
         shard = Shard(self._layout.plan, stage, memory, self._handover.new_tables, number, width)
         clocks = [int(BEGINNING)] * len(stage.inputs)
         for index, (channel, _) in inputs.items():
             clocks[index] = self._channels[channel.index].clock
-        reached, floor = None, int(BEGINNING)
+        reached, floor, learnt = None, int(BEGINNING), None
         if record is not None:
-            clocks, reached, floor = record["clocks"], record.get("reached"), record["floor"]
+            clocks, floor = record["clocks"], record["floor"]
+            reached, learnt = record.get("reached"), record.get("learnt")
         live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
         for index, (channel, reader) in inputs.items():
             horizon = stage.inputs[index].leaf.horizon
@@ -255,7 +256,7 @@ class SeedShard:
                 self._preload(found, self._header["channels"][channel.identity]["log"])
             live[index] = found.live(reader, horizon, floor)
         current = CurrentRows()
-        for changes in shard.replay(live, clocks, reached, net=not self._feeds(stage)):
+        for changes in shard.replay(live, clocks, reached, learnt, net=not self._feeds(stage)):
             current.add(changes)
         if record is None:
             current.add(shard.flush())
@@ -269,7 +270,7 @@ class SeedShard:
 
     def _moved(self, stage: Stage, record: Mapping[str, Any]) -> bool:
         """Whether the rows of a kept stage are here, on their way to another shard, so that it is best built at once."""
-        ready = not strategy_of(stage.strategy).paced and not stage_tables(self._layout.plan)
+        ready = not _lags(stage) and not stage_tables(self._layout.plan)
         return ready and not self._handover.in_place and not record.get("snapshot")
 
     def _feeds(self, stage: Stage) -> bool:
@@ -350,6 +351,12 @@ class SeedShard:
     def _next(self) -> int:
         self._header["next"] += 1
         return int(self._header["next"])
+
+
+def _lags(stage: Stage) -> bool:
+    """Whether operators may be behind the clock, or keep nothing, so that arrays alone are not their state."""
+    strategy = strategy_of(stage.strategy)
+    return strategy.paced or strategy.recomputes
 
 
 def _part(identity: str, record: Mapping[str, Any]) -> str:

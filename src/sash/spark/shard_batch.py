@@ -135,7 +135,7 @@ class ShardBatch:
                 yield part
                 spent -= time.perf_counter()
         for channel in self._processor.local[stage.index]:
-            self._channel(channel.index).take(concat(handed), shard.released)
+            self._channel(channel.index).take(concat(handed), shard.released, shard.times)
         if behind:
             for output in self._layout.plan.outputs_of(stage):
                 yield Message(self._label, ANSWER, CAUGHT_UP, number, 0, output, shard.released)
@@ -197,7 +197,8 @@ class ShardBatch:
         shard = self._processor.build_shard(stage, number, memory)
         if rebuild:
             assert record is not None
-            shard.restore(self._parking.live(stage, record), record["clocks"], record.get("reached"))
+            live = self._parking.live(stage, record)
+            shard.restore(live, record["clocks"], record.get("reached"), record.get("learnt"))
             self._metrics.rebuilt += 1
         return shard
 
@@ -208,6 +209,7 @@ class ShardBatch:
             record["clocks"] = [int(clock) for clock in shard.clocks]
             record["clock"], record["floor"] = shard.clock, int(shard.floor)
             record["reached"] = shard.reached
+            record["learnt"] = shard.learnt
             for index, (channel, _) in self._processor.inputs[stage.index].items():
                 if channel.stream is None and len(channel.readers) == 1:
                     self._accepted[channel.index] = intake.accepted[index]
@@ -289,7 +291,8 @@ class ShardBatch:
         if index not in self._channels:
             channel = self._layout.channels.channels[index]
             record = self._header["channels"].setdefault(channel.identity, {})
-            self._channels[index] = ChannelBatch(channel, self._processor.senders(channel), self._chunks, record)
+            senders, bounded = self._processor.senders(channel), self._processor.bounded
+            self._channels[index] = ChannelBatch(channel, senders, self._chunks, record, bounded=bounded)
         return self._channels[index]
 
     def _identity(self, stage: Stage) -> str:

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 
 class StageProcessor:
-    """Runs the stages of one level of a plan. Only the last processor of a query that runs alone has a `gather`."""
+    """Runs the stages of one level of a plan. Only the last processor of a query that runs alone has a `gather`.
+
+    `bounded` is whether any batch may be the last one.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,8 @@ class StageProcessor:
         relations: Relations,
         outputs: Sequence[OutputMode],
         gather: Gather | None,
+        *,
+        bounded: bool = False,
     ) -> None:
         self.layout = layout
         self.level = level
@@ -52,6 +57,7 @@ class StageProcessor:
         self._relations = dict(relations)
         self._outputs = tuple(outputs)
         self._gather = gather
+        self.bounded = bounded
         self.log_bytes = LOG_BYTES
         channels = layout.channels.channels
         self.inputs = {stage: layout.channels.inputs_of(stage) for stage in self.stages}
@@ -113,7 +119,8 @@ class StageProcessor:
         parts: list[ChangeBatch] = []
         for part, changes in enumerate(shard.release(intake)):
             for channel in sent:
-                message = Message(0, channel.index, ROWS, number, part, clock=shard.released)
+                times = None if shard.times is None else shard.times.to_text()
+                message = Message(0, channel.index, ROWS, number, part, clock=shard.released, times=times)
                 yield from scatter_rows(changes, self.targets[channel.index], message)
             if local:
                 handed.append(changes)

@@ -133,7 +133,8 @@ class StageParking:
         if record.get("clock", 0) > BEGINNING:
             try:
                 shard, current = self._processor.build_shard(stage, number, HeapMemory()), CurrentRows()
-                for changes in shard.replay(self.live(stage, record), record["clocks"], record.get("reached")):
+                known = record["clocks"], record.get("reached"), record.get("learnt")
+                for changes in shard.replay(self.live(stage, record), *known):
                     current.add(changes)
                 answer = _rows(current, stage, shard)
             except Exception as error:  # noqa: BLE001  (rows that have ended are missing, so that operators may fail here)

@@ -9,8 +9,18 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    YearMonthIntervalType,
+)
 
+from sash.plan.sql_types import day_time, year_month
 from sash.plan.types import (
     STRING,
     TIMESTAMP,
@@ -38,6 +48,10 @@ def arrow_type(dtype: DataType) -> pa.DataType | None:
         return _nested(
             lambda *parts: struct_of(list(zip(names, parts, strict=True))), *(field.dataType for field in dtype.fields)
         )
+    if isinstance(dtype, DayTimeIntervalType):
+        return day_time(dtype.startField, dtype.endField)
+    if isinstance(dtype, YearMonthIntervalType):
+        return year_month(dtype.startField, dtype.endField)
     if isinstance(dtype, TimestampType):
         return TIMESTAMP
     if isinstance(dtype, StringType):

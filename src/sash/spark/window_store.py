@@ -27,7 +27,7 @@ from sash.sql.render import quoted
 from sash.time import BEGINNING, FOREVER
 from sash.window_store.store.layout import ENDS
 from sash.window_store.store.manifest import Slice
-from sash.window_store.store.writer import WindowWriter
+from sash.window_store.store.sets import WindowSets
 from sash.window_store.sub_windows import Scan, scan_locally
 from sash.window_store.summaries.base import Tables
 from sash.window_store.summaries.core import Core
@@ -51,7 +51,7 @@ def kept_frame(source: StreamSource, entry: StreamEntry) -> DataFrame:
 class ApplyRows:
     """Applies each micro-batch of a stream to a store."""
 
-    writer: WindowWriter
+    writer: WindowSets
     source: StreamSource
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -75,7 +75,7 @@ class ApplyRows:
 class ApplyInsertions:
     """Applies each batch of a query that selects all rows of a stream, in a job, to a store."""
 
-    writer: WindowWriter
+    writer: WindowSets
 
     def __call__(self, batch: Batch, number: int) -> None:
         layout, table = self.writer.layout, batch.table
@@ -97,7 +97,7 @@ def _clock_of(batch: Batch, moment: pa.ChunkedArray) -> int:
 class ApplyChanges:
     """Applies each batch of a query's changelog to a store."""
 
-    writer: WindowWriter
+    writer: WindowSets
 
     def __call__(self, batch: Batch, number: int) -> None:
         layout, table = self.writer.layout, batch.table

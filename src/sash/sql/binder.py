@@ -27,6 +27,7 @@ from sash.sql.scope import Scope
 from sash.sql.select_query import bind_select
 from sash.sql.source import SqlText, too_deep, whole_number
 from sash.sql.spark_functions import SparkFunctions
+from sash.sql.storage import to_storage
 from sash.sql.undeclared import with_declared_windows
 from sash.sql.words import word_of
 
@@ -53,7 +54,9 @@ def _parse(source: SqlText, catalog: Catalog) -> Query:
         _refuse_enormous(source, query.plan)
     except RecursionError:
         raise too_deep(source) from None
-    return replace(query, plan=_with_distinct_names(with_declared_windows(query.plan)))
+    typed = _with_distinct_names(with_declared_windows(query.plan))
+    plan = to_storage(typed)
+    return replace(query, plan=plan, schema=() if plan is typed else typed.schema)
 
 
 def _with_distinct_names(plan: Node) -> Node:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sash.errors import TypeMismatchError
 from sash.plan import types
 from sash.plan.expressions import Cast, Expression, Literal
+from sash.plan.sql_types import DayTimeInterval, YearMonthInterval, common_interval, is_interval
 
 MAX_PRECISION = 38
 MIN_ADJUSTED_SCALE = 6
@@ -84,6 +85,18 @@ def common_dtype(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return _common(left, right, None, None)
 
 
+def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type of both without a loss, as functions of arrays need it: no strings as numbers, no new decimals."""
+    merged = common_dtype(left, right)
+    if merged is None or merged in (left, right):
+        loses = types.STRING in (left, right) and types.NULL not in (left, right)
+        return None if loses and left != right else merged
+    if types.is_nested(left):
+        parts = [tightest(*pair) for pair in zip(types.parts_of(left), types.parts_of(right), strict=True)]
+        return None if None in parts else merged
+    return None if is_decimal(left) or is_decimal(right) else merged
+
+
 def _common(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expression | None) -> pa.DataType | None:
     if right in (left, types.NULL):
         return left
@@ -95,6 +108,8 @@ def _common(left: pa.DataType, right: pa.DataType, a: Expression | None, b: Expr
         return _TEMPORAL[max(_TEMPORAL.index(left), _TEMPORAL.index(right))]
     if types.is_nested(left) and types.is_nested(right):
         return _common_nested(left, right)
+    if is_interval(left) and is_interval(right):
+        return common_interval(left, right)
     if types.STRING in (left, right):
         return _with_string(right if left == types.STRING else left)
     return None
@@ -135,7 +150,7 @@ def _as_decimal(dtype: pa.DataType, expression: Expression | None) -> pa.DataTyp
 
 
 def _with_string(other: pa.DataType) -> pa.DataType | None:
-    if types.is_nested(other):
+    if types.is_nested(other) or is_interval(other):
         return None
     if types.is_integer(other):
         return types.BIGINT
@@ -183,7 +198,7 @@ def implicit(expression: Expression, dtype: pa.DataType, what: str) -> Expressio
 def _may_become(have: pa.DataType, want: pa.DataType) -> bool:
     if have == types.NULL:
         return True
-    if types.is_nested(have) or types.is_nested(want):
+    if types.is_nested(have) or types.is_nested(want) or is_interval(want):
         return bool(common_dtype(have, want) == want)
     if have == types.STRING:
         return True
@@ -214,6 +229,8 @@ def unify_alike(expressions: Sequence[Expression], what: str) -> list[Expression
 
 def castable(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether CAST may turn one type into the other (ANSI)."""
+    if types.is_nested(have) and types.holds(have, types.is_sql_type):
+        return bool(have == want)
     if types.is_nested(have) and types.is_nested(want):
         kinds = [[kind(dtype) for kind in (types.is_array, types.is_struct, types.is_map)] for dtype in (have, want)]
         parts = [types.parts_of(dtype) for dtype in (have, want)]
@@ -222,6 +239,8 @@ def castable(have: pa.DataType, want: pa.DataType) -> bool:
         return bool(have == types.NULL)
     if have in (want, types.NULL) or types.STRING in (have, want):
         return True
+    if is_interval(have) or is_interval(want):
+        return _castable_interval(have, want)
     if types.is_numeric(have) or have == types.BOOLEAN:
         return (
             types.is_numeric(want)
@@ -232,3 +251,11 @@ def castable(have: pa.DataType, want: pa.DataType) -> bool:
     if have in _TEMPORAL:
         return want in _TEMPORAL or (have == types.TIMESTAMP and types.is_numeric(want))
     return False
+
+
+def _castable_interval(have: pa.DataType, want: pa.DataType) -> bool:
+    """Intervals of one kind, integers as a number of the last field, and such numbers as integers or decimals."""
+    for kind in (DayTimeInterval, YearMonthInterval):
+        if isinstance(have, kind):
+            return isinstance(want, kind) or types.is_integer(want) or is_decimal(want)
+    return types.is_integer(have)

@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
 from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.compound import balanced
-from sash.plan.expressions import Case, Expression, Literal, UserCall
-from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, is_numeric, type_name
-from sash.sql import now
-from sash.sql.aggregate_calls import placed_arguments, read_aggregate
-from sash.sql.aggregates import AGGREGATES, AggregateCollector, bind_aggregate
+from sash.plan.expressions import Call, Case, Expression, Literal, UserCall, Variable
+from sash.plan.sql_types import is_interval
+from sash.plan.types import BINARY, BOOLEAN, DATE, NULL, STRING, is_numeric, is_struct, type_name
+from sash.sql import intervals, now
+from sash.sql.aggregate_binding import bind_aggregate_call
+from sash.sql.aggregates import AGGREGATES, AggregateCollector
 from sash.sql.coercion import castable, coerce, unify
-from sash.sql.correlation import OuterScope, Scopes
+from sash.sql.columns import bind_column, bind_item
+from sash.sql.correlation import Scopes
 from sash.sql.functions import INFIX, call, canonical_name, cast_of
 from sash.sql.grouping import grouping_call
-from sash.sql.literals import add_interval, backslash_pattern, constant_interval, moment_literal, number_literal
-from sash.sql.naming import spark_name
-from sash.sql.nested_rules import field_of, item_of, struct_of
-from sash.sql.ordering import direction_of
-from sash.sql.row_aggregates import bind_user
+from sash.sql.interval_literals import add_interval, constant_interval
+from sash.sql.lambdas import bind_higher_order
+from sash.sql.literals import backslash_pattern, moment_literal, number_literal
+from sash.sql.nested_rules import arrays_zip, field_of, struct_of
 from sash.sql.scope import Scope
 from sash.sql.signatures.base import OnlySparkError
 from sash.sql.signatures.dates import WITH_UNITS, time_field
+from sash.sql.signatures.lists import moments
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
@@ -34,6 +35,7 @@ from sash.sql.type_names import type_of
 from sash.sql.windows import WindowCollector, bind_window
 from sash.sql.words import word_of
 
+_INTERVAL_ARITHMETIC = ("add", "subtract", "multiply", "divide", "int_divide")
 _SUBQUERIES = (exp.Subquery, exp.Select, exp.SetOperation, exp.Exists)
 
 
@@ -58,6 +60,8 @@ class ExpressionBinder:
     """The queries around this one, the outermost first."""
     subqueries: Subqueries | None = None
     """The subqueries of the clause; None where there may be none."""
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    """The variables of the lambdas around, by their names in lower case."""
 
     def bind(self, node: exp.Expr) -> Expression:
         """The bound expression; type errors include their position.
@@ -111,60 +115,46 @@ class ExpressionBinder:
         if isinstance(node, _SUBQUERIES):
             return self._nested(node).scalar(node)
         if isinstance(node, exp.Star):
-            raise self._unsupported(f"* in {self.clause}", node)
-        if isinstance(node, exp.Interval):
-            raise self._unsupported("an interval other than one added to a DATE or TIMESTAMP", node)
+            raise self.unsupported(f"* in {self.clause}", node)
         if isinstance(node, exp.All):
-            raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
+            raise self.unsupported("ANY and ALL without a comparison and a subquery", node)
+        if isinstance(node, exp.Identifier) and node.name.lower() in self.variables:
+            return self.variables[node.name.lower()]
         if isinstance(node, exp.Placeholder | exp.Parameter | exp.Alias | exp.Kwarg | exp.Lambda | exp.Var):
-            raise self._unsupported(f"{node.sql(dialect='spark')} here", node)
+            raise self.unsupported(f"{node.sql(dialect='spark')} here", node)
+        return self._by_spark(node)
+
+    def _by_spark(self, node: exp.Expr) -> Expression:
+        """An expression that only Spark evaluates; within a lambda, Spark evaluates the whole call with the lambda."""
+        if self.variables:
+            raise OnlySparkError(f"Sash does not run {node.sql(dialect='spark')} in a lambda")
         return self.spark_functions.bind(node, self._column)
 
-    def _unsupported(self, what: str, node: exp.Expr) -> Exception:
+    def unsupported(self, what: str, node: exp.Expr) -> Exception:
+        """The error that Sash does not run something."""
         return self.source.error(UnsupportedSqlError, f"Sash does not run {what}", node)
 
     def _nested(self, node: exp.Expr) -> Subqueries:
         """The subqueries of the clause; an error if there may be none."""
         if self.subqueries is None:
-            raise self._unsupported(f"a subquery in {self.clause}; join it instead", node)
+            raise self.unsupported(f"a subquery in {self.clause}; join it instead", node)
         return self.subqueries
 
     def _column(self, node: exp.Expr) -> Expression:
         assert isinstance(node, exp.Column)
-        if isinstance(node.this, exp.Star):
-            raise self._unsupported(f"{node.table}.* in {self.clause}", node)
-        path = [node.args[part] for part in ("catalog", "db", "table", "this") if node.args.get(part) is not None]
-        scopes: list[Scope | OuterScope] = [self.scope, *reversed(self.around)]
-        for scope in scopes:
-            for used in (2, 1):
-                found = self._named(path[:used], scope) if len(path) >= used else None
-                if found is not None:
-                    for field_name in path[used:]:
-                        found = field_of(found, field_name.name)
-                    return found
-        return self.scope.resolve(self.source, node)
-
-    def _named(self, path: list[exp.Expr], scope: Scope | OuterScope) -> Expression | None:
-        """The column or alias of a name, which may be qualified; None if there is none."""
-        name, own = path[-1].name.lower(), scope is self.scope and len(path) == 1
-        if own and name in self.first:
-            return self.first[name]
-        node = exp.Column(this=path[-1].copy(), table=path[0].copy() if len(path) > 1 else None)
-        node.this.meta.update(path[-1].meta)
-        found = scope.lookup(self.source, node)
-        return self.aliases.get(name) if found is None and own else found
+        is_grouping = len(node.parts) == 1 and node.name.lower() == "grouping__id" and self.aggregates is not None
+        if is_grouping and not self.scope.find(node.name, None):
+            return self._grouping(exp.Anonymous(this="grouping_id", expressions=[]))
+        return bind_column(self, node)
 
     def _field(self, node: exp.Expr) -> Expression:
         """`expression.field`."""
         if not isinstance(node.expression, exp.Identifier):
-            raise self._unsupported(node.sql(dialect="spark"), node)
+            raise self.unsupported(node.sql(dialect="spark"), node)
         return field_of(self.bind(node.this), node.expression.name)
 
     def _item(self, node: exp.Expr) -> Expression:
-        """`array[index]` or `map[key]`."""
-        if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
-            raise self._unsupported(f"{node.sql(dialect='spark')}; write array[index] or map[key]", node)
-        return item_of(self.bind(node.this), self.bind(node.expressions[0]))
+        return bind_item(self, node)
 
     def _tuple(self, node: exp.Expr) -> Expression:
         return self._struct(node.expressions)
@@ -177,10 +167,18 @@ class ExpressionBinder:
         ]
         return struct_of(names, [self.bind(part.this if isinstance(part, exp.Alias) else part) for part in nodes])
 
+    def _arrays_zip(self, nodes: list[exp.Expr]) -> Expression:
+        """ARRAYS_ZIP(a, b, ...): a column keeps its name, and any other field is called by its position."""
+        names = [
+            part.name if isinstance(part, exp.Column | exp.Dot | exp.Identifier) else str(place)
+            for place, part in enumerate(nodes)
+        ]
+        return arrays_zip(names, [self.bind(part) for part in nodes])
+
     def _connector(self, node: exp.Connector) -> Expression:
         """AND and OR; long chains are left-deep trees, so they are unrolled."""
         if type(node) not in (exp.And, exp.Or):
-            raise self._unsupported(word_of(node), node)
+            raise self.unsupported(word_of(node), node)
         operands: list[exp.Expr] = []
         inner: exp.Expr = node
         while type(inner) is type(node):
@@ -204,14 +202,12 @@ class ExpressionBinder:
             every = isinstance(node.expression, exp.All)
             return self._nested(node).compare(name, self.bind(node.this), node.expression.this, every)
         left, right = self.bind(node.this), self.bind(node.expression)
-        if name in ("add", "subtract") and pa.types.is_temporal(left.dtype):
-            if is_numeric(right.dtype) and left.dtype == DATE:
-                return call("date_add" if name == "add" else "date_sub", [left, right])
-            if pa.types.is_temporal(right.dtype):
-                raise TypeMismatchError(
-                    "the difference of two times is an interval, which no column can hold: "
-                    "use datediff(a, b) or unix_micros(a) - unix_micros(b)"
-                )
+        if name in ("add", "subtract") and left.dtype == DATE and is_numeric(right.dtype):
+            return call("date_add" if name == "add" else "date_sub", [left, right])
+        if name in _INTERVAL_ARITHMETIC:
+            found = intervals.arithmetic(name, left, right)
+            if found is not None:
+                return found
         return _negated(node, call(name, [left, right]))
 
     def _like_several(self, node: exp.Expr) -> Expression:
@@ -219,7 +215,7 @@ class ExpressionBinder:
         name, list_ = INFIX[type(node)], node.expression.this
         patterns = list_.expressions if isinstance(list_, exp.Tuple) else [list_.unnest()]
         if not patterns or any(isinstance(pattern, _SUBQUERIES) for pattern in patterns):
-            raise self._unsupported("LIKE ANY and LIKE ALL of anything but a list of patterns", node)
+            raise self.unsupported("LIKE ANY and LIKE ALL of anything but a list of patterns", node)
         subject = self.bind(node.this)
         matches = [_negated(node, call(name, [subject, self.bind(pattern)])) for pattern in patterns]
         connective = "or" if isinstance(node.expression, exp.Any) else "and"
@@ -228,11 +224,23 @@ class ExpressionBinder:
     def _moved(self, node: exp.Expr) -> Expression | None:
         """A date or time plus or minus a constant interval; None if there is no interval."""
         sign = 1 if isinstance(node, exp.Add) else -1
+        other = node.this
         interval = constant_interval(self.source, node.expression)
-        if interval is not None:
-            return add_interval(self.bind(node.this), interval if sign == 1 else interval.negated())
-        interval = constant_interval(self.source, node.this) if sign == 1 else None
-        return None if interval is None else add_interval(self.bind(node.expression), interval)
+        if interval is None and sign == 1:
+            interval, other = constant_interval(self.source, node.this), node.expression
+        if interval is None:
+            return None
+        whole = constant_interval(self.source, node)
+        if whole is not None:
+            return whole.literal
+        moment = self.bind(other)
+        moved = interval if sign == 1 else interval.negated()
+        return None if is_interval(moment.dtype) else add_interval(moment, moved)
+
+    def _interval(self, node: exp.Expr) -> Expression:
+        interval = constant_interval(self.source, node)
+        assert interval is not None
+        return interval.literal
 
     def _literal(self, node: exp.Expr) -> Expression:
         text = str(node.this)
@@ -267,6 +275,9 @@ class ExpressionBinder:
         inner = node.this
         if isinstance(inner, exp.Literal) and not inner.args.get("is_string"):
             return number_literal(self.source, node, f"-{inner.this}")
+        interval = constant_interval(self.source, node)
+        if interval is not None:
+            return interval.literal
         return call("negate", [self.bind(inner)])
 
     def _bit_not(self, node: exp.Expr) -> Expression:
@@ -278,7 +289,7 @@ class ExpressionBinder:
             return call("is_null", [value])
         if isinstance(test, exp.Boolean):
             return call("eq_null_safe", [value, Literal(bool(test.this), BOOLEAN)])
-        raise self._unsupported(f"IS {test.sql(dialect='spark')}", node)
+        raise self.unsupported(f"IS {test.sql(dialect='spark')}", node)
 
     def _differs(self, node: exp.Expr) -> Expression:
         return call("not", [call("eq_null_safe", [self.bind(node.this), self.bind(node.expression)])])
@@ -293,8 +304,9 @@ class ExpressionBinder:
             return self._nested(node).contains(self._row(node.this), node, node.args["query"])
         choices = node.expressions
         if not choices:
-            raise self._unsupported("IN over anything but a list of values", node)
-        return call("in", [self.bind(node.this), *(self.bind(choice) for choice in choices)])
+            raise self.unsupported("IN over anything but a list of values", node)
+        value = self.bind(node.this)
+        return call("in", [value, *(_named_alike(value, self.bind(choice)) for choice in choices)])
 
     def _row(self, node: exp.Expr) -> list[Expression]:
         """The columns on the left side of IN (subquery)."""
@@ -305,11 +317,11 @@ class ExpressionBinder:
     def _escape(self, node: exp.Expr) -> Expression:
         like = node.this
         if not isinstance(like, exp.Like | exp.ILike):
-            raise self._unsupported("ESCAPE here", node)
+            raise self.unsupported("ESCAPE here", node)
         self.source.refuse_all_but(like, "this", "expression", "negate")
         pattern, escape = self.bind(like.expression), self.bind(node.expression)
         if not isinstance(pattern, Literal) or not isinstance(escape, Literal):
-            raise self._unsupported("ESCAPE of a pattern that is not a constant", node)
+            raise self.unsupported("ESCAPE of a pattern that is not a constant", node)
         standard = Literal(backslash_pattern(pattern.value, escape.value), STRING)
         return _negated(like, call(INFIX[type(like)], [self.bind(like.this), standard]))
 
@@ -361,6 +373,11 @@ class ExpressionBinder:
         parts = [node.args["substr"], node.this, node.args.get("position")]
         return call("locate", [self.bind(part) for part in parts if part is not None])
 
+    def _overlay(self, node: exp.Expr) -> Expression:
+        """OVERLAY(text PLACING text FROM position [FOR length])."""
+        parts = [node.this, node.expression, node.args["from_"], node.args.get("for_")]
+        return call("overlay", [self.bind(part) for part in parts if part is not None])
+
     def _extract(self, node: exp.Expr) -> Expression:
         return time_field(node.this.name, self.bind(node.expression))
 
@@ -376,6 +393,8 @@ class ExpressionBinder:
             return UserCall(code.name, tuple(self.bind(argument) for argument in arguments), code.dtype, code)
         if written in now.NAMES and not arguments:
             return self._now(node)
+        if any(isinstance(argument, exp.Lambda) for argument in arguments):
+            return self._higher_order(node)
         if written == "exists" and len(arguments) == 1 and isinstance(arguments[0], _SUBQUERIES):
             return self._nested(node).exists(node, arguments[0])
         if written in WITH_UNITS and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
@@ -387,6 +406,13 @@ class ExpressionBinder:
             return call(written, [self.bind(arguments[1]), self.bind(arguments[0])])
         if written == "struct":
             return self._struct(arguments)
+        if written == "arrays_zip" and arguments:
+            return self._arrays_zip(arguments)
+        if written == "sequence" and len(arguments) == 3:
+            step = constant_interval(self.source, arguments[2])
+            if step is not None:
+                bounds = [self.bind(argument) for argument in arguments[:2]]
+                return moments(bounds, (step.months, step.days, step.microseconds))
         name = canonical_name(written)
         if name is None:
             return self._other_function(node)
@@ -396,10 +422,19 @@ class ExpressionBinder:
         except OnlySparkError:
             return self._other_function(node)
 
+    def _higher_order(self, node: exp.Expr) -> Expression:
+        """A call with lambdas."""
+        try:
+            return bind_higher_order(self, node.name.lower(), node.expressions)
+        except OnlySparkError:
+            if self.variables:
+                raise
+            return self._other_function(node)
+
     def _grouping(self, node: exp.Expr) -> Expression:
         name, arguments = node.name.lower(), node.expressions
         if self.aggregates is None:
-            raise self._unsupported(f"{name.upper()} in {self.clause}", node)
+            raise self.unsupported(f"{name.upper()} in {self.clause}", node)
         if name == "grouping" and len(arguments) != 1:
             raise self.source.error(TypeMismatchError, f"GROUPING takes 1 argument, not {len(arguments)}", node)
         self.aggregates.groupings.append(node)
@@ -415,86 +450,24 @@ class ExpressionBinder:
 
     def _other_function(self, node: exp.Expr) -> Expression:
         if any(isinstance(part, _SUBQUERIES) for part in node.walk()):
-            raise self._unsupported(f"a subquery as an argument of {node.name.lower()}; join it instead", node)
-        return self.spark_functions.bind(node, self._column)
+            raise self.unsupported(f"a subquery as an argument of {node.name.lower()}; join it instead", node)
+        return self._by_spark(node)
 
     def _any(self, node: exp.Expr) -> Expression:
         """ANY(x), the aggregate; not a comparison with ANY (...)."""
         if isinstance(node.parent, exp.Predicate) or isinstance(node.this, _SUBQUERIES):
-            raise self._unsupported("ANY and ALL without a comparison and a subquery", node)
+            raise self.unsupported("ANY and ALL without a comparison and a subquery", node)
         return self._aggregate(node)
 
     def _window(self, node: exp.Expr) -> Expression:
         """A window function."""
         if self.windows is None:
-            raise self._unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
+            raise self.unsupported(f"a window function in {self.clause}; filter with QUALIFY, or use a subquery", node)
         return bind_window(self, self.windows, node)
-
-    def _outer_aggregate(self, node: exp.Expr) -> Expression | None:
-        """An aggregate of columns of the query around this one, as in HAVING; None if it is not such."""
-        outer = self.around[-1] if self.around else None
-        columns = list(node.find_all(exp.Column))
-        own = any(self.scope.find(column.name, column.table or None) for column in columns)
-        if outer is None or outer.aggregate is None or own or not columns:
-            return None
-        return outer.reference(outer.aggregate(node))
-
-    def _argument_columns(self, written: str, inner: ExpressionBinder, node: exp.Expr) -> list[Expression]:
-        """An argument of an aggregate; the * of COUNT(DISTINCT *) and COUNT(s.*, k) is all columns."""
-        qualified = _is_qualified_star(node)
-        if written != "count" or not (qualified or isinstance(node, exp.Star)):
-            return [inner.bind(node)]
-        self.source.refuse_all_but(node.this if qualified else node)
-        entries = self.scope.star(self.source, node.table if isinstance(node, exp.Column) else None, node)
-        return [entry.expression for entry in entries]
 
     def _aggregate(self, node: exp.Expr) -> Expression:
         """An aggregate with the clauses around it."""
-        call = read_aggregate(self.source, node)
-        written = call.name
-        user = self.spark_functions.user.aggregates.get(written)
-        if written not in AGGREGATES and user is None:
-            clause = {"filter": "FILTER", "withingroup": "WITHIN GROUP"}.get(node.key, "NULLS")
-            raise self._unsupported(f"{clause} for a function that is not an aggregate", node)
-        if self.aggregates is None:
-            if (found := self._outer_aggregate(node)) is not None:
-                return found
-            hint = "; filter groups with HAVING" if self.clause in ("WHERE", "ON") else ""
-            raise self._unsupported(f"the aggregate {written} in {self.clause}{hint}", node)
-        outer = self.aggregates.outer
-        inner = replace(
-            self, aggregates=outer, clause="the argument of an aggregate", first={}, aliases={}, windows=None
-        )
-        arguments, descending = placed_arguments(self.source, call)
-        if written == "count" and not call.distinct and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-            self.source.refuse_all_but(arguments[0])
-            bound: list[Expression] = [Literal(1, INT)]
-        else:
-            if written == "count" and len(arguments) == 1 and _is_qualified_star(arguments[0]):
-                raise self._unsupported("COUNT of the columns of a table; write COUNT(*), or name the columns", node)
-            bound = [part for argument in arguments for part in self._argument_columns(written, inner, argument)]
-        order = [(inner.bind(key.this), *direction_of(key)) for key in call.order or ()]
-        filter_ = None if call.condition is None else replace(inner, clause="FILTER").predicate(call.condition)
-        try:
-            if user is not None:
-                aggregate = bind_user(user, bound, call.distinct, filter_)
-            else:
-                aggregate = bind_aggregate(
-                    AGGREGATES[written],
-                    bound,
-                    call.distinct,
-                    filter_,
-                    descending=descending,
-                    ignore_nulls=call.ignore_nulls,
-                    order=order,
-                )
-        except TypeMismatchError as error:
-            raise self.source.error(TypeMismatchError, str(error), node) from None
-        return self.aggregates.add(aggregate, spark_name(node))
-
-
-def _is_qualified_star(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        return bind_aggregate_call(self, node)
 
 
 _STEP = 20
@@ -510,6 +483,13 @@ def _steps(node: exp.Expr, bound: Collection[int]) -> list[exp.Expr]:
         chain.append(inner)
         inner = inner.this
     return [] if isinstance(inner, exp.Interval) else chain[_STEP::_STEP]
+
+
+def _named_alike(value: Expression, choice: Expression) -> Expression:
+    """A struct that IN lists, with the names of the fields that it is compared with: Spark goes by their positions."""
+    names = [field.name for field in value.dtype] if is_struct(value.dtype) else []
+    is_row = isinstance(choice, Call) and choice.function == "struct" and len(choice.arguments) == len(names)
+    return struct_of(names, choice.arguments) if is_row and isinstance(choice, Call) and names else choice
 
 
 def _negated(node: exp.Expr, matches: Expression) -> Expression:
@@ -550,10 +530,12 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Substring: (ExpressionBinder._substring, ("this", "start", "length")),
     exp.Trim: (ExpressionBinder._trim, ("this", "expression", "position")),
     exp.StrPosition: (ExpressionBinder._position, ("this", "substr", "position")),
+    exp.Overlay: (ExpressionBinder._overlay, ("this", "expression", "from_", "for_")),
     exp.Extract: (ExpressionBinder._extract, ("this", "expression")),
     exp.Dot: (ExpressionBinder._field, ("this", "expression")),
     exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
     exp.Tuple: (ExpressionBinder._tuple, ("expressions",)),
+    exp.Interval: (ExpressionBinder._interval, ("this", "unit")),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
     exp.CurrentTimestamp: (ExpressionBinder._now, ()),
     exp.CurrentDate: (ExpressionBinder._now, ()),

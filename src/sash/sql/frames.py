@@ -15,7 +15,7 @@ from sash.plan.types import BIGINT, DATE, STRING, is_integer, is_numeric, type_n
 from sash.plan.window_calls import BoundKind
 from sash.sql.coercion import coerce
 from sash.sql.functions import call, cast_of
-from sash.sql.literals import add_interval, constant_interval
+from sash.sql.interval_literals import add_interval, constant_interval
 
 if TYPE_CHECKING:
     from sash.sql.expressions import ExpressionBinder

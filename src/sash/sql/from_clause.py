@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -12,6 +12,7 @@ from sash.plan.catalog import Catalog
 from sash.plan.expressions import Column, Expression, conjuncts
 from sash.plan.nodes import (
     ONE_ROW,
+    Filter,
     JoinKind,
     Node,
     Project,
@@ -102,25 +103,42 @@ class FromBinder:
         if isinstance(node, exp.Table):
             return self._table(node)
         if isinstance(node, exp.Subquery):
-            if isinstance(node.this, exp.Table) or node.args.get("joins"):
-                self.source.refuse_all_but(node, "this", "joins")
-                inner = node.this if isinstance(node.this, exp.Table) else exp.Subquery(this=node.this)
-                return self.bind(inner, node.args.get("joins") or [])
+            joins = node.args.get("joins") or []
+            if isinstance(node.this, exp.Table) or (
+                isinstance(node.this, exp.Subquery) and node.this.args.get("joins")
+            ):
+                self.source.refuse_all_but(node, "this", "joins", "alias")
+                return self._parenthesised(self.bind(node.this, joins), node)
+            if joins:
+                self.source.refuse_all_but(node, "this", "joins", "alias")
+                return self.bind(exp.Subquery(this=node.this, alias=node.args.get("alias")), joins)
             return self._subquery(node)
         if isinstance(node, exp.Values):
             self.source.refuse_all_but(node, "expressions", "alias")
             return self._named(bind_values(self.source, self.catalog, node), node.args.get("alias"), None)
+        if isinstance(node, exp.Lateral) and _is_table_function(node.this):
+            return self._function(exp.Table(this=node.this, alias=node.args.get("alias")))
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
             self.source.refuse_all_but(node, "this", "alias")
             return self._named(self.query(node.this), node.args.get("alias"), None)
         construct = next((name for kind, name in _CONSTRUCTS.items() if isinstance(node, kind)), word_of(node))
         raise self.source.error(UnsupportedSqlError, f"Sash does not run {construct}", node)
 
+    def _parenthesised(self, bound: Bound, node: exp.Expr) -> Bound:
+        """A join in parentheses; under an alias, its columns have that qualifier alone."""
+        alias = node.args.get("alias")
+        if alias is None:
+            return bound
+        tree, scope = bound
+        entries = scope.star(self.source, None, node)
+        names = tuple(entry.name for entry in entries)
+        return self._named(Project(build(tree), names, tuple(entry.expression for entry in entries)), alias, None)
+
     def _table(self, node: exp.Table) -> Bound:
         self.source.refuse_all_but(node, "this", "alias", "db", "catalog", "joins", "pivots")
         if node.meta.get(ASSIGNMENT):
             return self._assigned(node)
-        if isinstance(node.this, exp.Anonymous) and (generator_name(node.this) or node.this.name.lower() == "range"):
+        if _is_table_function(node.this):
             return self._function(node)
         if not isinstance(node.this, exp.Identifier):
             raise self.source.error(
@@ -167,15 +185,18 @@ class FromBinder:
     def generated(self, tree: Tree, scope: Scope, lateral: exp.Expr, outer: bool = False) -> Bound:
         """LATERAL VIEW, or the join with a LATERAL generator: its columns after those of the tree."""
         self.source.refuse_all_but(lateral, "this", "alias", "view", "outer", "ordinality")
-        if generator_name(lateral.this) is None:
-            raise self.source.error(
-                UnsupportedSqlError, f"Sash does not run LATERAL with {lateral.this.sql(dialect='spark')}", lateral
-            )
+        self._refuse_other_functions(lateral)
         below = build(tree)
         generator = bind_generator(self._binder(below, scope), lateral.this, outer or bool(lateral.args.get("outer")))
         node, outputs = generator.over(below)
         entries = entries_of(self.source, generator, outputs, lateral.args.get("alias"), lateral)
         return node, replace(scope, entries=(*scope.entries, *entries))
+
+    def _refuse_other_functions(self, lateral: exp.Expr) -> None:
+        if generator_name(lateral.this) is None:
+            raise self.source.error(
+                UnsupportedSqlError, f"Sash does not run LATERAL with {lateral.this.sql(dialect='spark')}", lateral
+            )
 
     def _assigned(self, node: exp.Table) -> Bound:
         """TUMBLE, HOP or CUMULATE: the rows of a table once per window, with the windows' bounds as columns."""
@@ -259,8 +280,9 @@ class FromBinder:
             written = " ".join(part for part in (method, side, word, "JOIN") if part)
             raise self.source.error(UnsupportedSqlError, f"Sash does not run {written}", join)
         border = width(left)
-        if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Anonymous):
-            return self._join_generator(left, scope, join, kind)
+        generated = _lateral_generator(join.this)
+        if generated is not None:
+            return self._join_generator(left, scope, join, generated, kind)
         if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Subquery):
             branch, right_scope = self._lateral(left, scope, join, kind)
             both = Scope(scope.entries + right_scope.entries, scope.not_carried)
@@ -281,17 +303,33 @@ class FromBinder:
             return branch, scope
         return branch, both
 
-    def _join_generator(self, left: Tree, scope: Scope, join: exp.Expr, kind: JoinKind) -> Bound:
-        """JOIN LATERAL explode(...), inner or left, without a condition other than TRUE."""
+    def _join_generator(self, left: Tree, scope: Scope, join: exp.Expr, lateral: exp.Lateral, kind: JoinKind) -> Bound:
+        """JOIN LATERAL explode(...), inner or left."""
         on = join.args.get("on")
-        always = on is None or (isinstance(on, exp.Boolean) and on.this)
-        if kind not in ("inner", "left") or join.args.get("using") or join.args.get("method") or not always:
+        if kind not in ("inner", "left") or join.args.get("using") or join.args.get("method"):
             raise self.source.error(
                 UnsupportedSqlError,
-                "LATERAL with a function takes a comma, CROSS JOIN, INNER JOIN or LEFT JOIN without a condition; use WHERE",
+                "LATERAL with a function takes a comma, CROSS JOIN, INNER JOIN or LEFT JOIN, and ON",
                 join,
             )
-        return self.generated(left, scope, join.this, outer=kind == "left")
+        if on is None or (isinstance(on, exp.Boolean) and on.this):
+            return self.generated(left, scope, lateral, outer=kind == "left")
+        if kind == "inner":
+            node, both = self.generated(left, scope, lateral)
+            return Filter(build(node), self._binder(build(node), both).predicate(on)), both
+        below = build(left)
+        self._refuse_other_functions(lateral)
+        generator = bind_generator(self._binder(below, scope), lateral.this)
+        alias = lateral.args.get("alias")
+
+        def condition(outputs: Sequence[Expression]) -> Expression:
+            entries = entries_of(self.source, generator, outputs, alias, lateral)
+            return self._binder(below, replace(scope, entries=(*scope.entries, *entries))).predicate(on)
+
+        node, outputs = generator.where(condition).over(below)
+        return node, replace(
+            scope, entries=(*scope.entries, *entries_of(self.source, generator, outputs, alias, lateral))
+        )
 
     def _on(self, branch: Branch, both: Scope, on: exp.Expr) -> Tree:
         """The join on a condition over the columns of both sides."""
@@ -340,6 +378,32 @@ class FromBinder:
             for entry in left.entries + right.entries
         ]
         return Scope((*merged, *rest), left.not_carried + right.not_carried)
+
+
+def _is_table_function(node: exp.Expr) -> bool:
+    """Whether the node calls a generator, or RANGE."""
+    return isinstance(node, exp.Anonymous) and (generator_name(node) is not None or node.name.lower() == "range")
+
+
+def _lateral_generator(node: exp.Expr) -> exp.Lateral | None:
+    """LATERAL explode(...), also written as a LATERAL subquery that selects nothing but a generator; None for others."""
+    if not isinstance(node, exp.Lateral):
+        return None
+    if isinstance(node.this, exp.Anonymous):
+        return None if node.this.name.lower() == "range" else node
+    select = node.this.this if isinstance(node.this, exp.Subquery) else None
+    if not isinstance(select, exp.Select) or [name for name, value in select.args.items() if value] != ["expressions"]:
+        return None
+    (item, *others) = select.expressions
+    call = item.this if isinstance(item, exp.Alias) else item
+    if others or generator_name(call) is None:
+        return None
+    alias = node.args.get("alias")
+    if isinstance(item, exp.Alias) and not (alias is not None and alias.args.get("columns")):
+        alias = exp.TableAlias(this=None if alias is None else alias.this, columns=[item.args["alias"]])
+    made = exp.Lateral(this=call, alias=alias)
+    made.meta.update(node.meta)
+    return made
 
 
 def _merged(kind: JoinKind, sides: list[Expression]) -> Expression:

@@ -9,7 +9,8 @@ import pyarrow as pa
 from sash.errors import TypeMismatchError
 from sash.plan import types
 from sash.plan.expressions import Call, Case, Expression, Literal
-from sash.sql import coercion
+from sash.plan.sql_types import is_interval
+from sash.sql import coercion, intervals
 from sash.sql.coercion import coerce, digits_of, implicit, is_decimal, unify
 
 Arguments = Sequence[Expression]
@@ -91,7 +92,9 @@ def logical(name: str, arguments: Arguments) -> Expression:
 
 
 def same_number(name: str, arguments: Arguments) -> Expression:
-    """A number; the result has the same type."""
+    """A number or an interval; the result has the same type."""
+    if is_interval(arguments[0].dtype):
+        return intervals.signed(name, arguments[0])
     number = _number(name, arguments[0])
     return Call(name, (number,), number.dtype)
 
@@ -102,6 +105,13 @@ def _number(name: str, argument: Expression) -> Expression:
     if not types.is_numeric(argument.dtype):
         raise TypeMismatchError(f"{name} takes a number, not {types.type_name(argument.dtype)}")
     return argument
+
+
+def sign(name: str, arguments: Arguments) -> Expression:
+    """SIGN of a number or an interval."""
+    if is_interval(arguments[0].dtype):
+        return intervals.signed(name, arguments[0])
+    return of_types((types.DOUBLE,), types.DOUBLE)(name, arguments)
 
 
 def to_integer(name: str, arguments: Arguments) -> Expression:
@@ -168,6 +178,13 @@ def of_types(parameters: tuple[pa.DataType, ...], result: pa.DataType) -> Rule:
     return rule
 
 
+def bitmap(name: str, arguments: Arguments) -> Expression:
+    """A function of a BINARY, to which nothing is cast."""
+    if arguments[0].dtype not in (types.BINARY, types.NULL):
+        raise TypeMismatchError(f"{name} takes BINARY, not {types.type_name(arguments[0].dtype)}")
+    return Call(name, (coerce(arguments[0], types.BINARY),), types.BIGINT)
+
+
 def in_list(name: str, arguments: Arguments) -> Expression:
     """IN: `in` if every choice is a literal, otherwise equalities."""
     dtype = arguments[0].dtype
@@ -190,8 +207,18 @@ def in_list(name: str, arguments: Arguments) -> Expression:
 def concat(name: str, arguments: Arguments) -> Expression:
     """Strings, or bytes; other types are cast to STRING."""
     kinds = {argument.dtype for argument in arguments}
+    if any(map(types.is_array, kinds)):
+        operands = unify(arguments, "the arguments of concat")
+        return Call("array_concat", tuple(operands), operands[0].dtype)
     if types.BINARY in kinds and kinds <= {types.BINARY, types.NULL}:
         return Call(name, tuple(coerce(argument, types.BINARY) for argument in arguments), types.BINARY)
+    return of_types((types.STRING,), types.STRING)(name, arguments)
+
+
+def reversed_value(name: str, arguments: Arguments) -> Expression:
+    """REVERSE of a string, or of an array."""
+    if types.is_array(arguments[0].dtype):
+        return Call("array_reverse", tuple(arguments), arguments[0].dtype)
     return of_types((types.STRING,), types.STRING)(name, arguments)
 
 

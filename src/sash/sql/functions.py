@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError
 from sash.plan.expressions import Cast, Expression
-from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from sash.plan.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
 from sash.sql import nested_rules
-from sash.sql.signatures import conditional, dates, formats, lists, numbers, strings
+from sash.sql.signatures import conditional, dates, formats, json, lists, numbers, strings
 from sash.sql.signatures.base import Signature
 
 
@@ -55,12 +55,11 @@ FUNCTIONS: dict[str, Signature] = {
     "nullif": Signature(2, 2, rules.nullif),
     "nvl2": Signature(3, 3, rules.nvl2),
     "round": Signature(1, 2, rules.rounded),
-    **{
-        name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE))
-        for name in ("sign", "sqrt", "exp", "ln", "log10", "log2")
-    },
+    **{name: Signature(1, 1, rules.of_types((DOUBLE,), DOUBLE)) for name in ("sqrt", "exp", "ln", "log10", "log2")},
+    "sign": Signature(1, 1, rules.sign),
     "pow": Signature(2, 2, rules.of_types((DOUBLE,), DOUBLE)),
-    **{name: Signature(1, 1, rules.of_types((STRING,), STRING)) for name in ("upper", "lower", "reverse", "initcap")},
+    **{name: Signature(1, 1, rules.of_types((STRING,), STRING)) for name in ("upper", "lower", "initcap")},
+    "reverse": Signature(1, 1, rules.reversed_value),
     **{name: Signature(1, 2, rules.of_types((STRING,), STRING)) for name in ("trim", "ltrim", "rtrim")},
     "concat": Signature(1, None, rules.concat),
     "concat_ws": Signature(2, None, rules.of_types((STRING,), STRING)),
@@ -96,14 +95,25 @@ FUNCTIONS: dict[str, Signature] = {
     "map": Signature(2, None, nested_rules.map_of),
     "map_from_arrays": Signature(2, 2, nested_rules.map_from_arrays),
     "map_from_entries": Signature(1, 1, nested_rules.map_from_entries),
+    "map_concat": Signature(0, None, nested_rules.map_concat),
     **{name: Signature(1, 1, nested_rules.map_part) for name in ("map_keys", "map_values", "map_entries")},
     "map_contains_key": Signature(2, 2, nested_rules.map_contains_key),
     "size": Signature(1, 1, nested_rules.size),
     **{name: Signature(2, 2, nested_rules.element_at) for name in ("element_at", "try_element_at", "get")},
     "array_contains": Signature(2, 2, nested_rules.array_contains),
+    **{
+        name: Signature(1, 1, rules.of_types((BIGINT,), BIGINT))
+        for name in ("bitmap_bit_position", "bitmap_bucket_number")
+    },
+    "bitmap_count": Signature(1, 1, rules.bitmap),
+    "hmac": Signature(2, 3, rules.of_types((BINARY, BINARY, STRING), BINARY)),
+    "jaro_winkler_similarity": Signature(2, 2, rules.of_types((STRING,), DOUBLE)),
+    "raise_error": Signature(1, 1, rules.of_types((STRING,), NULL)),
+    "assert_true": Signature(1, 2, rules.of_types((BOOLEAN, STRING), NULL)),
     **conditional.SIGNATURES,
     **dates.SIGNATURES,
     **formats.SIGNATURES,
+    **json.SIGNATURES,
     **lists.SIGNATURES,
     **numbers.SIGNATURES,
     **strings.SIGNATURES,

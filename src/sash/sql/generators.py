@@ -6,23 +6,25 @@ element is a row of an Expand, which runs where projections run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError
-from sash.plan.expressions import Call, Column, Expression, Literal
+from sash.plan.expressions import Call, Column, Expression, Lambda, Literal, Variable
 from sash.plan.nodes import ONE_ROW, Expand, Filter, Generate, Node, Project
 from sash.plan.types import BIGINT, BOOLEAN, INT, NULL, is_array, is_map, is_struct, type_name
+from sash.plan.types import array_of as array_type
 from sash.sql.coercion import unify
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.nested_rules import array as array_of
 from sash.sql.nested_rules import field_of, map_part, struct_of
 from sash.sql.scope import Entry
+from sash.sql.signatures.json import json_tuple
 from sash.sql.source import SqlText
 
-GENERATORS = frozenset({"explode", "posexplode", "inline", "stack"})
+GENERATORS = frozenset({"explode", "posexplode", "inline", "stack", "json_tuple"})
 _MOST_ROWS = 10_000
 
 
@@ -35,6 +37,22 @@ class Generator:
     positions: bool
     names: tuple[str, ...]
     fields: tuple[str, ...] | None
+    paired: bool = False
+    """Whether the elements are structs of a position and the element proper."""
+
+    def where(self, condition: Callable[[Sequence[Expression]], Expression]) -> Generator:
+        """The generator of the elements for which a condition on the output columns holds; a row without one stays."""
+        element = self.array.dtype.value_type
+        index, value = (
+            Variable(-2, "pos", INT),
+            Variable(-1, "col", element),
+        )  # apart from those of lambdas in the condition
+        pair = struct_of(["pos", "col"], [index, value])
+        paired = Call("transform", (self.array, Lambda((value, index), pair)), array_type(pair.dtype))
+        kept = Variable(-1, "kept", pair.dtype)
+        holds = condition(self.outputs(field_of(kept, "pos"), field_of(kept, "col")))
+        chosen = Call("filter", (paired, Lambda((kept,), holds)), paired.dtype)
+        return replace(self, array=chosen, outer=True, paired=True)
 
     def outputs(self, position: Expression, element: Expression) -> list[Expression]:
         """The output columns, given the position and the element."""
@@ -51,7 +69,11 @@ class Generator:
             node = Expand(child, names, tuple((*own, Literal(place, INT), element) for place, element in rows))
         else:
             node = Generate(child, tuple(range(len(own))), self.array, self.outer)
+        position: Expression
+        element: Expression
         position, element = (Column(n, f.name, f.dtype) for n, f in list(enumerate(node.schema))[-2:])
+        if self.paired:
+            position, element = field_of(element, "pos"), field_of(element, "col")
         return node, self.outputs(position, element)
 
 
@@ -76,6 +98,10 @@ def bind_generator(binder: ExpressionBinder, call: exp.Expr, outer: bool = False
 def _generator(name: str, arguments: list[Expression], outer: bool) -> Generator:
     if name == "stack":
         return _stack(arguments, outer)
+    if name == "json_tuple":
+        row = json_tuple(arguments)
+        names = tuple(field.name for field in row.dtype)
+        return Generator(array_of("array", [row]), outer, False, names, names)
     if len(arguments) != 1:
         raise TypeMismatchError(f"{name} takes 1 argument, not {len(arguments)}")
     (value,) = arguments

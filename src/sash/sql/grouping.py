@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import fold
-from sash.plan.expressions import Call, Cast, Column, Expression, Literal
+from sash.plan.expressions import Call, Cast, Column, Expression, Literal, Variable
 from sash.plan.nodes import Expand, Node
 from sash.plan.types import BIGINT, INT, TINYINT
 from sash.sql.source import SqlText
@@ -32,10 +32,14 @@ BindKey = Callable[[exp.Expr], Expression]
 
 @dataclass(frozen=True)
 class Grouping:
-    """The keys of a GROUP BY, and its grouping sets as positions of keys; None without GROUPING SETS, ROLLUP and CUBE."""
+    """The keys of a GROUP BY, and its grouping sets as positions of keys; None without GROUPING SETS, ROLLUP and CUBE.
+
+    GROUPING SETS (()) is a `grand_total`: an aggregate without keys, which has a row even if there are no input rows.
+    """
 
     keys: list[Expression]
     sets: list[frozenset[int]] | None = None
+    grand_total: bool = False
 
     @property
     def width(self) -> int:
@@ -69,6 +73,8 @@ class Grouping:
 
     def call(self, source: SqlText, part: Call, node: exp.Expr) -> Expression:
         """GROUPING(key) or GROUPING_ID(...) over the output of the aggregation."""
+        if self.grand_total and part.function == "grouping_id" and not part.arguments:
+            return Literal(0, BIGINT)
         if self.sets is None:
             raise source.error(
                 UnsupportedSqlError,
@@ -106,7 +112,7 @@ def normal(expression: Expression) -> Expression:
 
 
 def _sorted(part: Expression, inner: list[Expression]) -> Expression:
-    if isinstance(part, Column | Literal):
+    if isinstance(part, Column | Literal | Variable):
         return part
     if isinstance(part, Call) and part.function in _COMMUTATIVE:
         return part.over(tuple(sorted(inner, key=repr)))
@@ -154,7 +160,7 @@ def _bound(sets: list[list[exp.Expr]], mentioned: list[list[exp.Expr]], bind: Bi
         if positions[id(node)] == len(keys):
             keys.append(key)
     made = [frozenset(positions[id(node)] for node in chosen) for chosen in sets]
-    return Grouping([]) if not keys and len(made) == 1 else Grouping(keys, made)
+    return Grouping([], grand_total=True) if not keys and len(made) == 1 else Grouping(keys, made)
 
 
 def _distinct(keys: list[Expression]) -> list[Expression]:

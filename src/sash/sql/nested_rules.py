@@ -70,6 +70,24 @@ def map_from_entries(name: str, arguments: Arguments) -> Expression:
     return Call(name, tuple(arguments), types.map_of(key, value))
 
 
+def map_concat(name: str, arguments: Arguments) -> Expression:
+    """MAP_CONCAT(map, map, ...) of one type."""
+    for argument in arguments:
+        _expect(name, is_map(argument.dtype), "maps", argument)
+    if not arguments:
+        return Call(name, (), types.map_of(types.STRING, types.STRING))
+    maps = unify(arguments, f"the arguments of {name}")
+    return Call(name, tuple(maps), maps[0].dtype)
+
+
+def arrays_zip(names: list[str], arguments: Arguments) -> Expression:
+    """ARRAYS_ZIP: an array of structs whose fields have these names."""
+    for argument in arguments:
+        _expect("arrays_zip", is_array(argument.dtype), "arrays", argument)
+    parts = [(name, argument.dtype.value_type) for name, argument in zip(names, arguments, strict=True)]
+    return Call("arrays_zip", tuple(arguments), types.array_of(types.struct_of(parts)))
+
+
 def map_part(name: str, arguments: Arguments) -> Expression:
     """MAP_KEYS, MAP_VALUES and MAP_ENTRIES."""
     dtype = arguments[0].dtype
@@ -103,6 +121,7 @@ def map_contains_key(name: str, arguments: Arguments) -> Expression:
     """MAP_CONTAINS_KEY(map, key)."""
     value, key = arguments
     _expect(name, is_map(value.dtype), "a map first", value)
+    _expect(name, key.dtype != types.NULL, "a key with a type", key)
     return Call(name, (value, implicit(key, value.dtype.key_type, name)), types.BOOLEAN)
 
 

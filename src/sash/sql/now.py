@@ -28,7 +28,7 @@ from sash.plan.nodes import (
 )
 from sash.plan.nodes import walk as walk_plan
 from sash.plan.patterns import Pattern, looked_up_side, pattern
-from sash.plan.time_bounds import time_columns
+from sash.plan.time_bounds import MIRRORED, moved_column, time_columns
 from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ
 from sash.sql.coercion import coerce
 from sash.sql.source import SqlText
@@ -38,7 +38,6 @@ NOW, TODAY = "now", "today"
 """Functions that stand for the instant of the answer, and for its day, while a query is bound."""
 
 NAMES = {"now": NOW, "current_timestamp": NOW, "current_date": TODAY, "curdate": TODAY}
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 _REASON = (
     "it is the instant of the answer, so it can only say when a row is valid: compare a column with it in WHERE, as in "
     "ts > NOW() - INTERVAL 1 HOUR, as a condition of its own or joined by AND"
@@ -87,11 +86,11 @@ def valid_now(source: SqlText, at: exp.Expr, node: Node, conditions: list[Expres
 
 def _compared(condition: Expression) -> tuple[Expression | None, Expression | None] | None:
     """From when and until when a comparison with NOW() holds; None if it is something else."""
-    if not isinstance(condition, Call) or condition.function not in _MIRRORED:
+    if not isinstance(condition, Call) or condition.function not in MIRRORED:
         return None
     function, (one, other) = condition.function, condition.arguments
     if reads_now(one):
-        function, one, other = _MIRRORED[function], other, one
+        function, one, other = MIRRORED[function], other, one
     now = _instant(other)
     if reads_now(one) or now is None:
         return None
@@ -138,26 +137,15 @@ def _added(moment: Expression, micros: int) -> Expression:
     return Call("timestamp_add_micros", (moment, Literal(micros, BIGINT)), moment.dtype) if micros else moment
 
 
-def _moved_column(moment: Expression) -> tuple[int, int] | None:
-    """The column that the moment is, and the microseconds that are added to it."""
-    match moment:
-        case Column():
-            return moment.index, 0
-        case Call("timestamp_add_micros", (Column() as column, Literal(value=int(micros)))):
-            return column.index, micros
-        case _:
-            return None
-
-
 def _is_past(start: Expression, node: Node) -> bool:
     """Whether the instant is never after the arrival of a row."""
-    found = _moved_column(start)
+    found = moved_column(start)
     return found is not None and found[0] in time_columns(node) and found[1] <= 0
 
 
 def _narrowed_at(end: Expression, node: Node) -> Node | None:
     """The node whose rows end then, because the window of their stream is shorter; None if that is not possible."""
-    found = _moved_column(end)
+    found = moved_column(end)
     return None if found is None or found[1] <= 0 else _narrowed(node, *found)
 
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
-from sash.plan.types import is_orderable, type_name
+from sash.plan.types import Schema, is_orderable, type_name
 from sash.sql.source import SqlText, whole_number
 from sash.sql.words import word_of
 
@@ -39,6 +39,8 @@ class Query:
 
     plan: Node
     order: tuple[SortKey, ...] = ()
+    schema: Schema = ()
+    """The columns of the outermost query, if some have types that only SQL has: those of the plan have their storage's."""
 
 
 def sort_items(

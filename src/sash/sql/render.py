@@ -11,7 +11,18 @@ import pyarrow as pa
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import fold
 from sash.plan.describe import INFIX
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
+from sash.plan.expressions import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Lambda,
+    Literal,
+    SparkFunction,
+    UserCall,
+    Variable,
+)
 from sash.plan.types import BINARY, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, is_integer, type_name
 
 _INFIX = {name: sign for name, (_, sign) in INFIX.items()} | {"int_divide": "div", "ne": "!="}
@@ -22,6 +33,8 @@ _RENAMED = {
     "ceil_to": "ceil",
     "floor_to": "floor",
     "parse_date": "to_date",
+    "array_concat": "concat",
+    "array_reverse": "reverse",
 }
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
@@ -50,6 +63,11 @@ def _render(expression: Expression, texts: list[str], columns: Sequence[str]) ->
             return f"(CASE{branches}{default} END)"
         case SparkFunction():
             return expression.sql.format(*texts)
+        case Variable():
+            return _variable(expression)
+        case Lambda():
+            names = ", ".join(map(_variable, expression.variables))
+            return f"{names if len(expression.variables) == 1 else f'({names})'} -> {texts[0]}"
         case UserCall():
             raise UnsupportedSqlError(
                 f"{expression.function} runs in Sash, and what it is used in only in Spark's own engine: compute it above, in the "
@@ -57,6 +75,11 @@ def _render(expression: Expression, texts: list[str], columns: Sequence[str]) ->
             )
         case Call():
             return _call(expression, texts)
+
+
+def _variable(variable: Variable) -> str:
+    """A name of its own for each variable, since Spark prefers variables to columns of the same name."""
+    return quoted(f"variable {variable.number} of a lambda")
 
 
 def quoted(name: str) -> str:
@@ -112,6 +135,58 @@ def _window_bound(call: Call, arguments: list[str]) -> str:
     return bound if plain else f"CAST({bound} AS {type_name(call.dtype)})"
 
 
+EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+
+
+def stored(interval: str, months: bool) -> str:
+    """An interval as the number that stores it: of microseconds, or of months."""
+    if months:
+        return f"CAST(CAST({interval} AS INTERVAL MONTH) AS INT)"
+    return f"timestampdiff(MICROSECOND, {EPOCH}, {EPOCH} + {interval})"
+
+
+def restored(number: str, name: str) -> str:
+    """The interval of a type that the number stores."""
+    if "MONTH" in name or "YEAR" in name:
+        return f"CAST(make_ym_interval(0, {number}) AS {name})"
+    return f"CAST(timestampadd(MICROSECOND, {number}, {EPOCH}) - {EPOCH} AS {name})"
+
+
+def _scaled(operator: str) -> Callable[[Call, list[str]], str]:
+    def render(call: Call, arguments: list[str]) -> str:
+        months = call.dtype == INT
+        interval = restored(arguments[0], "INTERVAL YEAR TO MONTH" if months else "INTERVAL DAY TO SECOND")
+        return stored(f"({interval} {operator} {arguments[1]})", months)
+
+    return render
+
+
+def _interval_text(call: Call, arguments: list[str]) -> str:
+    return f"CAST({restored(arguments[0], _name_of(call.arguments[1]))} AS STRING)"
+
+
+def _json_tuple(call: Call, arguments: list[str]) -> str:
+    raise UnsupportedSqlError(
+        "json_tuple runs in Sash, and what it is used in only in Spark's own engine: compute that above, in the SELECT around a "
+        "subquery"
+    )
+
+
+def _parse_interval(call: Call, arguments: list[str]) -> str:
+    cast = "TRY_CAST" if call.function.startswith("try") else "CAST"
+    return stored(f"{cast}({arguments[0]} AS {_name_of(call.arguments[1])})", call.dtype == INT)
+
+
+def _sequence(call: Call, arguments: list[str]) -> str:
+    """SEQUENCE by an interval of months, days and microseconds."""
+    start, stop, *step = arguments
+    if not step:
+        return f"sequence({start}, {stop})"
+    months, days, micros = (int(part.value) for part in call.arguments[2:] if isinstance(part, Literal))
+    seconds = f"CAST('{Decimal(micros).scaleb(-6)}' AS DECIMAL(18, 6))"
+    return f"sequence({start}, {stop}, make_interval(0, {months}, 0, {days}, 0, 0, {seconds}))"
+
+
 _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "negate": lambda _, a: f"(- {a[0]})",
     "not": lambda _, a: f"(NOT {a[0]})",
@@ -129,7 +204,17 @@ _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "timestamp_add_micros": _add_micros,
     "struct": lambda call, a: f"named_struct({', '.join(_named(call, a))})",
     "get_field": lambda call, a: f"{a[0]}.{quoted(_name_of(call.arguments[1]))}",
+    "sequence_by": _sequence,
     "get_item": lambda _, a: f"{a[0]}[{a[1]}]",
+    "interval_text": _interval_text,
+    "from_json": lambda call, a: f"from_json({a[0]}, {_string(type_name(call.dtype))})",
+    "json_tuple": _json_tuple,
+    "parse_interval": _parse_interval,
+    "try_parse_interval": _parse_interval,
+    "interval_multiply": _scaled("*"),
+    "interval_divide": _scaled("/"),
+    "day_time_micros": lambda _, a: stored(f"make_dt_interval({', '.join(a)})", months=False),
+    "micros_to_seconds": lambda call, a: f"CAST(CAST({a[0]} AS DECIMAL(19,0)) * 0.000001 AS {type_name(call.dtype)})",
     "window_start": _window_bound,
     "window_end": _window_bound,
 }

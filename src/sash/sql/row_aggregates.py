@@ -64,12 +64,11 @@ def bind_user(
     code: UserCode, arguments: Sequence[Expression], distinct: bool, condition: Expression | None
 ) -> BoundAggregate:
     """An aggregate that the user registered; NULLs are passed on to it."""
-    if distinct:
-        raise TypeMismatchError(f"{code.name} takes no DISTINCT: aggregate over a SELECT DISTINCT")
     if not arguments:
         raise TypeMismatchError(f"{code.name} needs at least 1 argument")
     detail = AggregateDetail(user=code, filtered=condition is not None)
-    return BoundAggregate(USER, (*arguments, *([] if condition is None else [condition])), code.dtype, detail=detail)
+    given = (*arguments, *([] if condition is None else [condition]))
+    return BoundAggregate(USER, given, code.dtype, distinct, detail=detail)
 
 
 def _only(value: Expression, condition: Expression | None) -> Expression:

@@ -136,11 +136,12 @@ class _Select:
         predicate = None
         if having is not None:
             self.source.refuse_all_but(having, "this")
-            binder = replace(self.grouped, clause="HAVING", windows=None, first=self._shadowing(aliases, keys))
+            first = self._shadowing(aliases, keys)
+            binder = replace(self.grouped, clause="HAVING", windows=None, first=first, aliases=aliases)
             predicate = binder.condition(having.this)
         qualify = self._qualify(aliases)
         order = self._order(items)
-        if self.collector.groupings and grouping.sets is None:
+        if self.collector.groupings and grouping.sets is None and not grouping.grand_total:
             called = self.collector.groupings[0]
             raise self.source.error(
                 UnsupportedSqlError, f"{called.name.upper()} needs GROUP BY with GROUPING SETS, ROLLUP or CUBE", called

@@ -20,7 +20,7 @@ from sash.sql.source import SqlText
 from sash.sql.spark_library import calls, library, similar_function
 from sash.sql.words import word_of
 
-_SKETCH = re.compile(r"sketch|^hll_|^kll_|^theta_|^tuple_|^approx_top_k_")
+SKETCH = re.compile(r"sketch|^hll_|^kll_|^theta_|^tuple_|^approx_top_k_")
 """The names of aggregates that return sketches, or combine them."""
 
 
@@ -89,7 +89,7 @@ class SparkFunctions:
         match library().kind(name):
             case "varying":
                 problem = f"{name} is not deterministic, so a continuous query cannot use it"
-            case "aggregate" if _SKETCH.search(name):
+            case "aggregate" if SKETCH.search(name):
                 problem = (
                     f"Sash does not run the aggregate {name}: a sketch cannot take back the rows that leave a window; use "
                     "COUNT(DISTINCT x), PERCENTILE or GROUP BY, which are exact"

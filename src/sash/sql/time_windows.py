@@ -17,7 +17,7 @@ from sash.plan.types import BIGINT, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, typ
 from sash.sql.coercion import coerce
 from sash.sql.dialect import LONGEST, UNITS, decimal_of, scaled
 from sash.sql.emit import emits
-from sash.sql.literals import constant_interval
+from sash.sql.interval_literals import constant_interval
 from sash.sql.scope import Scope
 from sash.sql.source import SqlText
 from sash.sql.undeclared import reads_undeclared, with_aligned_window

@@ -8,6 +8,7 @@ from sqlglot.errors import ParseError
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError, excerpt
 from sash.plan import types
+from sash.plan.sql_types import INTERVALS
 from sash.sql.coercion import MAX_PRECISION
 from sash.sql.source import SqlText, whole_number
 
@@ -42,6 +43,8 @@ def type_of(source: SqlText, node: exp.Expr) -> pa.DataType:
             return _TYPES[node.this]
         if node.this in _NESTED and node.expressions:
             return _nested(source, node)
+        if isinstance(node.this, exp.Interval):
+            return _interval(source, node)
     raise source.error(UnsupportedSqlError, f"Sash does not support the type {node.sql(dialect='spark')}", node)
 
 
@@ -55,6 +58,20 @@ def _nested(source: SqlText, node: exp.DataType) -> pa.DataType:
     if node.this == exp.DType.STRUCT and all(isinstance(part, exp.ColumnDef) and part.kind for part in parts):
         return types.struct_of([(part.name, type_of(source, part.kind)) for part in parts])
     raise source.error(UnsupportedSqlError, f"Sash does not support the type {node.sql(dialect='spark')}", node)
+
+
+def _interval(source: SqlText, node: exp.DataType) -> pa.DataType:
+    """INTERVAL field, or INTERVAL field TO field."""
+    unit = node.this.args.get("unit")
+    span = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
+    found = INTERVALS.get(f"INTERVAL {' TO '.join(part.name.upper() for part in span if part is not None)}")
+    if found is None:
+        raise source.error(
+            UnsupportedSqlError,
+            f"there is no type {node.sql(dialect='spark')}; use one of {', '.join(INTERVALS)}",
+            node,
+        )
+    return found
 
 
 def _decimal(source: SqlText, node: exp.DataType) -> pa.DataType:

@@ -18,6 +18,8 @@ from sash.state.memory import MappedMemory, file_sizes
 
 _LOCK, _MARK, _DATA = "lock", "mark", "data"
 _DIRTY = "dirty"
+_LAYOUT = 2
+"""The version of the operators' arrays: an arena of another one is built again, from the log."""
 
 
 def is_sealed(directory: Path, nonce: str) -> bool:
@@ -37,7 +39,7 @@ class Arena:
         self._lock = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         mark, self._data = self._read_mark()
-        self.fresh = nonce is None or mark != nonce
+        self.fresh = nonce is None or mark != f"{_LAYOUT}:{nonce}"
         if self.fresh:
             # The files of a new arena have new paths, so that no process takes one that it has mapped for one of them.
             shutil.rmtree(directory / self._data, ignore_errors=True)
@@ -67,7 +69,7 @@ class Arena:
         shutil.rmtree(self._directory / self._data / name, ignore_errors=True)
 
     def _read_mark(self) -> tuple[str, str]:
-        """The nonce of the contents, and the folder that holds them."""
+        """Layout and nonce of the contents, and the folder that holds them."""
         try:
             mark, _, data = (self._directory / _MARK).read_text().partition(" ")
         except OSError:
@@ -79,7 +81,7 @@ class Arena:
 
     def seal(self, nonce: str) -> None:
         """Mark the contents as those of the state that is stored under this nonce."""
-        self._write_mark(nonce)
+        self._write_mark(f"{_LAYOUT}:{nonce}")
 
     def close(self) -> None:
         """Release the lock for other processes."""

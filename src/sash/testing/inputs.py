@@ -194,6 +194,11 @@ def _dated(rows: InputRows) -> bool:
     return all(isinstance(time, datetime.date) for time in rows.values(TIME))
 
 
+def numbered(changes: ChangeBatch, batch: int) -> ChangeBatch:
+    """The changes, with the number of the micro-batch that released them as a last column."""
+    return changes.with_columns((*changes.columns, pa.array(np.full(len(changes), batch))))
+
+
 def micro_batches(inputs: Mapping[str, ReplayInput], batch: int | Sequence[int] | None) -> list[MicroBatch]:
     """Merge the rows of all inputs by the highest time that each has reached, and split them into micro-batches."""
     order = []

@@ -21,16 +21,16 @@ import pyarrow as pa
 
 from sash.arguments import check_count, check_mapping, check_word
 from sash.errors import StrategyError
-from sash.plan.options import MOST_SHARDS, JoinForm, ReplayStrategy
+from sash.plan.options import MOST_SHARDS, PROBING, JoinForm, ReplayStrategy
 from sash.plan.statistics import Statistics
 from sash.planning import Planned, plan_query
 from sash.runtime.analyze import Actual
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.inputs import Inputs, MicroBatch, micro_batches
+from sash.testing.inputs import Inputs, MicroBatch, micro_batches, numbered
 from sash.testing.release import simulate_releases
-from sash.testing.replayed import DELAYED, ReplayedChanges, last_release, make_result, query_options
+from sash.testing.replayed import DELAYED, NEVER, ReplayedChanges, last_release, make_result, query_options
 from sash.testing.result import Result
 from sash.testing.simulation import SimulationResult, SimulationSettings
 from sash.testing.tables import Rows
@@ -89,16 +89,19 @@ def replay(
     `functions` and `aggregates` are those of `Engine.function` and `Engine.aggregate`: name -> (code, type), or (code, type,
     version).
 
-    A change's `released` time is simulated, row by row, and does not depend on `batch`. `delays` makes operators slow:
-    the time that a row takes through each, by name (`Filter`, `Aggregate`, a stream's name, or a name in `counts`).
-    `probe` is the period of time probing (None: continuous), and `patience` the longest time for which piggybacking holds
-    back a time message until a row carries it.
+    A change's `batch` is the micro-batch that released it on the runtime. Its `released` time is simulated, row by row, and
+    does not depend on `batch`. `delays` makes operators slow in the simulation: the time that a row takes through each, by
+    name (`Filter`, `Aggregate`, a stream's name, or a name in `counts`). `probe` is the period of time probing (None: once
+    per batch, in the simulation continuous), and `patience` the longest time for which piggybacking holds back a time
+    message until a row carries it.
     """
     units = TimeUnit(unit)
     check_word("runtime", runtime, ("local", "spark"))
     given = Inputs.of(streams, relations, nrrs)
     shards = check_count("shards", shards, most=MOST_SHARDS)
-    options = query_options(units, strategy, join, tau, partitions, buckets, purge)
+    probing, waiting = strategy in PROBING, strategy == "piggyback"
+    timing = probe if probing else None, patience if waiting else None
+    options = query_options(units, strategy, join, tau, partitions, buckets, purge, *timing)
     settings = _settings(units, delays, probe, patience)
     if runtime == "spark" and settings.delays:
         raise StrategyError("delays are simulated: use runtime='local'")
@@ -112,6 +115,8 @@ def replay(
     last = last_release(options.tau, end)
     batches = micro_batches(inputs, batch)
     simulated: SimulationResult | None = None
+    if settings != SimulationSettings() and options.strategy == "re-evaluation":
+        raise StrategyError("re-evaluation cannot be simulated: leave out delays, probe and patience")
     if settings != SimulationSettings() or planned.physical.strategy in DELAYED:
         simulated = simulate_releases(planned, tables, batches, inputs, end, settings)
     if runtime == "spark":
@@ -141,10 +146,11 @@ def _replay_locally(
     planned: Planned, relations: Mapping[str, pa.Table], batches: Sequence[MicroBatch], end: int, shards: int
 ) -> tuple[ChangeBatch, int, int, Actual]:
     run = LocalRun(planned.physical, static_tables(planned.physical, relations), shards)
-    changes = [run.advance(micro.rows, micro.clocks) for micro in batches]
+    changes = [numbered(run.advance(micro.rows, micro.clocks), number) for number, micro in enumerate(batches)]
     kept = run.operator_rows
-    changes.append(run.advance({}, dict.fromkeys((*planned.streams, *planned.changing), end)))
-    changes.append(run.flush())
+    ending = dict.fromkeys((*planned.streams, *planned.changing), end)
+    changes.append(numbered(run.advance({}, ending, ended=True), len(batches)))
+    changes.append(numbered(run.flush(), NEVER))
     stages = run.stage_bytes
     actual = Actual(run.counts, kept, sum(stages.values()), stages)
     return concat(changes).sorted(), run.late, run.state_rows, actual

@@ -30,9 +30,9 @@ from sash.runtime.analyze import Actual
 from sash.runtime.legs import static_tables
 from sash.runtime.local import LocalRun
 from sash.state.changes import ChangeBatch, concat
-from sash.testing.inputs import Inputs, MicroBatch, ReplayInput, micro_batches
+from sash.testing.inputs import Inputs, MicroBatch, ReplayInput, micro_batches, numbered
 from sash.testing.release import simulate_releases
-from sash.testing.replayed import DELAYED, ReplayedChanges, last_release, make_result, query_options
+from sash.testing.replayed import DELAYED, NEVER, ReplayedChanges, last_release, make_result, query_options
 from sash.testing.result import Result
 from sash.testing.simulation import SimulationSettings
 from sash.testing.tables import Rows
@@ -43,7 +43,7 @@ from sash.user_library import Packer, add_given
 Queries = Mapping[str, str] | Sequence[tuple[str, str] | tuple[str, str, Mapping[str, Any]]]
 """The queries of a job: texts by name, or names and texts with options."""
 
-_OPTIONS = ("strategy", "join", "tau", "partitions", "buckets", "purge")
+_OPTIONS = ("strategy", "join", "tau", "partitions", "buckets", "purge", "probe", "patience")
 
 
 def replay_job(
@@ -68,7 +68,7 @@ def replay_job(
     """Run the queries together, as one job, and return the changes of each one's answer by its name.
 
     `queries` is a dict of texts by name, or a list of (name, text) and (name, text, options), where the options are those
-    of `replay`: strategy, join, tau, partitions, buckets and purge. The queries share scans and operators where they can;
+    of `replay`: strategy, join, tau, partitions, buckets, purge, probe and patience. The queries share scans and operators where they can;
     each answer is the one that `replay` gives for the query alone. All other arguments are those of `replay`.
 
     The counts of a result are those of all operators of the job that the query needs, so an operator that two queries
@@ -97,8 +97,9 @@ def replay_job(
         made = _replay_locally(job, tables, batches, last, shards)
     results: dict[str, Result] = {}
     for name, query in planned.items():
-        settings, simulated = SimulationSettings(), None
-        if query.physical.strategy in DELAYED:
+        settings = SimulationSettings(probe=query.options.probe, patience=query.options.patience)
+        simulated = None
+        if settings != SimulationSettings() or query.physical.strategy in DELAYED:
             simulated = simulate_releases(query, tables, batches, inputs, end, settings)
         results[name] = make_result(
             query, made[name], simulated, settings, units, inputs, tables, end, local=runtime == "local"
@@ -143,10 +144,12 @@ def _replay_locally(
     job: PlannedJob, relations: Mapping[str, pa.Table], batches: Sequence[MicroBatch], end: int, shards: int
 ) -> dict[str, ReplayedChanges]:
     run = LocalRun(job.physical, static_tables(job.physical, relations), shards)
-    changes: list[list[ChangeBatch]] = [run.advance_all(micro.rows, micro.clocks) for micro in batches]
+    made: list[list[ChangeBatch]] = [run.advance_all(micro.rows, micro.clocks) for micro in batches]
     kept = run.operator_rows
-    changes.append(run.advance_all({}, dict.fromkeys((*job.streams, *job.changing), end)))
-    changes.append(run.flush_all())
+    made.append(run.advance_all({}, dict.fromkeys((*job.streams, *job.changing), end), ended=True))
+    made.append(run.flush_all())
+    numbers = [*range(len(batches) + 1), NEVER]
+    changes = [[numbered(part, number) for part in parts] for number, parts in zip(numbers, made, strict=True)]
     sizes, left = run.stage_bytes, run.stage_rows
     results: dict[str, ReplayedChanges] = {}
     for number, output in enumerate(job.physical.outputs):

@@ -28,9 +28,15 @@ DELAYED = ("input-triggered", "clock-triggered", "piggyback")
 """Strategies that may release a change after its time even without slow operators."""
 
 
+NEVER = -1
+
+
 @dataclass(frozen=True)
 class ReplayedChanges:
-    """The changes of a query in order of time, its late rows, the rows in state at the end, and the figures of the run."""
+    """The changes of a query in order of time, its late rows, the rows in state at the end, and the figures of the run.
+
+    The last column of the changes is the number of the micro-batch that released each, `NEVER` for none.
+    """
 
     changes: ChangeBatch
     late: int
@@ -46,6 +52,8 @@ def query_options(
     partitions: int | None = None,
     buckets: int | None = None,
     purge: float | None = None,
+    probe: float | None = None,
+    patience: float | None = None,
 ) -> Options:
     """The options of a replayed query; times are in the replay's unit."""
     return Options(
@@ -55,6 +63,8 @@ def query_options(
         partitions,
         None if purge is None else unit.length("purge", purge, 0, StrategyError),
         buckets,
+        None if probe is None else unit.length("probe", probe, 1, StrategyError),
+        None if patience is None else unit.length("patience", patience, 0, StrategyError),
     )
 
 
@@ -75,24 +85,35 @@ def make_result(
     *,
     local: bool,
 ) -> Result:
-    """The result of a query. Where releases were simulated, a change's release time, and locally the counts, are those."""
-    changes, counts, options = made.changes, dict(made.actual.counts), planned.options
+    """The result of a query. Where releases were simulated, release times are those, and locally, with delays, the counts."""
+    *columns, numbers = made.changes.columns
+    changes, batches = made.changes.with_columns(columns), numbers.to_numpy()
+    counts, options = dict(made.actual.counts), planned.options
     released = changes.ts + max((given.slack for given in inputs.values()), default=0)
-    switches: dict[str, int] = {}
+    switches = {name: seen.switches for name, seen in counts.items() if planned.physical.strategy == "piggyback"}
     if simulated is not None:
-        if local:
+        if local and settings.delays:
             counts, switches = simulated.counts, simulated.switches
         if settings.delays or planned.physical.strategy == "clock-triggered":
             order = np.argsort(simulated.changes.ts, kind="stable")
             changes, released = simulated.changes.take(order), simulated.released[order]
+            batches = np.full(len(changes), NEVER)
         else:
             released = match_releases(changes, simulated)
     kept = np.flatnonzero(changes.ts < end)
-    changes, released = changes.take(kept), released[kept]
+    changes, released, batches = changes.take(kept), released[kept], batches[kept]
     rows = to_dicts(planned.schema, changes.columns)
     listed = [
-        Change(units.number(ts), "+" if sign > 0 else "-", row, _release_time(at, options.tau, end, units))
-        for ts, sign, row, at in zip(changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), strict=True)
+        Change(
+            units.number(ts),
+            "+" if sign > 0 else "-",
+            row,
+            _release_time(at, options.tau, end, units),
+            None if batch == NEVER else batch,
+        )
+        for ts, sign, row, at, batch in zip(
+            changes.ts.tolist(), changes.sign.tolist(), rows, released.tolist(), batches.tolist(), strict=True
+        )
     ]
     actual = replace(made.actual, counts=counts, seconds=_span(inputs.values()))
     observed = _observed(inputs, tables)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sash.answer import in_order
 from sash.display import TextTable, counted, section
 from sash.errors import CatalogError
+from sash.plan.sql_types import exported
 from sash.plan.statistics import Statistics
 from sash.plan.types import STRING, Schema
 from sash.planning import Planned
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """One change of the answer. `ts` and `released` are in the replay's unit; `released` is None if it never was."""
+    """One change of the answer. `ts` and `released` are in the replay's unit; `released` is None if it never was.
+
+    `batch` is the number, from 0, of the micro-batch that released it; None if none did, or with simulated delays.
+    """
 
     ts: int | float
     op: str
     row: dict[str, Any]
     released: int | float | None
+    batch: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,8 +44,8 @@ class Result:
 
     `print(result)` shows the changes as a table, and so does a notebook.
 
-    `late` counts the rows that arrived too late, `state_rows` the rows in state at the end, and `switches` how often each
-    edge changed its mode (piggybacking). `statistics` has the rates, rows, distinct and frequent values of every stream
+    `late` counts the rows that arrived too late, `state_rows` the rows in state at the end, and `switches` how often the
+    edges of each operator changed their mode (piggybacking). `statistics` has the rates, rows, distinct and frequent values of every stream
     and relation.
     """
 
@@ -96,7 +101,9 @@ class Result:
         `_ts` is in the replay's unit, or a timestamp if the replay's times were given as datetimes.
         """
         rows = [change.row for change in self.changes] if at is None else self.at(at)
-        columns = {column.name: pa.array([row[column.name] for row in rows], column.dtype) for column in self.schema}
+        columns = {
+            column.name: pa.array([row[column.name] for row in rows], exported(column.dtype)) for column in self.schema
+        }
         if at is not None:
             return pa.table(columns)
         ops = pa.array([change.op for change in self.changes], STRING)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sash.arguments import shown
 from sash.errors import BadRowError
 from sash.plan import types
+from sash.plan.sql_types import DAY_TO_SECOND, exported
 from sash.plan.types import Field, Schema, type_name
 from sash.rows import Row, infer_type
 from sash.testing.times import TimeUnit
@@ -125,6 +126,8 @@ def _carried(dtype: pa.DataType) -> pa.DataType | None:
         return types.TIMESTAMP_NTZ if dtype.tz is None else types.TIMESTAMP
     if pa.types.is_date(dtype):
         return types.DATE
+    if pa.types.is_duration(dtype):
+        return DAY_TO_SECOND
     if pa.types.is_decimal(dtype):
         return pa.decimal128(dtype.precision, dtype.scale) if dtype.precision <= 38 and dtype.scale >= 0 else None
     if pa.types.is_float16(dtype):
@@ -158,6 +161,8 @@ def _typed(rows: InputRows, column: Field, unit: TimeUnit) -> pa.Array:
     is_time = pa.types.is_timestamp(column.dtype) or pa.types.is_date(column.dtype)
     try:
         if isinstance(values, list):
+            if types.holds(column.dtype, types.is_sql_type):
+                return pa.array(values, exported(column.dtype)).cast(types.storage(column.dtype))
             return _times(rows, column, unit) if is_time else pa.array(values, column.dtype)
         while pa.types.is_dictionary(values.type):
             plain = values.dictionary  # of a type that take() may not support, such as the string views of Polars
@@ -166,6 +171,8 @@ def _typed(rows: InputRows, column: Field, unit: TimeUnit) -> pa.Array:
             return _times(rows, column, unit)
         if pa.types.is_date(column.dtype) and pa.types.is_timestamp(values.type):
             return _times(rows, column, unit)
+        if types.holds(column.dtype, types.is_sql_type):
+            return values.cast(exported(column.dtype)).cast(types.storage(column.dtype))
         return values.cast(column.dtype)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         raise BadRowError(

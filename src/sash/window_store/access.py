@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sash.errors import StoreError
+from sash.sizes import size_text
 from sash.window_store.live_window import LiveWindow
 from sash.window_store.options import AccessOption, AccessPath
 from sash.window_store.spans import Span
-from sash.window_store.sub_windows import has_summaries
+from sash.window_store.sub_windows import all_stored_bytes, has_summaries, stored_bytes
 from sash.window_store.summaries.core import Core
 
 
@@ -40,28 +41,66 @@ class AccessChoice:
 
 
 def choose_access(
-    live: LiveWindow, core: Core, spans: Sequence[Span], every: int | None, wanted: AccessOption
+    live: LiveWindow, core: Core, spans: Sequence[Span], every: int | None, wanted: AccessOption, limit: int = 1 << 62
 ) -> AccessChoice:
-    """The access path of a query that is executed once, or every `every` updates; `wanted` is "auto" or a path."""
+    """The access path of a query that is executed once, or every `every` updates; `wanted` is "auto" or a path.
+
+    `limit` is the number of bytes that the summaries of the window, and the state that a periodic query keeps, may have
+    (paper 2, 2.2). A query whose summaries do not fit scans rows; it continues from its own state if that fits.
+    """
     if wanted != "auto":
         return _check_forced(core, spans, every, wanted)
     length = max(span.length for span in spans)
     known = live.requested_before([summary.identity for summary in core.summaries])
     if not core.summarized:
         return AccessChoice("WS", _summary_obstacle(core))
+    if every is None and _mostly_stored(live, core, length):
+        return AccessChoice("SS", "most summaries of its sub-windows are stored")
+    need = MemoryNeed.of(live, core, length)
+    fits = need.summaries <= limit
     if every is None:
-        if _mostly_stored(live, core, length):
-            return AccessChoice("SS", "most summaries of its sub-windows are stored")
+        if not fits:
+            return AccessChoice("WS", need.too_large(limit))
         if known:
             return AccessChoice("SS", "an earlier query used the same summaries: they are stored from now on")
         return AccessChoice("WS", "no summaries of its sub-windows are stored")
-    if _incremental_obstacle(core, spans, every) is None and 2 * every < length:
-        if known or _mostly_stored(live, core, length):
+    if _incremental_obstacle(core, spans, every) is None and 2 * every < length and need.state <= limit:
+        if (known or _mostly_stored(live, core, length)) and need.summaries + need.state <= limit:
             reason = f"subtractable, {2 * every} of {length} sub-windows change, and other queries use its summaries"
             return AccessChoice("ISS", reason)
         return AccessChoice("IS", f"subtractable, and {2 * every} of {length} sub-windows change between executions")
+    if not fits:
+        return AccessChoice("WS", need.too_large(limit))
     why = "its aggregates are not subtractable" if not core.subtractable else "most of its window changes in between"
     return AccessChoice("SS", f"{why}, and summaries are stored")
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """Bytes that the access paths need: all summaries of the window with those of this core, and the state of one query.
+
+    The summaries of a sub-window are taken to be as large as the stored ones are on average, else as the rows of one are. The
+    state of a query is at most the summaries of its window.
+    """
+
+    summaries: int
+    state: int
+
+    @staticmethod
+    def of(live: LiveWindow, core: Core, length: int) -> MemoryNeed:
+        """What a query over so many sub-windows needs."""
+        parts = live.manifest.live
+        size, stored = stored_bytes(live.root, [part.own for part in parts], core)
+        if stored:
+            each = size // stored
+        else:
+            each = max((int(part.own.read(live.root).nbytes) for part in parts[-1:]), default=0)
+        missing = max(0, live.layout.count - stored)
+        return MemoryNeed(all_stored_bytes(live.root) + missing * each, length * each)
+
+    def too_large(self, limit: int) -> str:
+        """Why summaries are not stored."""
+        return f"with its summaries all would take about {size_text(self.summaries)}, more than the limit of {size_text(limit)}"
 
 
 def _check_forced(core: Core, spans: Sequence[Span], every: int | None, path: AccessPath) -> AccessChoice:

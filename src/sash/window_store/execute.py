@@ -8,7 +8,7 @@ the merged state of the shorter ones (paper 2, 2.1, Figure 2).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -36,13 +36,19 @@ class SnapshotExecution:
     """One execution of a plan. It is submitted when created; call `result` to wait for the answers.
 
     `state` is the state of the last execution of a periodic query with an incremental access path, and after `result`
-    that of this one.
+    that of this one. `query` is the periodic query.
     """
 
     def __init__(
-        self, plan: SnapshotPlan, runner: Runner, to_spark: ToSpark | None = None, state: MergedState | None = None
+        self,
+        plan: SnapshotPlan,
+        runner: Runner,
+        to_spark: ToSpark | None = None,
+        state: MergedState | None = None,
+        query: Hashable = None,
     ) -> None:
         self.plan = plan
+        self._query = self if query is None else query
         self.state = state
         self._to_spark = to_spark
         self._counters = ReadCounters()
@@ -53,14 +59,19 @@ class SnapshotExecution:
             )
         self._request = Request(plan.length, None if state is None else state.update)
         self._lease = window.lease(None if state is None else max(0, state.update - plan.length + 1))
+        plan.group.begin(self._query)
         try:
             self._transaction = runner.submit(
                 window.scheduler, self._request, self._read,
                 isolation=plan.isolation, priority=options.priority, timeout=options.timeout,
             )  # fmt: skip
         except BaseException:
-            self._lease.release()
+            self._release()
             raise
+
+    def _release(self) -> None:
+        self._lease.release()
+        self.plan.group.end(self._query)
 
     def result(self) -> list[Snapshot]:
         """Wait for the answers, one per query. Raises the error of a query that failed or was cancelled.
@@ -70,8 +81,9 @@ class SnapshotExecution:
         try:
             committed = self._transaction.result()
             found = self._merge(committed)
+            described = self._describe()
         finally:
-            self._lease.release()
+            self._release()
         if found is None:
             self.state = None
             return []
@@ -90,12 +102,19 @@ class SnapshotExecution:
                 restarts=committed.restarts,
                 rescans=committed.rescans,
                 isolation=self.plan.isolation.name,
-                plan=self.plan.explain(),
+                reads_shared=self._counters.shared,
+                reads_given_up=committed.given_up,
+                plan=described,
                 errors=shape.core.errors,
                 spark=self._to_spark,
             )
             for table, shape in zip(answers, self.plan.shapes, strict=True)
         ]
+
+    def _describe(self) -> str:
+        """The plan, and what of it other queries have read."""
+        shared = self._counters.shared
+        return self.plan.explain() + (f"\n{shared} reads were scans of other queries" if shared else "")
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         """Cancel the query, from any thread: `result` raises a CancelledError. Has no effect after it has ended."""
@@ -111,6 +130,11 @@ class SnapshotExecution:
         return PartialResult(part, slices, self._summaries(slices), rows)
 
     def _summaries(self, slices: Sequence[Slice]) -> Tables:
+        tables, shared = self.plan.group.read(slices, lambda: self._scan(slices))
+        self._counters.add(shared=shared)
+        return tables
+
+    def _scan(self, slices: Sequence[Slice]) -> Tables:
         plan, root = self.plan, self.plan.window.root
         if not plan.access.summarized:
             self._counters.add(sub_windows=1)

@@ -13,14 +13,16 @@ from sash.window_store.scheduling.scheduler import Scheduler
 from sash.window_store.store.layout import StoreLayout
 from sash.window_store.store.locks import Lease, StoreLock
 from sash.window_store.store.manifest import Manifest, ManifestCache, SubWindow
+from sash.window_store.store.sets import current_set
 
 
 class LiveWindow:
     """One store. A writer in this process runs its updates through the scheduler; updates of other processes are found
     in the manifest."""
 
-    def __init__(self, root: Path, recorder: Recorder | None = None) -> None:
-        self.root = root
+    def __init__(self, home: Path, recorder: Recorder | None = None) -> None:
+        self._home = home
+        self.root = root = current_set(home)
         self.layout = StoreLayout.load(root)
         self._lock = StoreLock(root)
         self._cache = ManifestCache(root)
@@ -30,6 +32,15 @@ class LiveWindow:
         )
         self._requested: set[str] = set()
         self._guard = threading.Lock()
+
+    @property
+    def replaced(self) -> bool:
+        """Whether queries are to read another set of sub-windows, of another length."""
+        return current_set(self._home) != self.root
+
+    def following(self) -> LiveWindow:
+        """The window as it is now: this one, or the set that has replaced it."""
+        return LiveWindow(self._home) if self.replaced else self
 
     @property
     def manifest(self) -> Manifest:

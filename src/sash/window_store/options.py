@@ -14,6 +14,24 @@ ReadOption = Literal["local", "spark"]
 
 
 @dataclass(frozen=True)
+class MemoryLimits:
+    """Bytes that queries over kept windows may take (paper 2, 2.2).
+
+    `summaries` limits what is stored beside the sub-windows of one window: where the summaries of a query do not fit, it
+    scans rows. `suspended` limits the partial results of queries that wait for others: beyond it, the query of the lowest
+    priority gives its own up, and reads again later. `shared` limits the scans that are kept for other queries of a group.
+    """
+
+    summaries: int = 1 << 30
+    suspended: int = 256 << 20
+    shared: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        for name in ("summaries", "suspended", "shared"):
+            check_count(f"the limit of {name}, in bytes,", getattr(self, name), least=0)
+
+
+@dataclass(frozen=True)
 class SnapshotOptions:
     """How a query over a kept window is executed.
 

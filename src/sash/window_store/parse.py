@@ -83,7 +83,7 @@ def parse_queries(
     parsed: list[Query] = []
     for text in texts:
         try:
-            parsed.append(parse_query(text, catalog))
+            parsed.append(_checked(parse_query(text, catalog)))
         except UnknownNameError as problem:
             _refuse_unkept(text, layouts, streams, problem)
             raise
@@ -102,6 +102,13 @@ def parse_queries(
             "aggregates"
         )
     return ParsedQueries(name, shapes, spans)
+
+
+def _checked(query: Query) -> Query:
+    """The query; an error if it returns values that a snapshot cannot show."""
+    if query.schema:
+        raise UnsupportedSqlError("a snapshot does not return intervals: CAST them AS STRING, or select numbers")
+    return query
 
 
 def shape_of(plan: Node, signed: bool = False, order: tuple[SortKey, ...] = ()) -> QueryShape:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Self
 
-from sash.errors import CancelledError, OverloadedError
+from sash.errors import CancelledError, OptionError, OverloadedError
 from sash.window_store.execute import MergedState, SnapshotExecution
 from sash.window_store.plan import SnapshotPlan
 from sash.window_store.scheduling.runner import Runner
@@ -38,9 +38,10 @@ class PeriodicQuery:
         callback: Callable[[list[Snapshot]], None] | None = None,
         queue_size: int = 16,
         to_spark: ToSpark | None = None,
+        again: Callable[[], SnapshotPlan] | None = None,
     ) -> None:
         self.executions = self.refused = 0
-        self._plan, self._runner = plan, runner
+        self._plan, self._runner, self._again = plan, runner, again
         self._every = plan.options.every or 1
         self._callback, self._to_spark = callback, to_spark
         self._state: MergedState | None = None
@@ -51,15 +52,28 @@ class PeriodicQuery:
         self._due = threading.Condition()
         self._current: SnapshotExecution | None = None
         self._lease = plan.window.lease()
-        wake = weakref.WeakMethod(self._wake)
-        plan.window.scheduler.subscribe(lambda: (found := wake()) and found())
+        self._join(plan)
         try:
             first = self._submit()
         except BaseException:
             self._lease.release()
+            plan.group.leave(self)
             raise
         self._thread = threading.Thread(target=self._run, args=(first,), name="sash-periodic", daemon=True)
         self._thread.start()
+
+    def _join(self, plan: SnapshotPlan) -> None:
+        plan.group.join(self)
+        wake = weakref.WeakMethod(self._wake)
+        plan.window.scheduler.subscribe(lambda: (found := wake()) and found())
+
+    def check_sub_windows(self, name: str, count: int) -> None:
+        """Refuse a number of sub-windows of a window that is too small for this query."""
+        if self.active and self._plan.window.layout.name.lower() == name.lower() and self._every >= count:
+            raise OptionError(
+                f"a periodic query over {name} is executed every {self._every} updates, so the window needs more than "
+                f"{self._every} sub-windows, and would have {count}: stop the query, or choose shorter sub-windows"
+            )
 
     def explain(self) -> str:
         """The plan of the query."""
@@ -113,6 +127,7 @@ class PeriodicQuery:
                 if execution is not None:
                     self._deliver(execution)
                 self._await_due()
+                self._follow_set()
                 execution = None if self._stopped.is_set() else self._try_submit()
         except CancelledError as problem:
             if not self._stopped.is_set():
@@ -121,13 +136,14 @@ class PeriodicQuery:
             self._error = problem
         finally:
             self._lease.release()
+            self._plan.group.leave(self)
             self._stopped.set()
 
     def _submit(self) -> SnapshotExecution | None:
         """Start an execution; None while the window has no sub-window."""
         if not self._plan.window.manifest.live:
             return None
-        return SnapshotExecution(self._plan, self._runner, self._to_spark, self._state)
+        return SnapshotExecution(self._plan, self._runner, self._to_spark, self._state, query=self)
 
     def _try_submit(self) -> SnapshotExecution | None:
         try:
@@ -164,8 +180,23 @@ class PeriodicQuery:
 
     def _await_due(self) -> None:
         with self._due:
-            while not self._stopped.is_set() and self._plan.window.manifest.updates - 1 < self._seen + self._every:
+            while not self._stopped.is_set() and not self._is_due():
                 self._due.wait(POLL)
+
+    def _is_due(self) -> bool:
+        window = self._plan.window
+        return window.replaced or window.manifest.updates - 1 >= self._seen + self._every
+
+    def _follow_set(self) -> None:
+        """Go on with the set of sub-windows, of another length, that has replaced the one so far."""
+        if self._again is None or self._stopped.is_set() or not self._plan.window.replaced:
+            return
+        plan = self._again()
+        lease = plan.window.lease()
+        self._plan.group.leave(self)
+        self._lease.release()
+        self._plan, self._lease, self._state, self._seen = plan, lease, None, -1
+        self._join(plan)
 
     def _wake(self) -> None:
         with self._due:

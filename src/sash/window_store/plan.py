@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from sash.errors import OptionError
 from sash.window_store.access import AccessChoice, choose_access
+from sash.window_store.groups import QueryGroups, ScanGroup
 from sash.window_store.live_window import LiveWindow
-from sash.window_store.options import SnapshotOptions
+from sash.window_store.options import MemoryLimits, SnapshotOptions
 from sash.window_store.parse import QueryShape, parse_queries
 from sash.window_store.scheduling.levels import Isolation, level
 from sash.window_store.spans import Span
@@ -27,6 +29,7 @@ class SnapshotPlan:
     access: AccessChoice
     scan: Scan
     options: SnapshotOptions
+    group: ScanGroup
 
     @property
     def core(self) -> Core:
@@ -44,8 +47,12 @@ class SnapshotPlan:
         return level(self.options.isolation)
 
     def explain(self) -> str:
-        """The plan as text."""
-        return self._text
+        """The plan as text, and with how many queries it shares its scan now."""
+        others = self.group.queries - 1
+        if others < 1:
+            return self._text
+        merged = "another query" if others == 1 else f"{others} other queries"
+        return f"{self._text}\nmerged with {merged} of these summaries: one scan of a sub-window serves all"
 
     @cached_property
     def _text(self) -> str:
@@ -70,6 +77,8 @@ def plan_snapshot(
     windows: Mapping[str, LiveWindow],
     scan: Scan,
     streams: Collection[str],
+    groups: QueryGroups,
+    limits: MemoryLimits,
 ) -> SnapshotPlan:
     """Parse queries over a kept window and choose their access path.
 
@@ -77,5 +86,13 @@ def plan_snapshot(
     """
     parsed = parse_queries(texts, {name: window.layout for name, window in windows.items()}, streams)
     window, core = windows[parsed.name], parsed.shapes[0].core
-    access = choose_access(window, core, parsed.spans, options.every, options.access)
-    return SnapshotPlan(tuple(texts), window, parsed.shapes, parsed.spans, access, scan, options)
+    count = window.layout.count
+    if options.every is not None and options.every >= count:
+        raise OptionError(
+            f"every must be less than the number of sub-windows of {window.layout.name}, {count}, and is {options.every}: "
+            "between two answers not all of the window may be replaced; execute the query more often, or keep the window in "
+            "shorter sub-windows"
+        )
+    access = choose_access(window, core, parsed.spans, options.every, options.access, limits.summaries)
+    group = groups.of(window, core, options.reads)
+    return SnapshotPlan(tuple(texts), window, parsed.shapes, parsed.spans, access, scan, options, group)

@@ -24,7 +24,9 @@ class Snapshot:
     `update` is the number of that update. `freshness` is the age of the update when the answer was ready,
     `response_time` the time that the answer took, both in seconds. `sub_windows_read` counts sub-windows whose rows were
     scanned, `summaries_read` stored summaries, and `summaries_built` summaries that the query stored. `restarts` counts
-    how often window updates made the query start again, `rescans` how often they made it repeat a read. `isolation` is
+    how often window updates made the query start again, `rescans` how often they made it repeat a read. `reads_shared`
+    counts reads that another query of the group had scanned, and `reads_given_up` reads that were repeated because the query
+    was suspended and memory was short. `isolation` is
     the isolation level used. `errors` are the error bounds of approximate aggregates, by column.
     """
 
@@ -39,6 +41,8 @@ class Snapshot:
     restarts: int
     rescans: int
     isolation: str
+    reads_shared: int = 0
+    reads_given_up: int = 0
     plan: str = field(repr=False)
     errors: dict[str, str] = field(default_factory=dict)
     spark: ToSpark | None = field(default=None, repr=False, compare=False)

@@ -26,19 +26,21 @@ Scan = Callable[[Path, Sequence[Slice], Core], Tables]
 
 @dataclass
 class ReadCounters:
-    """Counts the sub-windows scanned, and the summaries read and built."""
+    """Counts the sub-windows scanned, the summaries read and built, and the reads that other queries had scanned."""
 
     sub_windows: int = 0
     summaries: int = 0
     built: int = 0
+    shared: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def add(self, sub_windows: int = 0, summaries: int = 0, built: int = 0) -> None:
+    def add(self, sub_windows: int = 0, summaries: int = 0, built: int = 0, shared: int = 0) -> None:
         """Add to the counts. Thread-safe."""
         with self._lock:
             self.sub_windows += sub_windows
             self.summaries += summaries
             self.built += built
+            self.shared += shared
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class PartialResult:
     slices: tuple[Slice, ...]
     tables: Tables
     rows: pa.Table | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the summaries."""
+        return sum(int(table.nbytes) for table in self.tables.values())
 
     def with_inserts(self, root: Path, inserted: Sequence[Slice], core: Core) -> PartialResult:
         """Add rows that were inserted after the read (paper 2, 4.3)."""
@@ -105,6 +112,29 @@ def read_summaries(root: Path, part: Slice, core: Core, scan: Scan, counters: Re
 def has_summaries(root: Path, part: Slice, core: Core) -> bool:
     """Whether all summaries of a slice are stored."""
     return all(_summary_path(root, part, summary).exists() for summary in core.summaries)
+
+
+def stored_bytes(root: Path, parts: Sequence[Slice], core: Core) -> tuple[int, int]:
+    """Bytes of the core's stored summaries, and the number of parts that have all of them."""
+    size = count = 0
+    for part in parts:
+        try:
+            size += sum(_summary_path(root, part, summary).stat().st_size for summary in core.summaries)
+        except FileNotFoundError:
+            continue
+        count += 1
+    return size, count
+
+
+def all_stored_bytes(root: Path) -> int:
+    """Bytes of all summaries that are stored beside the sub-windows of a store."""
+    size = 0
+    for path in (root / "summaries").glob("*/*.arrow"):
+        try:
+            size += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return size
 
 
 def _summary_path(root: Path, part: Slice, summary: Summary) -> Path:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench.paper2.claims import claims
-from bench.paper2.measure import measure, plots, table
+from bench.paper2.measure import Plan, judged, measure, plots, table
 from bench.paper2.packets import answer, packets, scan
 from bench.paper2.page import write
 from bench.paper2.workload import workload
@@ -17,7 +17,7 @@ from bench.paper2.workload import workload
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, object]:
-    return measure([10, 40], 1, [], 0.1, 1.0)
+    return judged(measure(Plan([10, 40], 2, [], 0.1, 1.0, 1), "simulated"))
 
 
 def lines(results: dict, figure: int) -> dict[str, list[float]]:
@@ -65,7 +65,7 @@ def test_every_figure_is_drawn_and_every_claim_has_its_numbers(
     names = [*(f"paper2-fig{number}" for number in range(8, 15)), "paper2-scans"]
     assert [figure.name for figure in plots(results)] == names
     assert all(math.isfinite(y) for figure in plots(results) for points in figure.series.values() for _, y in points)
-    assert [claim["held"] for claim in results["claims"]] == [held for _, held in claims(results)]
+    assert [claim["held"] for claim in results["claims"]] == [claim.held for claim in claims(results)]
     assert table(results).row_count == len(results["claims"])
     page = write(results).read_text(encoding="utf-8")
     assert all(f"figures/{figure.name}.svg" in page for figure in plots(results))

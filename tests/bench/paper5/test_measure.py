@@ -10,10 +10,9 @@ import pytest
 
 from bench.paper5.breakdown import LEGS, REST, breakdown
 from bench.paper5.checkpoint import sizes
-from bench.paper5.claims import claims
-from bench.paper5.command import measure_all, plots, rows_of, table
+from bench.paper5.command import judged, measure_all, plots, rows_of, table
 from bench.paper5.ends import measure_ends
-from bench.paper5.measure import measure
+from bench.paper5.measure import measure, merged
 from bench.paper5.page import write
 from bench.paper5.queries import CASES, STRATEGIES
 from bench.paper5.trace import generated, recorded
@@ -69,24 +68,40 @@ def test_above_a_negation_both_ways_give_the_same_and_calendars_hand_over_less()
 
 
 def test_everything_is_shown_and_written(tmp_path: Path) -> None:
-    figures = measure_all("all", [1_000, 2_000], 20_000, 1, tmp_path, 10_000, checkpoint=False)
+    experiments = "generated,recorded,variants,sizes,ends"
+    found = measure_all(
+        "q1-ftp,q3,q4,q5-below,q5-above", [1_000, 2_000], 12_000, 2, tmp_path, 10_000, experiments=experiments
+    )
+    figures = judged(found)
     assert len(figures["skipped"]) == 3
-    assert len(rows_of(figures["results"])) == 2 * len(CASES)
+    assert len(rows_of(figures["results"])) == 2 * 5
+    assert all(len(result["runs"]) == 2 for result in figures["results"])
     assert {choice["trace"] for choice in figures["choices"]} == {"generated"}
     assert table(figures)
-    assert len(plots(figures)) == len(CASES) + 3
+    assert len(plots(figures)) == 5 + 1 + 1
     text = write(figures, tmp_path / "paper5.md").read_text(encoding="utf-8")
-    assert all(case.title in text for case in CASES)
-    assert "bytes per row" in text
+    assert all(f"## {BY_NAME[name].title}" in text for name in ("q1-ftp", "q3", "q4"))
     assert "calendar or negative tuples" in text
     assert "| q1-ftp | direct |" in text
     assert "| q1-ftp | 5,000 |" in text
+    assert "update-pattern-aware(50)" in text
     assert "lbl_pkt4_udp.parquet is not in" in text
 
 
-def test_unknown_queries_are_refused(tmp_path: Path) -> None:
+def test_unknown_queries_and_experiments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SashError, match="unknown query 'q9'"):
         measure_all("q9", [1_000], 1_000, 1, tmp_path, 1_000, checkpoint=False)
+    with pytest.raises(SashError, match="unknown experiment 'fig9'"):
+        measure_all("all", [1_000], 1_000, 1, tmp_path, 1_000, experiments="fig9")
+
+
+def test_seeds_are_merged_to_medians() -> None:
+    def run(ms: float, kept: float) -> list[dict[str, Any]]:
+        return [{"ms_per_1000": ms, "state_bytes": int(ms), "kept_per_output": kept, "operator_rows": {}}]
+
+    assert merged([run(3.0, 1.0), run(1.0, 2.0), run(2.0, 1.5)]) == [
+        {"ms_per_1000": 2.0, "runs": [3.0, 1.0, 2.0], "state_bytes": 3, "kept_per_output": 2.0}
+    ]
 
 
 def test_recorded_traces_are_split_by_destination() -> None:
@@ -126,12 +141,3 @@ def test_changes_of_a_state_store_are_summed_by_version(tmp_path: Path) -> None:
         (folder / "4_a1b2-c3.changelog").write_bytes(b"12")
         (folder / "4.zip").write_bytes(b"1234567")
     assert sizes(tmp_path) == ({3: 10, 4: 4}, 14)
-
-
-def test_a_batch_writes_more_only_where_it_is_larger() -> None:
-    def written(small: int, large: int) -> dict[str, Any]:
-        rows = [{"window_rows": size, "bytes_per_batch": count} for size, count in ((10, small), (100, large))]
-        return {"results": [], "choices": [], "checkpoint": rows}
-
-    assert [held for _, held in claims(written(100, 105))] == [True]
-    assert [held for _, held in claims(written(100, 150))] == [False]

@@ -25,6 +25,30 @@ def _both(name: str, text: str, views: dict[str, int] | None = None) -> Case:
 
 
 CASES = (
+    case(
+        "lambda_in_distinct",
+        "",
+        {"s": 5},
+        sash="SELECT DISTINCT transform(array(k, v), x -> coalesce(x, 0) + 1) AS a FROM {s}",
+        duck="SELECT DISTINCT [coalesce(k, 0) + 1, coalesce(v, 0) + 1] AS a FROM {s}",
+    ),
+    case(
+        "lambda_above_join",
+        "",
+        _KEYS,
+        sash="SELECT a.k, filter(array(a.v, b.v), (x, i) -> x > i AND x <> a.k) AS kept FROM {s} AS a JOIN {r} AS b ON a.k = b.k",
+        duck=(
+            "SELECT a.k, list_concat(CASE WHEN a.v > 0 AND a.v <> a.k THEN [a.v] ELSE [] END, "
+            "CASE WHEN b.v > 1 AND b.v <> a.k THEN [b.v] ELSE [] END) AS kept FROM {s} AS a JOIN {r} AS b ON a.k = b.k"
+        ),
+    ),
+    case(
+        "lateral_function_with_condition",
+        "",
+        {"s": 5},
+        sash="SELECT g, e.c FROM {s} AS a LEFT JOIN LATERAL explode(array(a.k, a.v)) e(c) ON e.c > 3",
+        duck="SELECT g, e.c FROM {s} AS a LEFT JOIN LATERAL (SELECT unnest([a.k, a.v]) AS c) e ON e.c > 3",
+    ),
     _both("carried", "SELECT array(k, v) AS a, struct(k, g) AS b FROM {s}", {"s": 5}),
     _both("deep", "SELECT struct(g, array(k, v) AS a) AS d, array(array(k), array(v)) AS e FROM {s}", {"s": 5}),
     _both("distinct", "SELECT DISTINCT array(k, v) AS a, struct(g, array(k, v) AS a) AS b FROM {s}", {"s": 5}),

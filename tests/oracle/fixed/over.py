@@ -196,6 +196,17 @@ CASES = (
         {"s": 6},
     ),
     over(
+        "qualify_by_dense_rank",
+        "SELECT ts, k, v FROM {s} QUALIFY DENSE_RANK() OVER (PARTITION BY k ORDER BY v NULLS FIRST) <= 2",
+        {"s": 6},
+    ),
+    over(
+        "third_rank_of_all",
+        "SELECT k, v, r, n FROM (SELECT k, v, RANK() OVER (ORDER BY v DESC NULLS LAST) AS r, "
+        "DENSE_RANK() OVER (ORDER BY v DESC NULLS LAST) AS n FROM {s}) AS a WHERE 3 >= r AND n <> 1",
+        {"s": 6},
+    ),
+    over(
         "top_of_a_subquery",
         "SELECT k, v, n FROM (SELECT k, v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v NULLS FIRST @) AS n FROM {s}) AS a "
         "WHERE n = 1",

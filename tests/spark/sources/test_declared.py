@@ -5,14 +5,18 @@ import threading
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from sash.engine import Engine
 from sash.errors import CatalogError, QueryFailedError
 from sash.script.reader import read_script
+from sash.script.sources import STREAMS
 from sash.script.statements import CreateRelation, CreateStream, Declaration
 from sash.spark.sources import static_frame, stream_frame, stream_rereading
+from sash.spark.sources.declared import _spark_errors
 from sash.spark.sources.history import kafka_options
+from tests.kafka import fetched
 
 pytestmark = pytest.mark.spark
 
@@ -114,10 +118,17 @@ def test_errors_name_the_source_and_the_remedy(spark: SparkSession, text: str, m
         stream_frame(spark, given(text))
 
 
+@pytest.mark.skipif(fetched(), reason="Spark's Kafka package is loaded")
 def test_kafka_without_its_package_says_which_one(spark: SparkSession) -> None:
     sql = "CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:1', subscribe 't')"
     with pytest.raises(CatalogError, match=r"spark\.jars\.packages=org\.apache\.spark:spark-sql-kafka"):
         stream_frame(spark, given(sql))
+
+
+def test_spark_s_word_for_a_missing_package_is_recognized() -> None:
+    declaration = given("CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:1', subscribe 't')")
+    with pytest.raises(CatalogError, match="add --with kafka"), _spark_errors("stream", declaration, STREAMS):
+        raise AnalysisException("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka.")
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,9 @@ def text_of(name: str, values: Sequence[Any]) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_plain, value))}]"
+        texts = list(map(_plain, value))
+        is_map = all(isinstance(entry, tuple) for entry in value)
+        return f"[{', '.join(sorted(texts) if is_map else texts)}]"
     if isinstance(value, tuple):
         return f"({', '.join(map(_plain, value))})"
     if isinstance(value, dict):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 
 from sash.plan.types import type_name
@@ -60,12 +62,26 @@ def _asked(frame: DataFrame, one: Pinned) -> Pinned | None:
     try:
         found = frame.selectExpr(f"{one.sql} AS e")
         values = [row[0] for row in found.collect()]
-    except PySparkException:
+    except (PySparkException, Py4JJavaError):
         return Pinned(one.sql, ERROR)
     except (ValueError, OverflowError):
         return None
-    plain = [bytes(value) if isinstance(value, bytearray) else value for value in values]
-    return Pinned(one.sql, text_of(type_name(to_arrow_type(found.schema[0].dataType, timezone="UTC")), plain))
+    dtype = to_arrow_type(found.schema[0].dataType, timezone="UTC")
+    return Pinned(one.sql, text_of(type_name(dtype), [_as_arrow(value) for value in values]))
+
+
+def _as_arrow(value: Any) -> Any:
+    """A value as Arrow has it in Python."""
+    match value:
+        case bytearray():
+            return bytes(value)
+        case Row():
+            return {name: _as_arrow(part) for name, part in value.asDict().items()}
+        case list():
+            return [_as_arrow(part) for part in value]
+        case dict():
+            return [(_as_arrow(key), _as_arrow(part)) for key, part in value.items()]
+    return value
 
 
 main()

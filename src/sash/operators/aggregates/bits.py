@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow.compute as pc
 
-from sash.operators.aggregates.arguments import ArgumentColumns, Values
-from sash.operators.aggregates.base import Accumulator, Versions, Work, fixed_versions
+from sash.operators.aggregates.base import Versions, Work, fixed_versions
+from sash.operators.aggregates.integers import IntegerCells
 from sash.operators.kernels.bits import STRIDE, count_bits
-from sash.state.memory import Arrays, Memory
 
 
-class Bits(Accumulator):
+class Bits(IntegerCells):
     """Integers."""
 
-    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
-        super().__init__()
-        self._values = Values(arguments, column, distinct)
-        self._cells = Arrays(memory, {"cells": np.int64})
-
     def apply(self, work: Work) -> list[Versions]:
-        column, skip = self._values.load(work)
-        values = np.array(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.int64)
-        self._cells.reserve(STRIDE * work.groups)
+        values, skip, cells = self._load(work, STRIDE)
         ands, ors, xors, counts = (np.empty(work.versions, np.int64) for _ in range(4))
-        count_bits(work.events, values, skip, self._cells["cells"], ands, ors, xors, counts)
+        count_bits(work.events, values, skip, cells, ands, ors, xors, counts)
         results = {"bit_and": ands, "bit_or": ors, "bit_xor": xors}
         return [fixed_versions(results[call.function], counts == 0, call.dtype) for call in self._calls]

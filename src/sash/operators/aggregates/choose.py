@@ -96,7 +96,7 @@ class Accumulators:
     def _user(self, call: AggregateCall, memory: Memory, columns: list[int]) -> Accumulator:
         assert call.detail is not None
         assert call.detail.user is not None
-        way = way_of(call.detail.user, self._arguments.edge.expiry)
+        way = way_of(call.detail.user, self._arguments.edge.expiry, distinct=call.distinct)
         if way == "remove":
             return Removing(memory, self._arguments, columns, call)
         if way == "merge":
@@ -113,7 +113,7 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
     detail = call.detail
     if detail is not None and detail.user is not None:
         filtered = ".filtered" if detail.filtered else ""
-        return f"user.{detail.user.name.lower()}.{columns}{filtered}"
+        return f"user.{detail.user.name.lower()}.{columns}{filtered}{distinct}"
     if function == "count_star" or (function == "count" and not call.arguments):
         return "rows"
     if function == "count":

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from sash.errors import EvaluationError
 from sash.operators.aggregates.arguments import ArgumentColumns, Values
 from sash.operators.aggregates.base import Accumulator, Versions, Work, array_versions, fixed_versions, validity_of
+from sash.operators.aggregates.integers import IntegerCells
 from sash.operators.kernels.limbs import BIAS, HEADER, span
 from sash.operators.kernels.spreads import spread
 from sash.operators.kernels.sums import DECIMAL_STRIDE, INTEGER_STRIDE, sum_decimals, sum_doubles, sum_integers
@@ -63,21 +64,14 @@ class LimbTable:
         self._range[_LOW], self._range[_HIGH] = low, high
 
 
-class IntegerSum(Accumulator):
+class IntegerSum(IntegerCells):
     """Integers. SUM raises an error if it exceeds 64 bits, TRY_SUM is NULL, and AVG cannot."""
 
-    def __init__(self, memory: Memory, arguments: ArgumentColumns, column: int, distinct: bool) -> None:
-        super().__init__()
-        self._values = Values(arguments, column, distinct)
-        self._cells = Arrays(memory, {"cells": np.int64})
-
     def apply(self, work: Work) -> list[Versions]:
-        column, skip = self._values.load(work)
-        values = np.array(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.int64)
-        self._cells.reserve(INTEGER_STRIDE * work.groups)
+        values, skip, cells = self._load(work, INTEGER_STRIDE)
         sums, counts = np.empty(work.versions, np.int64), np.empty(work.versions, np.int64)
         averages, fits = np.empty(work.versions, np.float64), np.ones(work.versions, np.bool_)
-        overflow = sum_integers(work.events, values, skip, self._cells["cells"], sums, averages, counts, fits)
+        overflow = sum_integers(work.events, values, skip, cells, sums, averages, counts, fits)
         if overflow and any(call.function == "sum" for call in self._calls):
             raise EvaluationError(
                 "SUM exceeds the range of BIGINT: sum a DECIMAL or a DOUBLE, as in SUM(CAST(x AS DOUBLE))"

@@ -14,6 +14,7 @@ import itertools
 import pickle
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sash.operators.aggregates.base import NO_MASK, Accumulator, Versions, Work,
 from sash.operators.aggregates.collected import Collected
 from sash.operators.kernels.segments import versions_of_events
 from sash.operators.kernels.touches import Mask
+from sash.operators.scalar.ranks import positive_zeros, ranks
 from sash.operators.scalar.user_functions import as_column, failed
 from sash.plan.expressions import AggregateCall
 from sash.plan.user_code import UserCode
@@ -269,7 +271,10 @@ class Stacks(_Touched):
 
 
 class Recomputed(Collected):
-    """The rows of a group in order of ts, then of all columns; each version of the result reads them all."""
+    """The rows of a group in order of ts, then of all columns; each version of the result reads them all.
+
+    With DISTINCT, it reads the first of the rows with equal arguments.
+    """
 
     def __init__(
         self,
@@ -283,8 +288,9 @@ class Recomputed(Collected):
         assert call.detail is not None
         assert call.detail.user is not None
         self._read = tuple(columns)
-        super().__init__(memory, arguments, columns[:1], call, timed, time)
+        super().__init__(memory, arguments, columns[:1], replace(call, distinct=False), timed, time)
         self._user = UserState(call.detail.user)
+        self._distinct = call.distinct
 
     def _payload_types(self, dtypes: Sequence[pa.DataType]) -> tuple[pa.DataType, ...]:
         return tuple(dtypes[column] for column in self._read)
@@ -301,10 +307,18 @@ class Recomputed(Collected):
         columns = self._payload.take(found)
         if self._detail.filtered:
             columns.pop()
+        codes = None
+        if self._distinct:
+            columns = [positive_zeros(column) for column in columns]
+            codes = ranks(pa.StructArray.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))]))
         results = []
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
             state = self._user.call("init")
             if size:
-                state = self._user.call("add", state, *(column.slice(start, size) for column in columns))
+                rows = [column.slice(start, size) for column in columns]
+                if codes is not None:
+                    _, first = np.unique(codes[start : start + size], return_index=True)
+                    rows = [column.take(pa.array(np.sort(first))) for column in rows]
+                state = self._user.call("add", state, *rows)
             results.append(self._user.call("result", state))
         return canonical(as_column(self._user.code, results))

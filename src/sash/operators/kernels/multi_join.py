@@ -73,23 +73,33 @@ def _checked(
     return True
 
 
+@inlined
+def _live(sign: int, now: int, origin: int, mine: int, ts: int, end: int) -> bool:
+    """Whether a row with this life meets a row of the origin that arrives now, or ends now (`sign` negative).
+
+    At one instant rows end before others arrive, and those of an input do so before those of the next: of several rows of a
+    result that arrive together the last gives it, and of several that end together the first retracts it.
+    """
+    if sign > 0:
+        return end > now and (ts < now or (ts == now and mine < origin))
+    return ts < now and (end > now or (end == now and mine > origin))
+
+
 @kernel
-def _valid_together(
-    origin: int, new: int, depth: int, programs: Array, bound: Ints, inputs: Ints, rows: Ints
+def _live_together(
+    sign: int, now: int, origin: int, depth: int, programs: Array, bound: Ints, inputs: Ints, rows: Ints
 ) -> bool:  # fmt: skip
-    """Whether the rows bound above the origin were live when its new row arrived."""
-    now = rows[inputs[origin, ROWS] + inputs[origin, WORDS] * new + TS]
+    """Whether the rows bound above the origin meet its row that arrives or ends now."""
     for level in range(depth):
         j = programs[origin, level, _INPUT]
         at = inputs[j, ROWS] + inputs[j, WORDS] * bound[level]
-        ts = rows[at + TS]
-        if rows[at + EXP] <= now or ts > now or (ts == now and j > origin):
+        if not _live(sign, now, origin, j, rows[at + TS], rows[at + EXP]):
             return False
     return True
 
 
 def advance(
-    explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
+    explicit: bool, tau: int, lazy: bool, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
     programs: Array, checks: Ints, emitted: Ints,
     inputs: Ints, index: Ints, links: Ints, pack_at: Ints, packed: Ints, rows: Ints, lists: Ints, stats: Ints,
     ts: Ints, exp: Ints, sign: Signs, slots: Array,
@@ -97,10 +107,11 @@ def advance(
     """Apply the events of all inputs; those of input j are in [starts[j], stops[j]), which is consumed.
 
     With `tau` 0 they are applied one by one in order of (time, ends first, input). Otherwise those of ((k-1) tau, k tau]
-    are applied together: rows are added to their lists, then joined, then expired rows are removed (lazy re-evaluation
-    and expiration, paper 4, 3.3). Results are written to `ts`, `exp`, `sign` (if the output is explicit) and, for input
-    j, to row `emitted[j]` of `slots` (if not negative); with `tau` 0 they are in order of time. Returns their number, the
-    (attribute, key) pairs that had no row at some instant, and the four arrays, enlarged if necessary.
+    are applied together: rows are added to their lists, then joined, then ended rows are removed (lazy re-evaluation and
+    expiration, paper 4, 3.3 and 3.6). With `lazy`, expired rows may still be in their lists (3.2: eager evaluation, lazy
+    expiration). Results are written to `ts`, `exp`, `sign` (if the output is explicit) and, for input j, to row
+    `emitted[j]` of `slots` (if not negative); with `tau` 0 they are in order of time. Returns their number, the (attribute,
+    key) pairs that had no row at some instant, and the four arrays, enlarged if necessary.
 
     It is not compiled: a compiled caller would be optimized together with the loop nest a second time, and creating an
     array in compiled code adds seconds of compilation. It is called once per batch.
@@ -114,7 +125,7 @@ def advance(
             ts, exp, slots = (_longer(array, made, size) for array in (ts, exp, slots))
             sign = _longer(sign, made, size) if explicit else sign
         _run(
-            explicit, tau, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index,
+            explicit, tau, lazy, event_ts, event_sign, event_slots, starts, stops, programs, checks, emitted, inputs, index,
             links, pack_at, packed, rows, lists, stats, work[0], work[1], work[2], work[3], work[4], work[5], done,
             dead, ts, exp, sign, slots,
         )  # fmt: skip
@@ -130,7 +141,7 @@ def _longer(array: Array, filled: int, size: int) -> Array:
 
 @kernel
 def _run(
-    explicit: bool, tau: int, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
+    explicit: bool, tau: int, lazy: bool, event_ts: Ints, event_sign: Signs, event_slots: Ints, starts: Ints, stops: Ints,
     programs: Array, checks: Ints, emitted: Ints,
     inputs: Ints, index: Ints, links: Ints, pack_at: Ints, packed: Ints, rows: Ints, lists: Ints, stats: Ints,
     ends: Ints, cursor: Ints, pairs: Ints, wanted: Ints, bound: Ints, least: Ints, done: Ints, dead: Array,
@@ -173,6 +184,13 @@ def _run(
                 while ends[j] < stops[j] and (event_ts[ends[j]] - 1) // tau == turn:
                     ends[j] += 1
 
+        # A row that ends in this turn has its end, which was unknown if it is retracted.
+        if timed and explicit:
+            for j in range(n):
+                for event in range(starts[j], ends[j]):
+                    if event_sign[event] < 0:
+                        rows[inputs[j, ROWS] + inputs[j, WORDS] * event_slots[event] + EXP] = event_ts[event]
+
         # Insert new rows at the front of their lists.
         for j in range(lowest, highest if done[_LINKED] == 0 else lowest):
             base, words = inputs[j, ROWS], inputs[j, WORDS]
@@ -206,9 +224,9 @@ def _run(
 
         # Join them, origin by origin, with all other inputs; ends are joined too if results are retracted.
         count, probes = done[_DONE], 0
-        for origin in range(lowest, highest):
-            sign = 1 if timed else event_sign[starts[origin]]
-            if sign < 0 and not explicit:
+        for task in range(2 * lowest, 2 * highest):
+            origin, sign = task // 2, 1 - 2 * (task % 2)
+            if (sign < 0 and not explicit) or (not timed and event_sign[starts[origin]] != sign):
                 continue
             depth, at_origin, entering, now = 0, -1, True, np.int64(0)
             while depth >= 0:
@@ -236,7 +254,7 @@ def _run(
                 base, base_row, words = index[x, LINKS], inputs[mine, ROWS], inputs[mine, WORDS]
                 above = least[depth - 1] if depth > 0 else np.int64(FOREVER)
                 column, begun, found = emitted[mine], count, -1
-                past = timed and depth > at_origin >= 0
+                past = (timed or lazy) and depth > at_origin >= 0
                 if mine == origin:
                     event = cursor[depth]
                     while event < ends[origin] and found < 0:
@@ -247,8 +265,10 @@ def _run(
                                 first_check, last_check, checks, slot, mine, origin, programs, bound, inputs, index,
                                 links, rows,
                             )  # fmt: skip
-                        if matches and timed and depth > 0:
-                            matches = _valid_together(origin, slot, depth, programs, bound, inputs, rows)
+                        if matches and (timed or lazy) and depth > 0:
+                            matches = _live_together(
+                                sign, event_ts[event], origin, depth, programs, bound, inputs, rows
+                            )  # fmt: skip
                         probes += 1 if depth > 0 else 0
                         if matches:
                             found = slot
@@ -308,9 +328,8 @@ def _run(
                             if links[position + np.uint64(1)] != key:
                                 continue
                         if past:
-                            ts = rows[base_row + words * slot + TS]
-                            expired = rows[base_row + words * slot + EXP] <= now
-                            if expired or ts > now or (ts == now and mine > origin):
+                            at = base_row + words * slot
+                            if not _live(sign, int(now), origin, mine, rows[at + TS], rows[at + EXP]):
                                 continue
                         if first_check < last_check and not _checked(
                             first_check, last_check, checks, slot, mine, origin, programs, bound, inputs, index, links,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.treap import Nodes
-from sash.operators.kernels.window_search import Keys, collect, count_below, peers_start, peers_stop
+from sash.operators.kernels.wide_tree import WideNodes, collect
+from sash.operators.kernels.window_search import Keys, count_below, peers_start, peers_stop
 from sash.operators.kernels.window_tasks import (
     ENTRY,
     PEER,
@@ -22,7 +22,9 @@ from sash.state.memory import Ints
 
 
 @kernel
-def frame_of(tree: Nodes, keys: Keys, task: Ints, root: int, size: int, slot: int, position: int) -> tuple[int, int]:
+def frame_of(
+    tree: WideNodes, keys: Keys, task: Ints, root: int, size: int, slot: int, position: int
+) -> tuple[int, int]:
     """The positions [start, stop) of the frame of a row; an empty one has start = stop."""
     kind = task[START]
     if kind == UNBOUNDED:
@@ -48,7 +50,7 @@ def frame_of(tree: Nodes, keys: Keys, task: Ints, root: int, size: int, slot: in
 
 @kernel
 def affected_by_frame(
-    tree: Nodes, keys: Keys, task: Ints, root: int, size: int, slot: int, position: int
+    tree: WideNodes, keys: Keys, task: Ints, root: int, size: int, slot: int, position: int
 ) -> tuple[int, int]:
     """The positions of the rows whose frames may contain, or be moved by, a change of the slot at this position.
 
@@ -101,7 +103,7 @@ def _complete(steps: Ints, used: int, task: int, rows: int, versions: Ints) -> i
 
 @kernel
 def sweep_inner(
-    tree: Nodes, keys: Keys, task: Ints, number: int, root: int, size: int, low: int, rows: Ints, now: int, out: Ints,
+    tree: WideNodes, keys: Keys, task: Ints, number: int, root: int, size: int, low: int, rows: Ints, now: int, out: Ints,
     used: int, steps: Ints, step_count: int, versions: Ints,
 ) -> tuple[int, Ints, int]:  # fmt: skip
     """Entries of consecutive rows whose frames are bounded on both sides: one frame slides over them, from empty to empty."""
@@ -139,7 +141,7 @@ def sweep_inner(
 
 @kernel
 def sweep_half(
-    tree: Nodes, keys: Keys, task: Ints, number: int, group: int, root: int, size: int, low: int, high: int, now: int,
+    tree: WideNodes, keys: Keys, task: Ints, number: int, group: int, root: int, size: int, low: int, high: int, now: int,
     out: Ints, used: int, steps: Ints, step_count: int, versions: Ints,
 ) -> tuple[int, Ints, int]:  # fmt: skip
     """Entries of consecutive rows whose frames begin, or end, with their partition.

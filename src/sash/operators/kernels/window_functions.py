@@ -13,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sash.operators.kernels.treap import SIZE, Nodes, count, delete, insert, kth, rank
+from sash.operators.kernels.treap import SIZE
+from sash.operators.kernels.wide_tree import WideNodes, collect, count, delete, has_room, insert, kth, rank
+from sash.operators.kernels.window_extremes import affected_by_extreme, extreme_rows
 from sash.operators.kernels.window_frames import affected_by_frame, frame_of, sweep_half, sweep_inner
-from sash.operators.kernels.window_search import Keys, are_peers, collect, peers_start, peers_stop
+from sash.operators.kernels.window_search import Keys, are_peers, peers_start, peers_stop
 from sash.operators.kernels.window_tasks import (
     CUME_DIST,
     DENSE_RANK,
     ENTRY,
+    EXTREME,
     KIND,
     NTILE,
     PARAMETER,
@@ -51,7 +54,7 @@ class Trees(NamedTuple):
     """The trees of one order. `roots` are by group and tree; `member`, by node, is 1 if the row belongs to that tree; tree
     `distinct` (0: there is none) has one row of each set of peers."""
 
-    tree: Nodes
+    tree: WideNodes
     keys: Keys
     roots: Ints
     member: npt.NDArray[np.int8]
@@ -63,7 +66,8 @@ def advance(
     begin: int, end: int, most: int, ts: Ints, sign: Signs, slots: Ints, groups: Ints,
     trees: Trees, tasks: Tasks, whole_changed: Mask, whole_version: Ints, heads: Ints, links: Ints, versions: Ints,
 ) -> tuple[int, Ints, Ints]:  # fmt: skip
-    """Apply events from `begin` on, until `end` or until there are `most` entries; returns where it stopped, entries, steps.
+    """Apply events from `begin` on, until `end`, until there are `most` entries, or before an instant for whose rows there is no
+    room; returns where it stopped, entries, steps.
 
     `heads` is zero for every group before and after. `whole_changed` and `whole_version`, by event, say whether the value of
     a whole partition changed at its instant, and which version it has now.
@@ -81,6 +85,11 @@ def advance(
         start = event
         now = ts[event]
         partitions = 0
+        stop = event + 1
+        while stop < end and ts[stop] == now:
+            stop += 1
+        if not has_room(trees.tree, (stop - event) * trees.keys.stride):
+            break
         while event < end and ts[event] == now:
             group = groups[event]
             distinct_changed[event - begin] = _apply(trees, group, slots[event], sign[event])
@@ -94,6 +103,11 @@ def advance(
             group = touched[index]
             root = trees.roots[group * trees.keys.stride]
             size = count(trees.tree, root)
+            arrivals = 0
+            link = heads[group]
+            while link != 0:
+                arrivals += sign[link - 1] > 0
+                link = links[link - 1 - start]
             for number in range(len(tasks)):
                 task = tasks[number]
                 half = task[KIND] == SWEEP and (task[START] == UNBOUNDED or task[STOP] == UNBOUNDED)
@@ -131,7 +145,7 @@ def advance(
                     else:
                         low, high = _affected(
                             trees, task, group, root, size, slots[change], sign[change] > 0, position,
-                            distinct_changed[change - begin],
+                            distinct_changed[change - begin], arrivals < 2,
                         )  # fmt: skip
                         low, high = max(low, 0), min(high, size - 1)
                         if low <= high:
@@ -169,6 +183,11 @@ def advance(
                             used = write_entry(out, used, now, number, row_slots[row], whole, 0)
                     elif task[KIND] <= NTILE:
                         used = _rank_rows(trees, task, number, group, root, size, low, row_slots[:rows], now, out, used)
+                    elif task[KIND] == EXTREME:
+                        used = extreme_rows(
+                            trees.tree, trees.keys, trees.roots, trees.member, task, number, group, size, low,
+                            row_slots[:rows], now, out, used,
+                        )  # fmt: skip
                     else:
                         used = _point(trees, task, number, group, root, size, low, row_slots[:rows], now, out, used)
         for index in range(partitions):
@@ -200,7 +219,7 @@ def _apply(trees: Trees, group: int, slot: int, sign: int) -> bool:
             return False
         trees.roots[top] = insert(trees.tree, trees.roots[top], own)
         return True
-    if trees.tree.cells[own, SIZE] == 0:
+    if trees.tree.keys.cells[own, SIZE] == 0:
         return False
     trees.roots[top] = delete(trees.tree, trees.roots[top], own)
     if peers == 0:
@@ -212,9 +231,11 @@ def _apply(trees: Trees, group: int, slot: int, sign: int) -> bool:
 
 @kernel
 def _affected(
-    trees: Trees, task: Ints, group: int, root: int, size: int, slot: int, inserted: bool, position: int, distinct: bool
-) -> tuple[int, int]:
-    """The positions of other rows whose value may change with a row that entered or left at this position."""
+    trees: Trees, task: Ints, group: int, root: int, size: int, slot: int, inserted: bool, position: int, distinct: bool,
+    alone: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """The positions of other rows whose value may change with a row that entered or left at this position; `alone` if
+    at most one row entered the partition at this instant."""
     kind = task[KIND]
     if kind == ROW_NUMBER:
         return position, size - 1
@@ -224,6 +245,10 @@ def _affected(
         return peers_stop(trees.tree, trees.keys, root, slot), size - 1
     if kind <= NTILE:
         return 0, size - 1
+    if kind == EXTREME:
+        return affected_by_extreme(
+            trees.tree, trees.keys, trees.roots, trees.member, task, group, size, slot, inserted, position, alone
+        )
     if kind == SHIFT:
         return _affected_by_shift(trees, task, group, root, size, slot, position)
     if kind == PICK and task[TREE] == 0 and task[STOP] != VALUE and task[START] != VALUE:

@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sash.operators.kernels.treap import LEFT, RIGHT, Nodes, compare, count
-from sash.state.jit import kernel
+from sash.operators.kernels.treap import compare
+from sash.operators.kernels.wide_tree import CAPACITY, CHILD, COUNT, FIRST, HEAD, LEVEL, USED, WIDE, WideNodes
+from sash.state.jit import kernel, uncounted
 from sash.state.memory import Ints
 
 Hashes = npt.NDArray[np.uint64]
-_DEEPEST = 1024
-"""More levels than any tree has: the depth is about 2 ln n, and its distribution falls off quickly."""
+_BEFORE_PEERS, _UP_TO_PEERS, _BELOW, _UP_TO = range(4)
+"""Conditions on rows that hold for the first rows of the order only."""
 
 
 class Keys(NamedTuple):
@@ -32,89 +33,66 @@ class Keys(NamedTuple):
     stride: int
 
 
-@kernel
+@uncounted
 def are_peers(keys: Keys, a: int, b: int) -> bool:
     """Whether two slots are equal in the order."""
     return bool(keys.low[a] == keys.low[b] and keys.high[a] == keys.high[b])
 
 
 @kernel
-def peers_start(tree: Nodes, keys: Keys, root: int, slot: int) -> int:
+def peers_start(tree: WideNodes, keys: Keys, root: int, slot: int) -> int:
     """The number of rows before the peers of the slot, which may or may not be in the tree."""
-    here = root
-    result = 0
-    while here != 0:
-        node = here - 1
-        if not are_peers(keys, node // keys.stride, slot) and compare(tree, node, slot * keys.stride) < 0:
-            result += 1 + count(tree, tree.cells[node, LEFT])
-            here = tree.cells[node, RIGHT]
-        else:
-            here = tree.cells[node, LEFT]
-    return result
+    return _search(tree, keys, root, _BEFORE_PEERS, slot, 0, 0)
 
 
 @kernel
-def peers_stop(tree: Nodes, keys: Keys, root: int, slot: int) -> int:
+def peers_stop(tree: WideNodes, keys: Keys, root: int, slot: int) -> int:
     """The number of rows that are peers of the slot or before them."""
-    here = root
-    result = 0
-    while here != 0:
-        node = here - 1
-        if are_peers(keys, node // keys.stride, slot) or compare(tree, node, slot * keys.stride) < 0:
-            result += 1 + count(tree, tree.cells[node, LEFT])
-            here = tree.cells[node, RIGHT]
-        else:
-            here = tree.cells[node, LEFT]
-    return result
+    return _search(tree, keys, root, _UP_TO_PEERS, slot, 0, 0)
 
 
 @kernel
-def count_below(tree: Nodes, keys: Keys, root: int, column: int, slot: int, bound: int, inclusive: bool) -> int:
+def count_below(tree: WideNodes, keys: Keys, root: int, column: int, slot: int, bound: int, inclusive: bool) -> int:
     """The number of rows whose word `column` is below the word `bound` of the slot, or if `inclusive` not above it."""
-    word, order = keys.words[slot * keys.width + bound], keys.classes[slot * keys.width + bound]
-    here = root
-    result = 0
-    while here != 0:
-        node = here - 1
-        at = (node // keys.stride) * keys.width + column
-        if keys.classes[at] != order:
-            below = keys.classes[at] < order
-        elif keys.words[at] != word:
-            below = keys.words[at] < word
-        else:
-            below = inclusive
-        if below:
-            result += 1 + count(tree, tree.cells[node, LEFT])
-            here = tree.cells[node, RIGHT]
-        else:
-            here = tree.cells[node, LEFT]
-    return result
+    return _search(tree, keys, root, _UP_TO if inclusive else _BELOW, slot, column, bound)
 
 
-@kernel
-def collect(tree: Nodes, root: int, first: int, size: int, stride: int, out: Ints) -> None:
-    """The slots of `size` rows in order, from position `first` on."""
-    stack = np.empty(_DEEPEST, np.int64)
-    top = 0
-    here = root
+@uncounted
+def _search(tree: WideNodes, keys: Keys, root: int, condition: int, slot: int, column: int, bound: int) -> int:
+    """The number of rows for which a condition holds."""
+    if root == 0:
+        return 0
+    blocks = tree.blocks
+    here, result = root, 0
     while True:
-        node = here - 1
-        fewer = count(tree, tree.cells[node, LEFT])
-        if first <= fewer:
-            stack[top] = here
-            top += 1
-            if first == fewer:
-                break
-            here = tree.cells[node, LEFT]
-        else:
-            first -= fewer + 1
-            here = tree.cells[node, RIGHT]
-    for index in range(size):
-        top -= 1
-        node = stack[top] - 1
-        out[index] = node // stride
-        here = tree.cells[node, RIGHT]
-        while here != 0:
-            stack[top] = here
-            top += 1
-            here = tree.cells[here - 1, LEFT]
+        rows = here + HEAD + FIRST * blocks[here + CAPACITY]
+        start, stop = 0, blocks[here + USED]
+        while start < stop:
+            middle = (start + stop) >> 1
+            if _holds(tree, keys, blocks[rows + middle], condition, slot, column, bound):
+                start = middle + 1
+            else:
+                stop = middle
+        if blocks[here + LEVEL] == 0:
+            return result + start
+        if start == 0:
+            return result
+        counts = here + HEAD + COUNT * WIDE
+        for entry in range(start - 1):
+            result += blocks[counts + entry]
+        here = blocks[here + HEAD + CHILD * WIDE + start - 1]
+
+
+@uncounted
+def _holds(tree: WideNodes, keys: Keys, node: int, condition: int, slot: int, column: int, bound: int) -> bool:
+    other = node // keys.stride
+    if condition == _BEFORE_PEERS:
+        return compare(tree.keys, node, slot * keys.stride) < 0 and not are_peers(keys, other, slot)
+    if condition == _UP_TO_PEERS:
+        return compare(tree.keys, node, slot * keys.stride) <= 0 or are_peers(keys, other, slot)
+    one, two = other * keys.width + column, slot * keys.width + bound
+    if keys.classes[one] != keys.classes[two]:
+        return bool(keys.classes[one] < keys.classes[two])
+    if keys.words[one] != keys.words[two]:
+        return bool(keys.words[one] < keys.words[two])
+    return condition == _UP_TO

@@ -10,8 +10,9 @@ from sash.state.memory import Ints
 KIND, PARAMETER, TREE, START, START_AT, STOP, STOP_AT, TASK = range(8)
 """The numbers of a task: its kind and parameter, the tree that it points into, and its frame."""
 
-WHOLE, ROW_NUMBER, RANK, DENSE_RANK, PERCENT_RANK, CUME_DIST, NTILE, SHIFT, PICK, SWEEP = range(10)
-"""Kinds of tasks. SHIFT is LAG and LEAD; PICK a row of the frame, by its number or -1 for the last; SWEEP aggregates a frame."""
+WHOLE, ROW_NUMBER, RANK, DENSE_RANK, PERCENT_RANK, CUME_DIST, NTILE, SHIFT, PICK, SWEEP, EXTREME = range(11)
+"""Kinds of tasks. SHIFT is LAG and LEAD; PICK a row of the frame, by its number or -1 for the last; SWEEP aggregates a frame;
+EXTREME finds its smallest value."""
 
 UNBOUNDED, ROW, PEER, VALUE = range(4)
 """Kinds of bounds; START_AT and STOP_AT are an offset in rows, or the number of the word with the bound."""

@@ -7,8 +7,8 @@ determine the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeGuard
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,22 @@ from sash.errors import EvaluationError
 from sash.operators.scalar.arrays import Array, Datum, Numbers, broadcast, kernel, nulls, scatter
 from sash.operators.scalar.casts import can_cast, cast, cast_datum, may_fail
 from sash.operators.scalar.functions import FUNCTIONS
+from sash.operators.scalar.lambdas import FAILING, HIGHER_ORDER
 from sash.operators.scalar.user_functions import call_user
 from sash.plan.compound import Compound, walk
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall
+from sash.plan.expressions import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Lambda,
+    Literal,
+    SparkFunction,
+    UserCall,
+    Variable,
+    is_higher_order,
+)
 from sash.plan.types import type_name
 from sash.state.columns import gather
 
@@ -53,6 +66,9 @@ def supports(expression: Expression) -> str | None:
                 return node.sql
             case UserCall():
                 continue
+            case Call() if is_higher_order(node):
+                if node.function not in HIGHER_ORDER:
+                    return node.function
             case Call() if node.function in _LAZY:
                 continue
             case Call():
@@ -69,10 +85,17 @@ def supports(expression: Expression) -> str | None:
 class _EvaluatedRows:
     """The rows under evaluation: the columns of a batch, or of some of its rows, gathered when first read."""
 
-    def __init__(self, columns: Sequence[Array], count: int, chosen: Numbers | None = None) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Array],
+        count: int,
+        chosen: Numbers | None = None,
+        variables: Mapping[int, _Chosen] | None = None,
+    ) -> None:
         self.count = count
         self._columns = columns
         self._chosen = chosen
+        self._variables = dict(variables or {})
         self._gathered: dict[int, Array] = {}
 
     def column(self, index: int) -> Array:
@@ -86,7 +109,48 @@ class _EvaluatedRows:
         """Some of these rows, by position."""
         if len(rows) == self.count:
             return self
-        return _EvaluatedRows(self._columns, len(rows), rows if self._chosen is None else self._chosen[rows])
+        return self.repeat(rows)
+
+    def variable(self, number: int) -> Array:
+        """The values of a lambda's variable."""
+        values, chosen = self._variables[number]
+        if chosen is not None:
+            (values,) = gather((values,), chosen)
+            self._variables[number] = values, None
+        return values
+
+    def repeat(self, rows: Numbers, values: Mapping[int, Array] | None = None) -> _EvaluatedRows:
+        """These rows, by position, each perhaps several times; with these values of variables."""
+        variables: dict[int, _Chosen] = {
+            number: (each, _composed(chosen, rows)) for number, (each, chosen) in self._variables.items()
+        }
+        variables |= {number: (each, None) for number, each in (values or {}).items()}
+        return _EvaluatedRows(self._columns, len(rows), _composed(self._chosen, rows), variables)
+
+
+_Chosen: TypeAlias = tuple[Array, Numbers | None]
+"""Values, and the positions of those that count; None if all do."""
+
+
+def _composed(chosen: Numbers | None, rows: Numbers) -> Numbers:
+    return rows if chosen is None else chosen[rows]
+
+
+class _Body:
+    """The body of a lambda, over rows that are under evaluation."""
+
+    def __init__(self, function: Lambda, rows: _EvaluatedRows) -> None:
+        self.count = len(function.variables)
+        self.fails = _can_fail(function.body)
+        self._function = function
+        self._rows = rows
+
+    def __call__(self, rows: Numbers, values: Sequence[Array]) -> Array:
+        body, count = self._function.body, len(rows)
+        if not count:
+            return pa.array([], body.dtype)
+        given = {variable.number: each for variable, each in zip(self._function.variables, values, strict=True)}
+        return broadcast(cast_datum(_evaluate(body, self._rows.repeat(rows, given)), body.dtype), count)
 
 
 def _evaluate(expression: Expression, rows: _EvaluatedRows) -> Datum:
@@ -104,17 +168,25 @@ def _evaluate(expression: Expression, rows: _EvaluatedRows) -> Datum:
             return _connect(expression, rows)
         case Call(function="coalesce"):
             return _coalesce(expression, rows)
+        case Call() if is_higher_order(expression):
+            return _call_higher_order(expression, rows)
         case Call():
             return _call(expression, [_evaluate(argument, rows) for argument in expression.arguments])
         case Case():
             return _case(expression, rows)
         case SparkFunction(sql=sql):
             raise EvaluationError(f"only Spark can evaluate {sql}; use it directly above a source")
+        case Variable(number=number):
+            return rows.variable(number)
+        case Lambda():
+            raise EvaluationError("a lambda is not a value; use it as an argument of a function")
 
 
 def _is_strict(expression: Expression) -> TypeGuard[Call | Cast]:
     """Whether the operands are evaluated on all rows."""
-    return isinstance(expression, Cast) or (isinstance(expression, Call) and expression.function not in _LAZY)
+    if isinstance(expression, Call):
+        return expression.function not in _LAZY and not is_higher_order(expression)
+    return isinstance(expression, Cast)
 
 
 def _evaluate_deep(expression: Expression, rows: _EvaluatedRows) -> Datum:
@@ -168,6 +240,14 @@ def _call(call: Call, arguments: list[Datum]) -> Datum:
     return result[0] if constant and isinstance(result, pa.Array) else result
 
 
+def _call_higher_order(call: Call, rows: _EvaluatedRows) -> Array:
+    """A function whose lambdas are evaluated over elements."""
+    values = [part for part in call.arguments if not isinstance(part, Lambda)]
+    bodies = [_Body(part, rows) for part in call.arguments if isinstance(part, Lambda)]
+    arguments = [broadcast(_evaluate(part, rows), rows.count) for part in values]
+    return HIGHER_ORDER[call.function](arguments, bodies, call.dtype)
+
+
 def _explain(call: Call, reason: str) -> EvaluationError:
     if "by zero" in reason:
         return EvaluationError(
@@ -192,6 +272,9 @@ def _can_fail(expression: Expression) -> bool:
                 return True
             case Cast(argument=argument, dtype=dtype, lenient=False) if may_fail(argument.dtype, dtype):
                 return True
+            case Call(function=name) if is_higher_order(node):
+                if name in FAILING:
+                    return True
             case Call(function=name, dtype=dtype) if name not in _LAZY:
                 harmless = name in _NEVER_FAIL_ON_FLOATS and pa.types.is_floating(dtype)
                 if FUNCTIONS[name].fails and not harmless:

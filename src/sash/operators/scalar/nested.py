@@ -42,9 +42,10 @@ def map_of(arguments: Sequence[Datum], dtype: pa.DataType) -> Datum:
     """MAP(key, value, key, value, ...)."""
     if not arguments:
         return pa.scalar([], dtype)
-    keys, rows = _interleave(arguments[::2])
-    values, _ = _interleave(arguments[1::2])
-    return _map(dtype, np.arange(rows + 1) * (len(arguments) // 2), keys, values, None)
+    columns = broadcast_all(arguments)
+    keys, rows = _interleave(columns[::2])
+    values, _ = _interleave(columns[1::2])
+    return map_column(dtype, np.arange(rows + 1) * (len(arguments) // 2), keys, values, None)
 
 
 def map_from_arrays(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -55,7 +56,7 @@ def map_from_arrays(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
     (offsets, keys), (others, values) = elements(left), elements(right)
     if (offsets != others).any():
         raise EvaluationError("map_from_arrays: the array of keys and the array of values have different lengths")
-    return _map(dtype, offsets, keys, values, valid_mask(left))
+    return map_column(dtype, offsets, keys, values, valid_mask(left))
 
 
 def map_from_entries(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
@@ -71,10 +72,26 @@ def map_from_entries(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         column = nullify(column, pa.array(~valid))
         offsets, inner = elements(column)
     keys, values = fields(inner)
-    return _map(dtype, offsets, keys, values, valid)
+    return map_column(dtype, offsets, keys, values, valid)
 
 
-def _map(dtype: pa.DataType, offsets: Numbers, keys: Array, values: Array, valid: Numbers | None) -> Array:
+def map_concat(arguments: Sequence[Datum], dtype: pa.DataType) -> Datum:
+    """MAP_CONCAT(map, map, ...); NULL if one of them is."""
+    if not arguments:
+        return pa.scalar([], dtype)
+    columns = broadcast_all(arguments)
+    known = np.logical_and.reduce([kernel("is_valid", column).to_numpy(zero_copy_only=False) for column in columns])
+    parts = [elements(column) for column in columns]
+    rows = np.concatenate([np.repeat(np.arange(len(known)), np.diff(offsets)) for offsets, _ in parts])
+    places = np.flatnonzero(known[rows])
+    places = places[np.argsort(rows[places], kind="stable")]
+    keys, values = fields(pa.concat_arrays([inner for _, inner in parts]).take(pa.array(places)))
+    offsets = np.zeros(len(known) + 1, np.int64)
+    np.cumsum(np.bincount(rows[places], minlength=len(known)), out=offsets[1:])
+    return map_column(dtype, offsets, keys, values, known)
+
+
+def map_column(dtype: pa.DataType, offsets: Numbers, keys: Array, values: Array, valid: Numbers | None) -> Array:
     """A map column; keys may be neither NULL nor repeated."""
     if keys.null_count:
         raise EvaluationError("a key of a map cannot be NULL: filter NULL keys, or replace them with COALESCE")

@@ -136,7 +136,16 @@ def _split(text: str, pattern: str, limit: int = -1) -> list[str]:
     return [*pieces, text[start:]]
 
 
+def _to_map(text: str, between: str = ",", within: str = ":") -> list[tuple[str, str | None]]:
+    """STR_TO_MAP: pairs of a key and a value, which is NULL if there is no separator."""
+    pairs = [_split(pair, within, 2) for pair in _split(text, between)]
+    if len({pair[0] for pair in pairs}) < len(pairs):
+        raise EvaluationError("str_to_map: the text has the same key twice: make the keys of a map distinct")
+    return [(pair[0], pair[1] if len(pair) == 2 else None) for pair in pairs]
+
+
 FUNCTIONS: dict[str, Function] = {
+    "str_to_map": by_value(_to_map, 1, 3, fails=True),
     "rlike": Function(_rlike, 2, 2, fails=True),
     "regexp_extract": by_value(_extract, 2, 3, fails=True),
     "regexp_extract_all": by_value(_extract_all, 2, 3, fails=True),

@@ -1,4 +1,5 @@
-"""Turn a filter by ROW_NUMBER into the first rows of each partition, kept as such: other rows only wait in a tree.
+"""Turn a filter by ROW_NUMBER, RANK or DENSE_RANK into the first rows of each partition, kept as such: other rows only wait
+in a tree.
 
 The functions that remain are computed over these few rows; where nobody reads them, nothing of them is left.
 """
@@ -9,16 +10,18 @@ from dataclasses import replace
 
 from sash.optimizer.rewriting import bottom_up, filtered
 from sash.plan.expressions import Call, Column, Expression, Literal, conjuncts
-from sash.plan.nodes import Filter, Node, Over, SortKey, TopK
+from sash.plan.nodes import Filter, Node, Over, Project, Ranked, SortKey, TopK
 from sash.plan.types import is_integer
 from sash.plan.window_calls import WindowCall
 
 _FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
 _MOST_ROWS = 2**31 - 1
+_RANKED: dict[str, Ranked] = {"row_number": "", "rank": "rank", "dense_rank": "dense_rank"}
 
 
 def keep_top_rows(plan: Node) -> Node:
-    """Keep the first n rows of each partition where a filter asks for rows with ROW_NUMBER() <= n, < n or = n.
+    """Keep the first n rows of each partition where a filter asks for rows with ROW_NUMBER() <= n, < n or = n; likewise RANK and
+    DENSE_RANK, with all rows that are equal in the order.
 
     >>> from sash.testing.rewrites import show
     >>> show(keep_top_rows, "SELECT v FROM s [RANGE 1 HOUR] QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) < 3")
@@ -47,16 +50,29 @@ def _keep(node: Node) -> Node:
             continue
         column, limit, exactly = found
         call = over.calls[column - width]
-        if call.function != "row_number" or any(not _looks_back(one, call) for one in over.calls):
+        if call.function not in _RANKED or not (call.order or call.function == "row_number"):
+            continue
+        if any(not _looks_back(one, call) for one in over.calls):
             continue
         rest = [one for one in parts if one is not part or (exactly and limit > 1)]
-        if isinstance(over.child, TopK) and over.child.by == over.partition and over.child.limit <= limit:
+        if _is_kept(over, limit):
             return node
         named = {key.column for key in call.order}
-        order = (*call.order, *(SortKey(tie) for tie in over.ties if tie not in named))
-        top = TopK(over.child, order, limit, 0, over.partition)
+        ranked = _RANKED[call.function]
+        ties = () if ranked else (SortKey(tie) for tie in over.ties if tie not in named)
+        top = TopK(over.child, (*call.order, *ties), limit, 0, over.partition, ranked)
         return filtered(replace(over, child=top), rest)
     return node
+
+
+def _is_kept(over: Over, limit: int) -> bool:
+    """Whether there are no more rows of each partition than the limit, because the rule was applied before."""
+    below, partition = over.child, over.partition
+    while isinstance(below, Project):
+        parts = [below.expressions[column] for column in partition]
+        partition = tuple(part.index for part in parts if isinstance(part, Column))
+        below = below.child
+    return isinstance(below, TopK) and below.by == partition and below.limit <= limit
 
 
 def _limit(part: Expression) -> tuple[int, int, bool] | None:

@@ -2,8 +2,8 @@
 
 These are the edges between a semi join, anti join or EXCEPT ALL of stamped rows and the joins of the same stage, with
 nothing in between but operators that pass rows on: a join keeps its rows one by one. Aggregates and set operations that
-receive a retraction for every row keep counts alone, which no calendar improves on. The answer, and what another stage
-reads, has retractions.
+receive a retraction for every row keep counts alone, which no calendar improves on. What another stage reads has
+retractions, and so has the answer; where it is kept, its rows have expiration times, too (`strict_edges.by_calendar`).
 
 EXCEPT has no such choice: it outputs a value once, however many rows have it, and emits nothing as long as some remain. By
 calendar the row that expires would have to be replaced by the next one, again and again. Nor has INTERSECT ALL: a copy ends
@@ -14,21 +14,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sash.operators.expiration_choice import COUNTED_RETRACTION, ExpirationPlan
 from sash.physical.facts import facts_of
-from sash.physical.nodes import (
-    ExceptAll,
-    Join,
-    MultiJoin,
-    Operation,
-    OutputEdge,
-    Physical,
-    SemiJoin,
-    SetOperation,
-    operations,
-)
-from sash.physical.passes.assign_buffers import partitions_of
+from sash.physical.nodes import Join, MultiJoin, Operation, Physical, SemiJoin, operations
 from sash.physical.passes.base import PlannerSettings, rebuild
+from sash.physical.strict_edges import strict, strict_edge
 
 
 def allow_strict_edges(root: Physical, settings: PlannerSettings) -> Physical:
@@ -48,9 +37,9 @@ def allow_strict_edges(root: Physical, settings: PlannerSettings) -> Physical:
 
     def change(old: Operation, node: Operation) -> Physical:
         if facts_of(node).passes_rows and any(child.expiry == "strict" for child in node.inputs):
-            return replace(node, output=_strict_edge(node, max(child.horizon for child in node.inputs)))
+            return replace(node, output=strict_edge(node, max(child.horizon for child in node.inputs)))
         if node.inputs[0].expiry in ("fifo", "calendar") and kept(old):
-            return _strict(node, settings.options.partitions)
+            return strict(node, settings.options.partitions)
         return node
 
     return rebuild(root, change)
@@ -65,23 +54,3 @@ def _kept_rows(reader: Operation) -> tuple[Physical, ...]:
             return reader.inputs
         case _:
             return ()
-
-
-def _strict(node: Operation, partitions: int | None) -> Operation:
-    """A semi join, anti join or EXCEPT ALL with a strict output edge; any other operator as it is."""
-    expected, output = node.expected, _strict_edge(node, node.inputs[0].horizon)
-    rows = 0.0 if expected is None else expected.rows
-    share = expected.premature / expected.rate if expected is not None and expected.rate else None
-    match node:
-        case SemiJoin():
-            strict = replace(node, output=output)
-            return replace(strict, ends=ExpirationPlan(share, rows, partitions_of(strict, partitions)))
-        case SetOperation(mode="except_all"):
-            ends = ExpirationPlan(share, rows, partitions_of(node, partitions), retraction=COUNTED_RETRACTION)
-            return ExceptAll(ends=ends, inputs=node.inputs, expected=expected, output=output)
-        case _:
-            return node
-
-
-def _strict_edge(node: Operation, horizon: int) -> OutputEdge:
-    return replace(node.output, expiry="strict", horizon=horizon)

@@ -11,8 +11,8 @@ from sash.plan.expressions import columns_of, remap
 
 
 def narrow_joins(root: Physical, settings: PlannerSettings) -> Physical:
-    """Narrow the joins that only a projection reads; rows that wait in front of a paced operator keep all columns."""
-    if settings.strategy.paced:
+    """Narrow the joins that only a projection reads; those whose operators learn by rows alone keep all columns."""
+    if settings.strategy.by_rows_alone:
         return root
     counted = readers(root)
 

@@ -6,8 +6,9 @@ for the operators with stamped inputs; on an explicit input every end is a retra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal
 
 import numpy as np
@@ -24,10 +25,19 @@ class TimeSettings:
     patience: int = 100_000
 
 
+class Delivery(Enum):
+    """What becomes of a time that is due on an edge: it is sent as a message, rows have carried it, or it waits."""
+
+    MESSAGE = "message"
+    CARRIED = "carried"
+    WAITING = "waiting"
+
+
 class TimeSource:
     """How an operator learns the time on one input edge: `time` is the clock it has learnt (every instant before it).
 
-    It starts at instant 0, when a query starts. Its state is a few words of `memory`, so it survives the batch.
+    This one learns it from rows alone. It starts at instant 0, when a query starts. Its state is a few words of `memory`, so
+    it survives the batch, and is stored with the checkpoint.
     """
 
     def __init__(self, memory: Memory, settings: TimeSettings) -> None:
@@ -37,25 +47,55 @@ class TimeSource:
             self._words[1] = 1
 
     @property
+    def words(self) -> list[int]:
+        """All that it has learnt, for a checkpoint."""
+        return [int(word) for word in self._words]
+
+    def recall(self, words: Sequence[int]) -> None:
+        """Go on with what `words` has returned."""
+        self._words[: len(words)] = words
+
+    @property
     def time(self) -> int:
         """Every instant before this is over, as far as the operator has learnt."""
         return int(self._words[1])
+
+    @property
+    def switches(self) -> int:
+        """How often it has changed the way in which it learns."""
+        return 0
 
     def advance(self, time: int) -> None:
         """Move the time on to at least this."""
         self._words[1] = max(int(self._words[1]), time)
 
-    def receive_rows(self, batch: ChangeBatch, stamped: bool, now: int) -> None:
-        """Rows reach the operator, so it is at least as late as they are; on stamped edges only insertions count."""
+    def receive_rows(self, batch: ChangeBatch, stamped: bool, now: int) -> bool:
+        """Rows reach the operator, so it is at least as late as they are; on stamped edges only insertions count.
+
+        Returns whether they carried a time that waited.
+        """
         ts = batch.ts[batch.sign > 0] if stamped else batch.ts
         if len(ts):
             self.advance(int(ts[-1]) + 1)
+        return False
 
-    def receive_message(self, time: int, now: int) -> None:
-        """A time message reaches the operator: every instant up to `time` is over."""
+    def receive_message(self, time: int, now: int, since: int | None = None) -> Delivery:
+        """Every instant up to `time` is over, which the operator learns by a message; the first such time is `since`."""
+        return Delivery.WAITING
 
-    def tick(self, progress: int, now: int) -> None:
-        """The system clock stands at `now`, and the edge is complete before `progress`."""
+    def probe(self, time: int) -> None:
+        """The inputs have learnt that every instant before `time` is over."""
+
+    def tick(self, progress: int, now: int) -> bool:
+        """The system clock stands at `now`, and the edge is complete before `progress`.
+
+        Returns whether a time that waited is sent as a message.
+        """
+        return False
+
+    def flush(self) -> bool:
+        """The input ends; returns whether a time that waited is sent as a message."""
+        return False
 
     @property
     def wake(self) -> int | None:
@@ -73,8 +113,10 @@ class Strategy:
 
     `by_pattern`: buffers and operators are chosen by update pattern. `retracting_joins`: joins and DISTINCT retract what
     expires themselves where retractions are needed, so that no Expire keeps their results. `adaptive_expiration`: rows
-    above a negation end by calendar or by retractions, by the share of premature ones. `messages`: scans send time messages.
-    `paced`: operators may fall behind the clock of their shard. `synchronised`: operators wait for rows on their way.
+    above a negation end by calendar or by retractions, by the share of premature ones. `synchronised`: operators wait for
+    rows on their way. `paced`: an operator runs up to the time that it has learnt, and may be behind the clock of its shard;
+    beside rows, it learns by `messages` that scans send, or by `probing` its inputs.
+    `recomputes`: no operator continues from its state; every answer is computed anew.
     """
 
     name: str
@@ -84,7 +126,14 @@ class Strategy:
     by_pattern: bool = True
     retracting_joins: bool = False
     adaptive_expiration: bool = False
-    messages: bool = False
     paced: bool = False
+    messages: bool = False
+    probing: bool = False
     synchronised: bool = True
+    recomputes: bool = False
     note: Callable[[Any], str | None] = lambda _plan: None
+
+    @property
+    def by_rows_alone(self) -> bool:
+        """Whether operators learn the time only from the rows that reach them."""
+        return self.paced and not (self.messages or self.probing)

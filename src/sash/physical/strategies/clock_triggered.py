@@ -12,8 +12,9 @@ from sash.physical.strategies.base import Strategy, TimeSource
 class WallClock(TimeSource):
     """Learns the system clock, and waits for nothing."""
 
-    def tick(self, progress: int, now: int) -> None:
+    def tick(self, progress: int, now: int) -> bool:
         self.advance(now + 1)
+        return False
 
 
 CLOCK_TRIGGERED = Strategy(

@@ -12,8 +12,9 @@ from sash.physical.strategies.base import Strategy, TimeSource
 class InputClock(TimeSource):
     """Learns the clock of the edge at once."""
 
-    def tick(self, progress: int, now: int) -> None:
+    def tick(self, progress: int, now: int) -> bool:
         self.advance(progress)
+        return False
 
 
 DIRECT = Strategy("direct", "exp stamps and the clock", InputClock, by_pattern=False)

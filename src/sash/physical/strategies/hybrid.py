@@ -24,5 +24,7 @@ HYBRID = Strategy(
     "time probing up to the joins' top, a retraction for every row that expires above it",
     ProbedTime,
     expire="above joins",
+    paced=True,
+    probing=True,
     note=_without_joins,
 )

@@ -1,18 +1,19 @@
 """Piggybacking: positive rows carry the time; time messages flow only while no positive row does (paper 3).
 
 Each edge measures the gaps between the positive rows on it, which reflect the rate and selectivity of what is below. While
-the gaps are short, an expiration time waits for the next row and is carried by it: no message is sent. Once they are longer
-than an answer may be delayed (`patience`), times are sent as messages, at once. To switch back, gaps must be half of that.
+the gaps are short, a time that is due waits for the next row and is carried by it: no message is sent. Once the clock is more
+than an answer may be delayed (`patience`) past it, it is sent as a message, and so are those after it, at once, until rows
+come at half of that distance.
 """
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Strategy, TimeSettings, TimeSource
+from sash.physical.strategies.base import Delivery, Strategy, TimeSettings, TimeSource
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Memory
 from sash.time import BEGINNING
 
-_MODE, _GAP, _LAST, _PENDING, _SWITCHES = 2, 3, 4, 5, 6
+_MODE, _GAP, _LAST, _PENDING, _SWITCHES, _SINCE = 2, 3, 4, 5, 6, 7
 _MESSAGES, _ROWS = 0, 1
 _WEIGHT = 4
 """The latest gap has a weight of a quarter in the running average."""
@@ -26,7 +27,7 @@ class PiggybackedTime(TimeSource):
         self._patience = patience = settings.patience
         if self._words[_GAP] == 0:
             self._words[_GAP] = 4 * patience
-            self._words[_LAST] = self._words[_PENDING] = BEGINNING
+            self._words[_LAST] = self._words[_PENDING] = self._words[_SINCE] = BEGINNING
 
     @property
     def by_rows(self) -> bool:
@@ -35,16 +36,15 @@ class PiggybackedTime(TimeSource):
 
     @property
     def switches(self) -> int:
-        """How often the mode has changed."""
         return int(self._words[_SWITCHES])
 
-    def receive_rows(self, batch: ChangeBatch, stamped: bool, now: int) -> None:
-        super().receive_rows(batch, stamped, now)
+    def receive_rows(self, batch: ChangeBatch, stamped: bool, now: int) -> bool:
+        if not stamped:
+            return super().receive_rows(batch, stamped, now)
         ts = batch.ts[batch.sign > 0]
         if not len(ts):
-            return
-        if self.time > self._words[_PENDING]:
-            self._words[_PENDING] = BEGINNING
+            return False
+        carried = self._carry(int(ts[-1]))
         if self._words[_LAST] != BEGINNING:
             gap = (int(ts[-1]) - int(self._words[_LAST])) // len(ts)
             for _ in range(min(len(ts), 4 * _WEIGHT)):
@@ -52,24 +52,51 @@ class PiggybackedTime(TimeSource):
         self._words[_LAST] = ts[-1]
         if 2 * self._words[_GAP] <= self._patience:
             self._switch(_ROWS)
+        return carried
 
-    def receive_message(self, time: int, now: int) -> None:
-        if self.by_rows and now - int(self._words[_LAST]) < self._patience:
+    def _carry(self, ts: int) -> bool:
+        """A row brings its own time, and with it all that wait; returns whether one did."""
+        self.advance(ts + 1)
+        waited = self._words[_PENDING] != BEGINNING and self.time > self._words[_PENDING]
+        if waited:
+            self._words[_PENDING] = self._words[_SINCE] = BEGINNING
+        return bool(waited)
+
+    def receive_message(self, time: int, now: int, since: int | None = None) -> Delivery:
+        if time < self.time:
+            return Delivery.CARRIED
+        since = time if since is None else since
+        if self.by_rows and now - since < self._patience and now - int(self._words[_LAST]) < self._patience:
+            if self._words[_PENDING] == BEGINNING:
+                self._words[_SINCE] = since
             self._words[_PENDING] = max(int(self._words[_PENDING]), time)
-        else:
-            self._switch(_MESSAGES)
-            self.advance(time + 1)
+            return Delivery.WAITING
+        self._words[_PENDING] = max(int(self._words[_PENDING]), time)
+        self._send()
+        return Delivery.MESSAGE
 
-    def tick(self, progress: int, now: int) -> None:
+    def tick(self, progress: int, now: int) -> bool:
         wake = self.wake
-        if wake is not None and now >= wake:
-            self._switch(_MESSAGES)
-            self.advance(int(self._words[_PENDING]) + 1)
-            self._words[_PENDING] = BEGINNING
+        if wake is None or now < wake:
+            return False
+        self._send()
+        return True
+
+    def flush(self) -> bool:
+        if self._words[_PENDING] == BEGINNING:
+            return False
+        self._send()
+        return True
+
+    def _send(self) -> None:
+        """Send the time that is due as a message, with all that waited for it."""
+        self._switch(_MESSAGES)
+        self.advance(int(self._words[_PENDING]) + 1)
+        self._words[_PENDING] = self._words[_SINCE] = BEGINNING
 
     @property
     def wake(self) -> int | None:
-        return None if self._words[_PENDING] == BEGINNING else int(self._words[_LAST]) + self._patience
+        return None if self._words[_PENDING] == BEGINNING else int(self._words[_SINCE]) + self._patience
 
     def _switch(self, mode: int) -> None:
         if self._words[_MODE] != mode:
@@ -83,5 +110,6 @@ PIGGYBACK = Strategy(
     "piggyback",
     "the times that positive rows carry, and time messages while no such row comes",
     PiggybackedTime,
+    paced=True,
     messages=True,
 )

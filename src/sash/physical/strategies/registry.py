@@ -9,6 +9,7 @@ from sash.physical.strategies.hybrid import HYBRID
 from sash.physical.strategies.input_triggered import INPUT_TRIGGERED
 from sash.physical.strategies.negative_tuple import NEGATIVE_TUPLE
 from sash.physical.strategies.piggyback import PIGGYBACK
+from sash.physical.strategies.re_evaluation import RE_EVALUATION
 from sash.physical.strategies.time_message import TIME_MESSAGE
 from sash.physical.strategies.time_probing import TIME_PROBING
 from sash.physical.strategies.update_pattern_aware import UPDATE_PATTERN_AWARE
@@ -27,6 +28,7 @@ STRATEGIES: dict[str, Strategy] = {
         PIGGYBACK,
         DIRECT,
         UPDATE_PATTERN_AWARE,
+        RE_EVALUATION,
     )
 }
 

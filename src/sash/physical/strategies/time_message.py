@@ -7,16 +7,17 @@ own state when they receive it. Retractions come only from operators that invali
 
 from __future__ import annotations
 
-from sash.physical.strategies.base import Strategy, TimeSource
+from sash.physical.strategies.base import Delivery, Strategy, TimeSource
 
 
 class MessageTimes(TimeSource):
     """Learns the times of rows and of time messages."""
 
-    def receive_message(self, time: int, now: int) -> None:
+    def receive_message(self, time: int, now: int, since: int | None = None) -> Delivery:
         self.advance(time + 1)
+        return Delivery.MESSAGE
 
 
 TIME_MESSAGE = Strategy(
-    "time-message", "time messages, sent by the scans when a row expires", MessageTimes, messages=True
+    "time-message", "time messages, sent by the scans when a row expires", MessageTimes, paced=True, messages=True
 )

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from sash.plan.types import STRING, Field, Schema
+from sash.plan.sql_types import exported
+from sash.plan.types import STRING, Field, Schema, holds, is_sql_type, storage
+from sash.spark.sql_types import frame_of, spark_struct, to_arrow
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode
 from sash.state.memory import Ints
@@ -50,16 +52,15 @@ class Batch:
     @staticmethod
     def of_frame(frame: DataFrame, rows: int) -> Batch:
         """A batch that Spark has computed and persisted."""
-        return Batch(rows, rows <= SMALL_ROWS, frame.toArrow, lambda: frame, frame.sparkSession)
+        return Batch(rows, rows <= SMALL_ROWS, lambda: to_arrow(frame), lambda: frame, frame.sparkSession)
 
     @staticmethod
     def of_table(table: pa.Table, schema: Schema, time: pa.DataType, spark: SparkSession) -> Batch:
         """A batch that is on the driver, of an output with these columns and this type of `_ts`."""
+        table = exported_table(table, typed_schema(schema, time))
 
         def frame() -> DataFrame:
-            from sash.spark.sources.declared import struct
-
-            return spark.createDataFrame(table, struct(typed_schema(schema, time)))
+            return frame_of(spark, table, spark_struct(typed_schema(schema, time)))
 
         return Batch(table.num_rows, True, lambda: table, frame, spark)
 
@@ -90,10 +91,17 @@ def typed_table(changes: ChangeBatch, schema: Schema, time: pa.DataType) -> pa.T
     """Changes as the table that a sink gets."""
     op = _OPS.take(pa.array((changes.sign > 0).astype(np.int8)))
     columns = [
-        column.cast(f.dtype) if column.type != f.dtype else column
+        column.cast(exported(f.dtype)) if column.type != exported(f.dtype) else column
         for column, f in zip(changes.columns, schema, strict=True)
     ]
     return pa.table([op, pa.array(changes.ts).cast(time), *columns], names=[f.name for f in typed_schema(schema, time)])
+
+
+def exported_table(table: pa.Table, schema: Schema) -> pa.Table:
+    """The table with stored intervals as they are outside of plans."""
+    if not any(holds(f.dtype, is_sql_type) for f in schema):
+        return table
+    return table.cast(pa.schema([(f.name, exported(f.dtype)) for f in schema]))
 
 
 def split_answers(table: pa.Table) -> dict[int, pa.Table]:
@@ -150,5 +158,5 @@ class Unpack:
     def table(self, blobs: Iterable[pa.Buffer | bytes]) -> pa.Table:
         """Encoded changes as one table, in the order in which they took effect."""
         parts = [decode(blob) for blob in blobs]
-        empty = ChangeBatch.empty([field.dtype for field in self.schema])
+        empty = ChangeBatch.empty([storage(field.dtype) for field in self.schema])
         return typed_table(concat([empty, *parts]).sorted(), self.schema, self.time)

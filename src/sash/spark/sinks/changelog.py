@@ -8,15 +8,15 @@ is read before the first batch only.
 
 from __future__ import annotations
 
+import os
 import shutil
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
-from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ
+from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ, is_sql_type
 from sash.spark.folders import Folder, local_path
 from sash.spark.sinks.base import ADDED, OutputSpec, Sink, refuse_added
 from sash.spark.sinks.batch import Batch, WriteBatch
@@ -64,7 +64,7 @@ class ChangeLog(Sink):
                 return
             draft, final = f".{_PARTITION}-{number}", f"{_PARTITION}={number}"
             if local is not None and here and batch.small:
-                _write_here(batch.table, local / draft, local / final, int96=settings["int96"])
+                _write_here(batch.table, str(local), draft, final, int96=settings["int96"])
             else:
                 batch.frame.write.mode("overwrite").parquet(f"{path}/{draft}")
                 Folder(batch.spark, path).rename(draft, final)
@@ -79,7 +79,7 @@ def _same_in_arrow(output: OutputSpec) -> bool:
     Spark refuses columns of no type.
     """
     dtypes = {output.time, *(field.dtype for field in output.schema)}
-    nested = any(pa.types.is_nested(dtype) for dtype in dtypes)
+    nested = any(pa.types.is_nested(dtype) or is_sql_type(dtype) for dtype in dtypes)
     return not nested and NULL not in dtypes and not {TIMESTAMP, TIMESTAMP_NTZ} <= dtypes
 
 
@@ -92,29 +92,34 @@ def _claim(folder: Folder, identity: str) -> None:
         raise _taken(folder.location)
 
 
-def _write_here(table: pa.Table, draft: Path, final: Path, *, int96: bool) -> None:
-    """Write a small batch; what an interrupted attempt left is replaced."""
+def _write_here(table: pa.Table, folder: str, draft: str, final: str, *, int96: bool) -> None:
+    """Write a small batch; what an interrupted attempt left is replaced. Paths are text: those of pathlib cost as much as a write."""
+    written, target = f"{folder}/{draft}", f"{folder}/{final}"
     try:
-        draft.mkdir()
+        os.mkdir(written)  # noqa: PTH102
     except OSError:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
+        shutil.rmtree(written, ignore_errors=True)
+        os.makedirs(written)  # noqa: PTH103
+    many = table.num_rows > _FEW
+    made = pa.BufferOutputStream()
     instants = any(field.type == TIMESTAMP for field in table.schema)
-    with pa.OSFile(str(draft / "part-00000.snappy.parquet"), "wb") as file:
-        pq.write_table(
-            table,
-            file,
-            compression="snappy",
-            use_dictionary=table.num_rows > _FEW,
-            write_statistics=table.num_rows > _FEW,
-            use_deprecated_int96_timestamps=int96 and instants,
-            store_schema=False,
-        )
+    with pq.ParquetWriter(
+        made,
+        table.schema,
+        compression="snappy",
+        use_dictionary=many,
+        write_statistics=many,
+        use_deprecated_int96_timestamps=int96 and instants,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table)
+    with open(f"{written}/part-00000.snappy.parquet", "wb", buffering=0) as file:  # noqa: PTH123
+        file.write(made.getvalue())
     try:
-        draft.rename(final)
+        os.rename(written, target)  # noqa: PTH104
     except OSError:
-        shutil.rmtree(final, ignore_errors=True)
-        draft.rename(final)
+        shutil.rmtree(target, ignore_errors=True)
+        os.rename(written, target)  # noqa: PTH104
 
 
 def _taken(path: str) -> CatalogError:

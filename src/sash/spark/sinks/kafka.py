@@ -1,6 +1,8 @@
 """A Kafka topic: in mode upsert a message is the latest row of a key, or a tombstone; in mode changes it is a change.
 
-A repeated batch repeats its messages. The last message of every key is the same, so an upsert topic stays correct.
+Spark's writer has no transactions: a repeated batch repeats its messages. The last message of every key is the same, so an
+upsert topic stays correct. Every message has the headers `sash-query`, `sash-batch` and, if it is a change,
+`sash-sequence`; they identify it, so that a topic without repeated messages has every change once.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sash.errors import CatalogError
 from sash.plan.options import Mode
+from sash.spark.packages import missing_kafka
 from sash.spark.sinks.base import Batch, Guarantee, OutputSpec, Sink, WriteBatch
 from sash.sql.render import quoted
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SERVERS = "kafka.bootstrap.servers"
+_BUCKETS = 64
+"""Changes are numbered within so many parts of a batch, by the hash of their keys, so that no sort is of a whole batch."""
 
 
 class KafkaTopic(Sink):
@@ -30,39 +35,53 @@ class KafkaTopic(Sink):
         return option.startswith("kafka.")
 
     def open(self, output: OutputSpec) -> WriteBatch:
-        options = {name: str(value) for name, value in self.options.items()}
+        options = {**{name: str(value) for name, value in self.options.items()}, "includeHeaders": "true"}
 
         def write(batch: Batch, number: int) -> None:
             from py4j.protocol import Py4JJavaError
             from pyspark.errors import PySparkException
 
             try:
-                messages(batch.frame, output).write.format("kafka").options(**options).save()
+                messages(batch.frame, output, number).write.format("kafka").options(**options).save()
             except (PySparkException, Py4JJavaError) as problem:
                 if "Failed to find" in str(problem) or "DATA_SOURCE_NOT_FOUND" in str(problem):
-                    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{batch.spark.version}"
-                    raise CatalogError(
-                        f"Spark's Kafka package is missing: start with --conf spark.jars.packages={package}"
-                    ) from problem
+                    raise CatalogError(missing_kafka()) from problem
                 raise
 
         return write
 
 
-def messages(batch: DataFrame, output: OutputSpec) -> DataFrame:
-    """Return `key` and `value` as JSON: the key's columns (all columns without a key), and the row, or NULL for a tombstone."""
-    row = ", ".join(quoted(name) for name in output.names)
-    key = f"to_json(named_struct({_named(output.key_names if output.key is not None else output.names)}))"
-    if output.mode != "upsert":
-        return batch.selectExpr(f"{key} AS key", f"to_json(struct(_op, _ts, {row})) AS value")
-    # Two shards may change the same key; at the same instant, a row is added after its predecessor is retracted.
-    last = f"max_by(named_struct('gone', _op = '-', 'row', struct({row})), struct(_ts, _op = '+'))"
-    latest = batch.selectExpr("*", f"{key} AS _key").groupBy("_key")
+def messages(batch: DataFrame, output: OutputSpec, number: int) -> DataFrame:
+    """Return `key`, `value` and `headers`: the key's columns (all columns without a key) and the row as JSON, a NULL as tombstone.
+
+    The messages of a key are in the order of time. A change has the same number in its bucket whenever the batch is
+    computed: equal changes are interchangeable.
+    """
     from pyspark.sql.functions import expr
 
-    return latest.agg(expr(f"{last} AS _last")).selectExpr(
-        "_key AS key", "CASE WHEN NOT _last.gone THEN to_json(_last.row) END AS value"
-    )
+    row = ", ".join(quoted(name) for name in output.names)
+    key = f"to_json(named_struct({_named(output.key_names if output.key is not None else output.names)}))"
+    origin = {"sash-query": f"'{output.identity}'", "sash-batch": f"'{number}'"}
+    if output.mode != "upsert":
+        change = f"to_json(struct(_op, _ts, {row})) AS _value"
+        numbered = batch.selectExpr(f"{key} AS _key", change, "_ts", "_op").selectExpr(
+            "*", f"pmod(xxhash64(_key), {_BUCKETS}) AS _bucket"
+        )
+        order = "row_number() OVER (PARTITION BY _bucket ORDER BY _ts, _op = '+', _value) AS _number"
+        sequence = {"sash-sequence": "concat(_bucket, '.', _number)"}
+        return numbered.selectExpr("*", order).selectExpr(
+            "_key AS key", "_value AS value", f"{_headers({**origin, **sequence})} AS headers"
+        )
+    # Two shards may change the same key; at the same instant, a row is added after its predecessor is retracted.
+    last = f"max_by(named_struct('gone', _op = '-', 'row', struct({row})), struct(_ts, _op = '+'))"
+    latest = batch.selectExpr("*", f"{key} AS _key").groupBy("_key").agg(expr(f"{last} AS _last"))
+    value = "CASE WHEN NOT _last.gone THEN to_json(_last.row) END AS value"
+    return latest.selectExpr("_key AS key", value, f"{_headers(origin)} AS headers")
+
+
+def _headers(values: dict[str, str]) -> str:
+    entries = (f"named_struct('key', '{name}', 'value', CAST({text} AS BINARY))" for name, text in values.items())
+    return f"array({', '.join(entries)})"
 
 
 def _named(names: list[str]) -> str:

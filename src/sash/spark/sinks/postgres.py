@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from sash.errors import CatalogError, OptionError, SinkError
@@ -209,13 +210,20 @@ class _Table:
 
 def _to_csv(rows: pa.Table) -> Iterator[bytes]:
     """Write the rows as CSV for COPY: every value is quoted, and NULL is empty."""
-    columns = [_to_hex(column) if pa.types.is_binary(column.type) else column for column in rows.columns]
+    columns = [_plain(column) for column in rows.columns]
     plain = pa.table(columns, names=[f"c{position}" for position in range(len(columns))])
     options = pacsv.WriteOptions(include_header=False, quoting_style="all_valid")
     for batch in plain.to_batches(max_chunksize=50_000):
         text = io.BytesIO()
         pacsv.write_csv(batch, text, options)
         yield text.getvalue()
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """A column of values that CSV has."""
+    if pa.types.is_duration(column.type):
+        return pc.binary_join_element_wise(column.cast(pa.int64()).cast(pa.string()), "microseconds", " ")
+    return _to_hex(column) if pa.types.is_binary(column.type) else column
 
 
 def _to_hex(column: pa.ChunkedArray) -> pa.Array:

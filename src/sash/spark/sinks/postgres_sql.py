@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.errors import CatalogError
+from sash.plan.sql_types import DayTimeInterval, YearMonthInterval
 from sash.plan.types import (
     BINARY,
     BOOLEAN,
@@ -46,6 +47,10 @@ def pg_type(dtype: pa.DataType) -> str:
         return _INTEGERS[dtype.bit_width]
     if pa.types.is_decimal(dtype):
         return f"numeric({dtype.precision}, {dtype.scale})"
+    if isinstance(dtype, DayTimeInterval):
+        return "interval"
+    if isinstance(dtype, YearMonthInterval):
+        return "integer"
     if is_nested(dtype):
         raise CatalogError(
             f"the postgres sink cannot store {type_name(dtype)}: select the parts that you need, or CAST(... AS STRING)"

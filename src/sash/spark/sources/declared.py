@@ -7,19 +7,27 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from sash.errors import CatalogError
-from sash.plan.types import Schema
-from sash.script.sources import RELATIONS, STREAMS, generator_counts, option, relation_columns, stream_columns
+from sash.plan.types import Field, Schema
+from sash.script.sources import (
+    RECORD_COLUMNS,
+    RELATIONS,
+    STREAMS,
+    generator_counts,
+    is_of_record,
+    option,
+    relation_columns,
+    stream_columns,
+)
 from sash.script.statements import Declaration, Value
+from sash.spark.packages import missing_kafka
 from sash.spark.sources.history import FILE_FORMATS, Rereading, file_rereading, kafka_options
+from sash.spark.sql_types import spark_struct, spark_type
 from sash.sql.source import did_you_mean
-
-KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
 """By default Spark ignores files much older than the newest, even unread ones."""
@@ -29,12 +37,12 @@ def stream_frame(spark: SparkSession, given: Declaration) -> DataFrame:
     """The streaming DataFrame of a stream's source."""
     columns = stream_columns(given)
     options = dict(given.options)
-    with _spark_errors(spark, "stream", given, STREAMS):
+    with _spark_errors("stream", given, STREAMS):
         if given.source == "generator":
             return _sales(spark, options)
         if given.source in ("text", "socket", "kafka"):
             encoding = option(options, "format")
-            reader = spark.readStream.format(given.source).options(**_spark_options(options))
+            reader = spark.readStream.format(given.source).options(**_headers(given), **_spark_options(options))
             return _parse_lines(reader.load(), given, None if encoding is None else str(encoding))
         if given.source == "rate":
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
@@ -61,8 +69,10 @@ def stream_rereading(spark: SparkSession, given: Declaration) -> Rereading:
         return read_from(str(reached))
 
     def read_from(offset: str, first: int | None = None) -> DataFrame:
-        with _spark_errors(spark, "stream", given, STREAMS):
-            topics = spark.read.format("kafka").options(**kafka_options(chosen, offset, first)).load()
+        with _spark_errors("stream", given, STREAMS):
+            topics = (
+                spark.read.format("kafka").options(**kafka_options({**_headers(given), **chosen}, offset, first)).load()
+            )
         return _parse_lines(topics, given, form)
 
     # Times in the values of records are not those that Kafka finds records by.
@@ -74,7 +84,7 @@ def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:
     """The DataFrame of a relation's source."""
     columns = relation_columns(given)
     options = dict(given.options)
-    with _spark_errors(spark, "relation", given, RELATIONS):
+    with _spark_errors("relation", given, RELATIONS):
         if given.source == "generator":
             return _items(spark, options)
         if given.source == "table":
@@ -87,7 +97,7 @@ def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:
 
 def struct(schema: Schema) -> StructType:
     """The schema in Spark's types."""
-    return StructType([StructField(field.name, from_arrow_type(field.dtype)) for field in schema])
+    return spark_struct(schema)
 
 
 def _spark_options(options: Mapping[str, Value]) -> dict[str, str]:
@@ -106,14 +116,34 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None) -> 
     """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
     if given.columns is None:
         return frame if given.source == "kafka" else frame.selectExpr("current_timestamp() AS ts", "value")
+    record = {field.name: RECORD_COLUMNS[field.name.lower()] for field in given.columns if is_of_record(given, field)}
+    payload = tuple(field for field in given.columns if field.name not in record)
     parse: Callable[..., object] = sf.from_json if (encoding or "").lower() == "json" else sf.from_csv
-    ddl = struct(given.columns).simpleString() if parse is sf.from_json else _ddl(given.columns)
+    ddl = struct(payload).simpleString() if parse is sf.from_json else _ddl(payload)
     value = sf.col("value").cast("string")
-    return frame.select(parse(value, ddl).alias("row")).select("row.*")  # type: ignore[attr-defined]
+    columns = [sf.expr(text).alias(name) for name, text in record.items()]
+    if payload:
+        columns.append(parse(value, ddl).alias("row"))  # type: ignore[attr-defined]
+    return frame.select(*columns).select(
+        *(
+            _from_record(field) if field.name in record else sf.col("row").getField(field.name).alias(field.name)
+            for field in given.columns
+        )
+    )
+
+
+def _from_record(field: Field) -> Column:
+    return sf.col(field.name).cast(spark_type(field.dtype)).alias(field.name)
+
+
+def _headers(given: Declaration) -> dict[str, str]:
+    """The option by which Kafka's records come with their headers, if a column is made of them."""
+    wanted = given.source == "kafka" and any(field.name.lower() == "_headers" for field in given.columns or ())
+    return {"includeHeaders": "true"} if wanted else {}
 
 
 def _ddl(schema: Schema) -> str:
-    return ", ".join(f"`{field.name}` {from_arrow_type(field.dtype).simpleString()}" for field in schema)
+    return ", ".join(f"`{field.name}` {spark_type(field.dtype).simpleString()}" for field in schema)
 
 
 def _sales(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
@@ -142,7 +172,7 @@ def _items(spark: SparkSession, options: dict[str, Value]) -> DataFrame:
 
 
 @contextmanager
-def _spark_errors(spark: SparkSession, what: str, given: Declaration, known: Mapping[str, object]) -> Iterator[None]:
+def _spark_errors(what: str, given: Declaration, known: Mapping[str, object]) -> Iterator[None]:
     """Raise Spark's errors about a source as CatalogErrors of one line."""
     try:
         yield
@@ -152,8 +182,7 @@ def _spark_errors(spark: SparkSession, what: str, given: Declaration, known: Map
             text = str(problem.java_exception.getMessage())
         if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find" in text:
             if given.source == "kafka":
-                package = f"{KAFKA_PACKAGE}:{spark.version}"
-                text = f"Spark's Kafka package is not loaded: start with --conf spark.jars.packages={package}"
+                text = missing_kafka()
             else:
                 hint = did_you_mean(given.source, known)
                 text = f"Spark has no source {given.source}{hint}; Sash supports {', '.join(known)}"

@@ -48,14 +48,16 @@ class StreamSource:
 class QueryInputs:
     """The inputs of a query by name: streams and updates of relations, and relations that never change.
 
-    `control` is a stream of (stream, ts) that sets clocks explicitly. `refreshed` are tables that are read periodically
-    while a query runs.
+    `control` is a stream of (stream, ts, ended) that sets clocks explicitly, and says when a stream ends. `refreshed` are
+    tables that are read periodically while a query runs. `bounded` is whether any batch may be the last one, since only what
+    is available is read: no time then waits for rows of a later batch.
     """
 
     streams: Mapping[str, StreamSource]
     relations: Mapping[str, DataFrame] = field(default_factory=dict)
     control: DataFrame | None = None
     refreshed: Mapping[str, RefreshedTable] = field(default_factory=dict)
+    bounded: bool = False
 
 
 def heartbeats(source: StreamSource) -> DataFrame:

@@ -7,7 +7,9 @@ import pyarrow as pa
 from sash.errors import TypeMismatchError
 from sash.plan import types
 from sash.plan.expressions import Call, Cast, Expression, Literal
+from sash.plan.sql_types import is_interval
 from sash.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from sash.sql import intervals
 from sash.sql.coercion import coerce, implicit
 from sash.sql.function_rules import Arguments, Rule, of_types, unix_time
 from sash.sql.signatures.base import Signature
@@ -36,6 +38,8 @@ _DATE_FIELDS = frozenset({"year", "quarter", "month", "weekofyear", "day", "dayo
 
 def time_field(name: str, moment: Expression) -> Expression:
     """EXTRACT(name FROM moment)."""
+    if is_interval(moment.dtype):
+        return intervals.field_of(name, moment)
     found = _FIELD_NAMES.get(name.lower())
     if found is None:
         raise TypeMismatchError(f"there is no field {name} of a time: write one of {', '.join(_FIELDS).upper()}")
@@ -136,6 +140,8 @@ SIGNATURES: dict[str, Signature] = {
     "make_date": Signature(3, 3, of_types((INT,), DATE)),
     **{name: Signature(6, 7, _made(TIMESTAMP)) for name in ("make_timestamp", "try_make_timestamp")},
     **{name: Signature(6, 6, _made(TIMESTAMP_NTZ)) for name in ("make_timestamp_ntz", "try_make_timestamp_ntz")},
+    "make_dt_interval": Signature(0, 4, intervals.make_day_time),
+    "make_ym_interval": Signature(0, 2, intervals.make_year_month),
     "weekday": Signature(1, 1, of_types((DATE,), INT)),
     **{name: Signature(1, 1, of_types((DATE,), STRING)) for name in ("dayname", "monthname")},
     "next_day": Signature(2, 2, of_types((DATE, STRING), DATE)),

@@ -111,6 +111,7 @@ SIGNATURES: dict[str, Signature] = {
     "regexp_instr": Signature(2, 3, of_types((STRING, STRING, INT), INT)),
     "regexp_substr": Signature(2, 2, of_types((STRING,), STRING)),
     "regexp_replace": Signature(3, 4, of_types((STRING, STRING, STRING, INT), STRING)),
+    "str_to_map": Signature(1, 3, of_types((STRING,), types.map_of(STRING, STRING))),
     "split": Signature(2, 3, of_types((STRING, STRING, INT), pa.list_(STRING))),
     "sha1": Signature(1, 1, digest((), STRING)),
 }

@@ -103,6 +103,8 @@ class Reader:
     #: the number of aborts, and of reads that were repeated instead
     restarts: int = 0
     rescans: int = 0
+    #: the number of reads that were undone because their results took too much memory
+    given_up: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class CommittedReads:
     committed: float
     restarts: int
     rescans: int
+    given_up: int = 0
 
 
 @dataclass(eq=False)
@@ -141,6 +144,11 @@ class ReadTransaction:
     partials: dict[Read, Any] = field(default_factory=dict)
     committed: CommittedReads | None = None
     error: BaseException | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its partial results."""
+        return sum(getattr(partial, "nbytes", 0) for partial in self.partials.values())
 
     @property
     def ended(self) -> bool:

@@ -32,7 +32,10 @@ RESTARTS = 100
 
 
 class Runner:
-    """Runs `parallel` reads at a time, for at most `capacity` running and waiting queries. Must be closed."""
+    """Runs `parallel` reads at a time, for at most `capacity` running and waiting queries. Must be closed.
+
+    Queries that wait for others have partial results of at most `memory` bytes in all; None does not limit them.
+    """
 
     def __init__(
         self,
@@ -40,8 +43,10 @@ class Runner:
         capacity: int = 100,
         clock: Callable[[], float] = time.monotonic,
         restarts: int = RESTARTS,
+        memory: int | None = None,
     ) -> None:
         self.capacity = capacity
+        self.memory = memory
         self.restarts = restarts
         self._clock = clock
         self._changed = threading.Condition(threading.RLock())
@@ -182,6 +187,7 @@ class Runner:
         elif counted:
             transaction.partials[read] = partial
             self._commit(transaction)
+            self._limit_suspended()
 
     def _commit(self, transaction: ReadTransaction) -> None:
         reader = transaction.reader
@@ -192,8 +198,23 @@ class Runner:
             return
         partials = tuple(transaction.partials[read] for read in commit.reads)
         times = transaction.submitted, transaction.began, self._clock()
-        transaction.committed = CommittedReads(commit, partials, *times, reader.restarts, reader.rescans)
+        transaction.committed = CommittedReads(
+            commit, partials, *times, reader.restarts, reader.rescans, reader.given_up
+        )
         self._end(transaction, None)
+
+    def _limit_suspended(self) -> None:
+        """Let the queries that come last give up their partial results, where those of all that wait are too large."""
+        if self.memory is None or len(self._active) < 2:
+            return
+        _, *waiting = sorted(self._active, key=ReadTransaction.rank)
+        sizes = [transaction.nbytes for transaction in waiting]
+        while waiting and sum(sizes) > self.memory:
+            transaction = waiting.pop()
+            sizes.pop()
+            if transaction.reader is not None:
+                for read in transaction.scheduler.give_up(transaction.reader):
+                    transaction.partials.pop(read, None)
 
     # ---- ends
 

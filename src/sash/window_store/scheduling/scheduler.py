@@ -164,6 +164,26 @@ class Scheduler:
                 self._recorder.read(reader.name, read.sub_window, read.as_of, reader.state if passed else None)
             return True
 
+    def give_up(self, reader: Reader) -> tuple[Read, ...]:
+        """Undo reads of a query whose results need too much memory while it waits; it will read these versions again.
+
+        A window-serializable query keeps what it could not read again.
+        """
+        with self._changed:
+            if not reader.running:
+                return ()
+            gone = self._latest - self.n - self.retain
+            given = tuple(read for read in reader.done.values() if reader.isolation.follows or read.version > gone)
+            for read in given:
+                del reader.done[read.version]
+                reader.unread.add(read.version)
+                reader.given_up += 1
+                if self._recorder is not None and read.version in reader.request.window(reader.state):
+                    self._recorder.undo(reader.name, read.sub_window)
+            versions = {read.version for read in given}
+            reader.passed = [row for row in reader.passed if row.version not in versions]
+            return given
+
     def commit(self, reader: Reader) -> Commit | None:
         """Commit a query that has read everything as of the latest update. None if there is more to read."""
         if not self._complete(reader):

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from sash.arguments import check_count, shown
 from sash.durations import microseconds
-from sash.errors import OptionError, StoreError
-from sash.plan.types import Field, Schema
+from sash.errors import OptionError, StoreError, UnsupportedSqlError
+from sash.plan.types import Field, Schema, holds, is_sql_type, type_name
 from sash.window_store.store.files import write_bytes
 
 FORMAT = 2
@@ -87,6 +87,11 @@ class StoreLayout:
         return StoreLayout(**found)
 
 
+def keeps_ends(root: Path) -> bool:
+    """Whether a result that is kept there has expiration times: if it is new, or if it had them when it was new."""
+    return StoreLayout.load(root).ends if (root / LAYOUT_FILE).exists() else True
+
+
 def layout_of(
     name: str,
     schema: Schema,
@@ -113,5 +118,11 @@ def layout_of(
     if short < 1 or long < short or long % short:
         raise OptionError(f"window must be a whole multiple of every, and {window!r} is not one of {every!r}")
     check_count("retain, the number of replaced sub-windows to keep,", retain, least=0)
+    for column in schema:
+        if holds(column.dtype, is_sql_type):
+            raise UnsupportedSqlError(
+                f"a kept window does not hold {type_name(column.dtype)}, as {column.name} is: keep the answer of a query that "
+                "casts it to STRING"
+            )
     unkept = tuple((not_carried or {}).items())
     return StoreLayout(name, schema, time, kind, short, long // short, retain, ends, unkept)

@@ -122,6 +122,11 @@ def oldest_leased(root: Path) -> int:
     return min(_leased(root), default=_NO_LEASE)
 
 
+def is_leased(root: Path) -> bool:
+    """Whether a live reader has a lease."""
+    return any(True for _ in _leased(root))
+
+
 def _leased(root: Path) -> Iterator[int]:
     directory = root / "leases"
     for path in directory.iterdir() if directory.exists() else ():

@@ -54,6 +54,11 @@ class WindowWriter:
         """The layout of the store."""
         return self._layout
 
+    @property
+    def waiting(self) -> pa.Table:
+        """The rows whose sub-window is not complete."""
+        return self._pending
+
     def apply(self, batch: int, rows: pa.Table, clock: int) -> int:
         """Apply a micro-batch that advances the stream's clock to `clock`; returns the number of window updates.
 

@@ -1,0 +1,30 @@
+"""The cost of window functions is measured for every kind, and the page shows every figure."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.window_costs import CASES, FunctionCase, measure, operator_of, page, table
+from sash.errors import SashError
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_case_has_an_operator_over_columns_of_sales(case: FunctionCase) -> None:
+    operator, columns = operator_of(case)
+    assert operator.state_rows == 0
+    assert "price" in columns
+
+
+def test_page_and_table_have_all_figures() -> None:
+    found = measure("20,40", "first 3 rows, LAG by time", 1)
+    assert [result["function"] for result in found["windows"]] == ["first 3 rows", "LAG by time"]
+    assert all(set(result["ns_per_change"]) == {"20", "40"} for result in found["windows"])
+    assert table(found).row_count == 2
+    text = page(found)
+    assert "| 20 rows | 40 rows | largest / smallest |" in text
+    assert "QUALIFY ROW_NUMBER() OVER (ORDER BY price DESC) <= 3" in text
+
+
+def test_an_unknown_function_is_refused() -> None:
+    with pytest.raises(SashError, match="unknown function 'median'"):
+        measure("20", "median", 1)

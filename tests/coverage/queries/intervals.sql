@@ -1,0 +1,36 @@
+-- Intervals as values: differences of times, arithmetic, comparisons, keys, aggregates.
+SELECT id, at - TIMESTAMP '2024-01-01 00:00:00' AS age FROM s;
+SELECT id, day - DATE '2024-01-01' AS days FROM s;
+SELECT id, CAST(day - DATE '2024-01-01' AS INT) AS days, CAST(day - DATE '2024-01-01' AS STRING) AS text FROM s;
+SELECT id FROM s WHERE at - day > INTERVAL 6 HOURS;
+SELECT id FROM s WHERE at - day BETWEEN INTERVAL '0 00:00:01' DAY TO SECOND AND INTERVAL '20:30' HOUR TO MINUTE;
+SELECT k, SUM(at - day) AS total, AVG(at - day) AS mean FROM s GROUP BY k;
+SELECT k, MIN(at - day) AS least, MAX(at - day) AS most, COUNT(at - day) AS n FROM s GROUP BY k;
+SELECT SUM(at - day) AS total, AVG(at - day) AS mean, COUNT(DISTINCT at - day) AS n FROM s;
+SELECT CAST(SUM(make_ym_interval(v)) AS STRING) AS total, CAST(AVG(make_ym_interval(0, v)) AS STRING) AS mean FROM s;
+SELECT SUM(DISTINCT day - DATE '2024-01-01') AS total, SUM(at - day) FILTER (WHERE b) AS some FROM s;
+SELECT at - day AS length, COUNT(*) AS n FROM s GROUP BY at - day;
+SELECT DISTINCT day - DATE '2020-01-01' AS days FROM s;
+SELECT a.id, b.id AS other FROM s AS a JOIN s AS b ON a.at - a.day = b.at - b.day AND a.id < b.id;
+SELECT id, at - day AS length FROM s ORDER BY length DESC, id LIMIT 3;
+SELECT id, at + (at - day) AS twice, day + (day - DATE '2024-01-01') AS mirrored FROM s;
+SELECT id, at - INTERVAL '1-1' YEAR TO MONTH AS a, day + make_ym_interval(0, v) AS b, day - make_dt_interval(k) AS c FROM s;
+SELECT id, (at - day) * 2 AS twice, (at - day) / 3 AS third, -(at - day) AS minus FROM s;
+SELECT id, (at - day) * x AS scaled FROM s WHERE x BETWEEN -2 AND 4;
+SELECT id, make_dt_interval(0, v, k) AS a, abs(make_dt_interval(0, v)) AS b, sign(make_ym_interval(v)) AS c FROM s;
+SELECT id, extract(HOUR FROM at - day) AS h, extract(SECOND FROM at - day) AS s, date_part('day', at - TIMESTAMP '2024-02-01 12:00:00') AS d FROM s;
+SELECT id, CAST(make_ym_interval(k, v) AS STRING) AS a, extract(MONTH FROM make_ym_interval(k, v)) AS m FROM s;
+SELECT id, CASE WHEN k = 1 THEN at - day ELSE INTERVAL 90 MINUTES END AS a, COALESCE(at - day, INTERVAL 0 DAYS) AS b FROM s;
+SELECT id, greatest(at - day, INTERVAL 1 HOUR) AS a, at - day IN (INTERVAL 8 HOURS, INTERVAL '23:59:59' HOUR TO SECOND) AS b FROM s;
+SELECT at - day AS length FROM s UNION SELECT INTERVAL 8 HOURS;
+SELECT at - day AS length FROM s EXCEPT SELECT INTERVAL 8 HOURS;
+SELECT k, SUM(at - day) AS total FROM s GROUP BY k HAVING SUM(at - day) > INTERVAL 1 DAY;
+SELECT id, SUM(at - day) OVER (PARTITION BY k ORDER BY id) AS running, AVG(at - day) OVER (PARTITION BY k) AS mean FROM s;
+SELECT id, LAG(at - day) OVER (ORDER BY id) AS previous, RANK() OVER (ORDER BY at - day) AS place FROM s;
+SELECT id, at - LAG(at) OVER (PARTITION BY k ORDER BY at, id) AS gap FROM s;
+SELECT k, sort_array(collect_list(CAST(at - day AS STRING))) AS texts, MAX_BY(id, at - day) AS longest FROM s WHERE b IS NOT NULL GROUP BY k;
+SELECT id, CAST(CAST(v AS STRING) AS INTERVAL DAY) AS a, CAST(TRY_CAST(g AS INTERVAL HOUR) AS STRING) AS b, CAST(k AS INTERVAL HOUR) AS c FROM s;
+SELECT id, CAST(at - day AS INTERVAL HOUR) AS h, CAST(at - day AS BIGINT) AS n, CAST(at - day AS DECIMAL(20, 3)) AS d FROM s;
+SELECT id, struct(at - day AS length).length AS a, array(at - day, INTERVAL 1 DAY)[1] AS b FROM s;
+SELECT id FROM s WHERE at - day > (SELECT AVG(at - day) FROM s);
+SELECT s.id, r.w FROM s JOIN r ON s.k = r.k AND s.at - s.day < make_dt_interval(0, r.w)

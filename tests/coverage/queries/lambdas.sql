@@ -1,0 +1,31 @@
+-- Functions with lambdas above operators.
+SELECT k, TRANSFORM(COLLECT_LIST(v), e -> e * 2) AS doubled FROM s GROUP BY k;
+SELECT k, FILTER(COLLECT_LIST(v), e -> e > 5) AS high FROM s GROUP BY k;
+SELECT k, FILTER(COLLECT_LIST(v), (e, i) -> i % 2 = 0) AS every_other FROM s GROUP BY k;
+SELECT k, EXISTS(COLLECT_LIST(g), e -> e = 'a') AS has_a FROM s GROUP BY k;
+SELECT k, FORALL(COLLECT_LIST(v), e -> e > 0) AS positive FROM s GROUP BY k;
+SELECT k, AGGREGATE(COLLECT_LIST(v), 0, (acc, e) -> acc + e) AS total, SUM(v) AS same FROM s GROUP BY k;
+SELECT k, AGGREGATE(COLLECT_LIST(v), 0, (acc, e) -> GREATEST(acc, e), acc -> acc + 100) AS top FROM s GROUP BY k;
+SELECT k, REDUCE(COLLECT_LIST(v), CAST(1 AS BIGINT), (acc, e) -> acc * e) AS product FROM s GROUP BY k;
+SELECT k, ZIP_WITH(COLLECT_LIST(v), COLLECT_LIST(id), (p, q) -> p + q) AS sums FROM s WHERE v IS NOT NULL GROUP BY k;
+SELECT k, ARRAY_SORT(COLLECT_LIST(v), (p, q) -> q - p) AS falling FROM s GROUP BY k;
+SELECT k, ARRAY_SORT(COLLECT_SET(g), (p, q) -> LENGTH(p) - LENGTH(q)) AS by_length FROM s WHERE g <> '' GROUP BY k HAVING COUNT(DISTINCT LENGTH(g)) = COUNT(DISTINCT g);
+SELECT MAP_FILTER(MAP('v', SUM(v), 'n', COUNT(*)), (name, value) -> value > 5) AS kept FROM s;
+SELECT k, TRANSFORM_VALUES(MAP('low', MIN(v), 'high', MAX(v)), (name, value) -> value + k) AS moved FROM s GROUP BY k;
+SELECT k, TRANSFORM_KEYS(MAP('low', MIN(v), 'high', MAX(v)), (name, value) -> CONCAT(name, '!')) AS moved FROM s GROUP BY k;
+SELECT k, MAP_ZIP_WITH(MAP('a', MIN(v)), MAP('a', MAX(v), 'b', COUNT(v)), (name, one, two) -> COALESCE(one, 0) + two) AS both FROM s GROUP BY k;
+SELECT s.id, TRANSFORM(ARRAY(s.v, r.w), e -> e + s.k) AS moved FROM s JOIN r ON s.k = r.k;
+SELECT DISTINCT TRANSFORM(ARRAY(k, v), e -> COALESCE(e, -1)) AS parts FROM s;
+SELECT TRANSFORM(ARRAY(k, 0), e -> e * 2)[0] AS twice, COUNT(*) AS n FROM s GROUP BY TRANSFORM(ARRAY(k, 0), e -> e * 2)[0];
+SELECT id FROM s WHERE EXISTS(ARRAY(k, v), e -> e = 7);
+SELECT k, SIZE(FILTER(COLLECT_LIST(x), e -> e > 0 AND NOT ISNAN(e))) AS n FROM s GROUP BY k HAVING EXISTS(COLLECT_LIST(v), e -> e > 5);
+SELECT k, TRANSFORM(COLLECT_LIST(STRUCT(id, g)), e -> CONCAT(e.g, '-', e.id)) AS names FROM s GROUP BY k;
+SELECT k, TRANSFORM(SEQUENCE(1, 3), i -> i * MAX(v)) AS steps FROM s GROUP BY k;
+SELECT id, TRANSFORM(ARRAY(ARRAY(v, k), ARRAY(id)), r -> AGGREGATE(r, 0, (a, e) -> a + COALESCE(e, 0))) AS sums FROM s WHERE id IN (SELECT id FROM s WHERE v > 0);
+SELECT id, TRANSFORM(ARRAY(1, 2), a -> TRANSFORM(ARRAY(10, v), b -> a * b + k)) AS grid FROM (SELECT DISTINCT id, v, k FROM s);
+SELECT id, TRANSFORM(ARRAY(v), k -> k + 1) AS shadowed FROM (SELECT DISTINCT id, v, k FROM s);
+SELECT k, AGGREGATE(COLLECT_LIST(v), STRUCT(0 AS total, 0 AS n), (a, e) -> STRUCT(a.total + e AS total, a.n + 1 AS n), a -> a.total / NULLIF(a.n, 0)) AS mean FROM s GROUP BY k;
+SELECT g, EXISTS(COLLECT_LIST(v), e -> IF(e = 0, false, 100 / e > 10)) AS some FROM s GROUP BY g;
+SELECT id, TRANSFORM(SPLIT(g, ''), c -> ASCII(c)) AS codes FROM (SELECT DISTINCT id, g FROM s);
+SELECT k, ROW_NUMBER() OVER (ORDER BY k) AS n, FILTER(ARRAY(k, 2), e -> e > 1) AS kept FROM (SELECT DISTINCT k FROM s);
+SELECT TRANSFORM(COLLECT_LIST(day), e -> DATE_ADD(e, 1)) AS days, TRANSFORM(COLLECT_LIST(d), e -> e * 2) AS amounts FROM s WHERE id < 5

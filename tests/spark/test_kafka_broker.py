@@ -1,0 +1,210 @@
+"""Topics of a real Kafka broker as sources and sinks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sash.engine import Engine
+from sash.errors import SashError
+from sash.script.reader import read_script
+from sash.script.session import Session
+from tests.kafka import Broker, broker
+from tests.spark.files import SQL, Rows, batches_of, expected, made_up_rows
+
+pytestmark = pytest.mark.spark
+
+LONGER = SQL.replace("60 MILLISECONDS", "90 MILLISECONDS")
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Broker]:
+    with broker() as running:
+        yield running
+
+
+def declared(kafka: Broker, topic: str, columns: str = "ts BIGINT, k STRING, v BIGINT", options: str = "") -> str:
+    return (
+        f"CREATE STREAM s ({columns}) USING kafka OPTIONS (kafka.bootstrap.servers '{kafka.servers}', "
+        f"subscribe '{topic}', startingOffsets 'earliest', format 'json'{options})"
+    )
+
+
+def session_of(spark: SparkSession, checkpoint: Path, *statements: str) -> Session:
+    session = Session.on(Engine(spark, str(checkpoint), shards=2))
+    for text in statements:
+        for statement in read_script(text):
+            session.execute(statement)
+    return session
+
+
+def run(session: Session) -> None:
+    """Let the jobs process all that there is, and stop them."""
+    session.launch()
+    for job in session.backend.jobs().values():
+        try:
+            job.process_all()
+        finally:
+            job.finish()
+
+
+def put(kafka: Broker, topic: str, rows: Rows) -> None:
+    kafka.produce(topic, [{"value": json.dumps(row)} for row in rows])
+
+
+def query(kafka: Broker, topic: str, sql: str = SQL, clauses: str = "", name: str = "q") -> str:
+    into = f"INTO kafka (kafka.bootstrap.servers '{kafka.servers}', topic '{topic}') {clauses}"
+    return f"CREATE QUERY {name} AS {sql} {into}"
+
+
+def header(record: Any, name: str) -> str:
+    return str(dict(record.headers())[name].decode())
+
+
+def changes(records: list[Any]) -> Counter[tuple[Any, ...]]:
+    """The changes in a topic, each once."""
+    names = ("sash-query", "sash-batch", "sash-sequence")
+    once = {tuple(header(record, name) for name in names): json.loads(record.value()) for record in records}
+    return Counter((row.pop("_op"), row.pop("_ts"), *row.values()) for row in once.values())
+
+
+def test_a_topic_is_read_and_every_change_is_written_to_another(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    rows = made_up_rows(3)
+    kafka.create_topic("in", 1)
+    kafka.create_topic("out", 3)
+    statements = declared(kafka, "in", options=", maxOffsetsPerTrigger 40"), query(kafka, "out", clauses="MODE changes")
+    for batch in batches_of(rows):
+        put(kafka, "in", batch)
+        run(session_of(spark, tmp_path / "state", *statements))
+    records = kafka.records("out")
+    assert changes(records) == expected(SQL, rows)
+    assert len(records) == expected(SQL, rows).total(), "nothing was repeated"
+    last: dict[tuple[int, bytes], int] = {}
+    for record in records:
+        key, ts = (record.partition(), record.key()), json.loads(record.value())["_ts"]
+        assert last.get(key, 0) <= ts, "the changes of a key are in the order of time"
+        last[key] = ts
+
+
+def test_messages_of_a_repeated_batch_are_recognized(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    rows = made_up_rows(2)
+    kafka.create_topic("in-twice", 1)
+    kafka.create_topic("out-twice", 2)
+    statements = declared(kafka, "in-twice"), query(kafka, "out-twice", clauses="MODE changes")
+    put(kafka, "in-twice", rows)
+    run(session_of(spark, tmp_path / "state", *statements))
+    written = len(kafka.records("out-twice"))
+    (commit,) = (path for path in (tmp_path / "state" / "job").rglob("commits/0") if not path.name.endswith(".crc"))
+    for file in (commit, commit.with_name(".0.crc"), *(tmp_path / "state").rglob("ledger/*")):
+        if file.is_file():
+            file.unlink()
+    run(session_of(spark, tmp_path / "state", *statements))
+    records = kafka.records("out-twice")
+    assert len(records) > written, "the batch was written again"
+    assert changes(records) == expected(SQL, rows)
+
+
+def test_an_upsert_topic_has_the_answer(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    rows = made_up_rows(4)
+    kafka.create_topic("in-upsert", 1)
+    kafka.create_topic("out-upsert", 2, cleanup_policy="compact")
+    statements = (
+        declared(kafka, "in-upsert", options=", maxOffsetsPerTrigger 30"),
+        query(kafka, "out-upsert", clauses="MODE upsert KEY (k)"),
+    )
+    put(kafka, "in-upsert", rows)
+    run(session_of(spark, tmp_path / "state", *statements))
+    answer = {record.key(): record.value() for record in kafka.records("out-upsert")}
+    folded: Counter[tuple[Any, ...]] = Counter()
+    for (op, _, *row), count in expected(SQL, rows).items():
+        folded[tuple(row)] += count if op == "+" else -count
+    found = {tuple(json.loads(value).values()) for value in answer.values() if value is not None}
+    assert found == set(+folded)
+
+
+def test_columns_are_taken_from_the_record(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    kafka.create_topic("records", 2)
+    given = [("a", 0, 1_000, {"from": b"x"}), ("b", 1, 1_500, {"from": b"y", "n": b"1"}), ("a", 0, 2_000, {})]
+    kafka.produce(
+        "records",
+        [
+            {"key": key, "partition": at, "timestamp": ts, "headers": headers, "value": json.dumps({"v": ts})}
+            for key, at, ts, headers in given
+        ],
+    )
+    columns = (
+        "_timestamp TIMESTAMP, v BIGINT, _key STRING, _partition INT, _offset BIGINT, _headers MAP<STRING, STRING>"
+    )
+    session = session_of(
+        spark,
+        tmp_path / "state",
+        declared(kafka, "records", columns) + " TIME _timestamp",
+        query(
+            kafka,
+            "out-records",
+            "SELECT _key, _partition, _offset, _headers['from'] AS origin, v FROM s [RANGE 1 HOUR]",
+            "MODE changes",
+        ),
+    )
+    kafka.create_topic("out-records", 1)
+    run(session)
+    found = [tuple(json.loads(record.value()).values())[2:] for record in kafka.records("out-records")]
+    assert sorted(found) == [("a", 0, 0, "x", 1_000), ("b", 1, 0, "y", 1_500)], "the last row is at the clock"
+
+
+def test_a_new_query_is_filled_from_the_topic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    rows = made_up_rows(6)
+    first, rest = rows[:160], rows[160:]
+    for topic in ("in-fill", "out-a", "out-b"):
+        kafka.create_topic(topic, 1)
+    stream = declared(kafka, "in-fill", options=", maxOffsetsPerTrigger 40")
+    put(kafka, "in-fill", first)
+    run(session_of(spark, tmp_path / "state", stream, query(kafka, "out-a", clauses="MODE changes")))
+    session = session_of(
+        spark,
+        tmp_path / "state",
+        stream,
+        query(kafka, "out-a", clauses="MODE changes"),
+        query(kafka, "out-b", LONGER, "MODE changes BACKFILL", name="longer"),
+    )
+    jobs = session.backend.session_jobs  # type: ignore[attr-defined]
+    (diff,) = jobs.changes().values()
+    assert "complete at once by backfill" in diff.render()
+    jobs.on_change = "apply"
+    put(kafka, "in-fill", rest)
+    run(session)
+    begin = max(row["ts"] for row in first)
+    written = changes(kafka.records("out-b"))
+    folded: Counter[tuple[Any, ...]] = Counter()
+    whole: Counter[tuple[Any, ...]] = Counter()
+    for counter, found in ((folded, written), (whole, expected(LONGER, rows))):
+        for (op, _, *row), count in found.items():
+            counter[tuple(row)] += count if op == "+" else -count
+    assert +folded == +whole
+    later = {change: n for change, n in written.items() if change[1] > begin}
+    assert later == {change: n for change, n in expected(LONGER, rows).items() if change[1] > begin}
+    assert changes(kafka.records("out-a")) == expected(SQL, rows)
+
+
+def test_a_broker_that_cannot_be_reached_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with broker() as other:
+        other.create_topic("in", 1)
+        put(other, "in", made_up_rows(1))
+        short = ", kafka.default.api.timeout.ms 2000, kafka.request.timeout.ms 1500"
+        session = session_of(
+            spark,
+            tmp_path / "state",
+            declared(other, "in", options=short),
+            f"CREATE QUERY q AS {SQL} INTO changelog (path '{tmp_path}/log')",
+        )
+        other.stop()
+        with pytest.raises(SashError, match="Kafka brokers cannot be reached"):
+            run(session)

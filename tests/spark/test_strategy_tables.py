@@ -1,0 +1,34 @@
+"""Which micro-batch releases a change under each strategy, on Spark: as in the tables of the local runtime."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.oracle.check import assert_oracle
+from tests.strategy_tables import INPUTS, golden, options_of, released, replay_all, replay_one, tables
+from tests.table1 import SLOW, table1_case
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_changes_are_released_as_in_the_golden_file(spark: SparkSession, inputs: str) -> None:
+    """All queries and strategies in one job."""
+    assert tables(replay_all(inputs, "spark")) == golden(inputs).read_text()
+
+
+@pytest.mark.parametrize(
+    ("query", "strategy"), [("q2", "time-probing every 20 s"), ("q3", "piggyback for 20 s"), ("q5", "time-message")]
+)
+def test_a_query_alone_is_released_as_locally(spark: SparkSession, query: str, strategy: str) -> None:
+    on_spark, local = (replay_one(query, "slow", strategy, runtime, batch=6) for runtime in ("spark", "local"))
+    assert released(on_spark) == released(local)
+    for name, seen in local.counts.items():
+        found = on_spark.counts[name]
+        assert (found.messages, found.time_probes, found.switches) == (seen.messages, seen.time_probes, seen.switches)
+
+
+@pytest.mark.parametrize(("query", "strategy"), [("q4", "piggyback for 20 s"), ("q5", "hybrid every 20 s")])
+def test_oracle_table_1_as_printed(spark: SparkSession, query: str, strategy: str) -> None:
+    assert_oracle(table1_case(query, SLOW), runtime="spark", batch=12, **options_of(strategy))
