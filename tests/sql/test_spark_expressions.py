@@ -12,7 +12,7 @@ import pytest
 from sash.errors import SashError
 from sash.operators.scalar import evaluate
 from sash.plan.catalog import Catalog, StreamEntry
-from sash.plan.expressions import Expression
+from sash.plan.expressions import Expression, runs_in_sash
 from sash.plan.nodes import Project
 from sash.plan.types import Field, type_name
 from sash.sql import parse
@@ -111,7 +111,8 @@ def test_text_for_spark(spark: SparkSession, topic: Path) -> None:
     """Above a source Spark evaluates what Sash has bound, which must mean the same as what was written."""
     settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     # Spark does not convert nested values of type VOID to Arrow.
-    pinned = [one for one in read(topic) if one.values != ERROR and "VOID>" not in (one.values or "")]
+    known = [one for one in read(topic) if one.values != ERROR and "VOID>" not in (one.values or "")]
+    pinned = [one for one in known if not runs_in_sash(bound(one.sql))]
     names = [quoted(field.name) for field in FIELDS]
     texts = [to_spark_sql(bound(one.sql), names) for one in pinned]
     for key, value in settings.items():

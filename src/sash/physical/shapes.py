@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sash.physical.nodes import OutputExpiry
 from sash.plan.compound import walk as walk_expression
-from sash.plan.expressions import Column, SparkFunction, UserCall
+from sash.plan.expressions import Column, SparkFunction, runs_in_sash
 from sash.plan.nodes import (
     Aligned,
     Distinct,
@@ -65,8 +65,8 @@ def needs_spark(node: Node) -> bool:
 
 
 def calls_user(node: Node) -> bool:
-    """Whether the node itself calls a function that the user registered, which does not run in Spark's engine."""
-    return any(isinstance(part, UserCall) for expression in computed(node) for part in walk_expression(expression))
+    """Whether the node itself calls a function that does not run in Spark's engine, such as one that the user registered."""
+    return any(map(runs_in_sash, computed(node)))
 
 
 def leg_source(node: Node) -> Stream | Relation:

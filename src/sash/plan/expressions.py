@@ -83,6 +83,21 @@ class UserCall(Call):
         return cls(own[0].name, children, own[1], own[0])
 
 
+ONLY_SASH = frozenset(
+    {"variant_parse", "variant_try_parse", "variant_at", "variant_text", "variant_json", "variant_is_null"}
+    | {"variant_schema", "variant_cast", "variant_try_cast"}
+)
+"""Functions of variants as Sash stores them, which Spark's engine does not have."""
+
+
+def runs_in_sash(expression: Expression) -> bool:
+    """Whether a function in the expression does not run in Spark's engine: one that the user registered, or Sash's own."""
+    return any(
+        isinstance(part, UserCall) or (isinstance(part, Call) and part.function in ONLY_SASH)
+        for part in walk(expression)
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Cast(Compound):
     """CAST, or if `lenient` TRY_CAST, which returns NULL where CAST fails."""

@@ -6,6 +6,7 @@ Strings may be in single quotes. What follows the first value is ignored, unless
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,21 +46,24 @@ class JsonObject:
     pairs: list[tuple[str, Any]]
 
 
-def read_json(text: str, *, strict: bool = False) -> Any:
+def read_json(text: str, *, strict: bool = False, plain: bool = False) -> Any:
     """The first value: an object, a list, a string, a number, true, false or None; JsonError if there is none.
 
-    With `strict` strings have no control characters, and there are numbers such as NaN.
+    With `strict` strings have no control characters, and there are numbers such as NaN; with `plain` strings have neither
+    control characters nor single quotes.
 
     >>> read_json("{'a': [1.50, true]} x").pairs
     [('a', [JsonNumber(text='1.50', whole=False), True])]
     """
-    return _Reader(text, strict).value()
+    return _Reader(text, strict, plain).value()
 
 
 class _Reader:
-    def __init__(self, text: str, strict: bool) -> None:
+    def __init__(self, text: str, strict: bool, plain: bool) -> None:
         self._text = text
-        self._strict = strict
+        self._controls = not (strict or plain)
+        self._not_numbers = strict
+        self._quotes = '"' if plain else "\"'"
         self._at = 0
 
     def value(self) -> Any:
@@ -102,7 +106,7 @@ class _Reader:
         return self._text[self._at]
 
     def _name(self) -> str:
-        if self._next() not in _PLAIN:
+        if self._next() not in self._quotes:
             raise JsonError
         name = self._string()
         if self._next() != ":":
@@ -116,12 +120,12 @@ class _Reader:
         if first in "{[":
             self._at += 1
             return JsonObject([]) if first == "{" else []
-        if first in _PLAIN:
+        if first in self._quotes:
             return self._string()
         for word, value in _WORDS.items():
             if self._text.startswith(word, self._at):
                 return self._word(word, value)
-        if self._strict:
+        if self._not_numbers:
             for word, number in sorted(_NOT_NUMBERS.items(), key=lambda pair: -len(pair[0])):
                 if self._text.startswith(word, self._at):
                     return self._word(word, JsonNumber(number, whole=False))
@@ -147,7 +151,7 @@ class _Reader:
         while True:
             plain = _PLAIN[quote].match(self._text, self._at)
             assert plain is not None
-            if self._strict and _CONTROL.search(plain[0]):
+            if not self._controls and _CONTROL.search(plain[0]):
                 raise JsonError
             parts.append(plain[0])
             self._at = plain.end()
@@ -187,8 +191,8 @@ def quoted_json(text: str) -> str:
     return '"' + _SPECIAL.sub(lambda found: _SHORT.get(found[0]) or f"\\u{ord(found[0]):04X}", text) + '"'
 
 
-def write_json(value: Any, number: Any) -> str:
-    """A value as JSON without spaces; `number` writes numbers with a point or an exponent."""
+def write_json(value: Any, number: Callable[[str], str], most_digits: int | None = None) -> str:
+    """A value as JSON without spaces; `number` writes numbers with a point or an exponent, or more than so many digits."""
     out: list[str] = []
     pending: list[Any] = [value]
     while pending:
@@ -203,7 +207,8 @@ def write_json(value: Any, number: Any) -> str:
             case str():
                 out.append(quoted_json(part))
             case JsonNumber():
-                out.append(str(int(part.text)) if part.whole else number(part.text))
+                short = most_digits is None or len(part.text.lstrip("-")) <= most_digits
+                out.append(str(int(part.text)) if part.whole and short else number(part.text))
             case JsonObject():
                 inner: list[Any] = [_Text("{")]
                 for place, (name, each) in enumerate(part.pairs):

@@ -80,6 +80,14 @@ def year_month(first: int, last: int) -> YearMonthInterval:
     return YearMonthInterval(_named(YEAR_MONTH_FIELDS[first], YEAR_MONTH_FIELDS[last]))
 
 
+class Variant(SqlType):
+    """VARIANT: JSON with types, stored as text (see `variants.py`)."""
+
+    def __init__(self, name: str = "VARIANT", storage: pa.DataType | None = None) -> None:
+        super().__init__(name, pa.string())
+
+
+VARIANT = Variant()
 DAY_TO_SECOND = day_time(0, 3)
 YEAR_TO_MONTH = year_month(0, 1)
 INTERVALS: dict[str, SqlType] = {
@@ -107,6 +115,10 @@ def exported(dtype: pa.DataType) -> pa.DataType:
 
 def export(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     """A stored column of a type as it is outside of plans."""
+    if isinstance(dtype, Variant):
+        from sash.plan.variants import variant_json
+
+        return pa.array([None if each is None else variant_json(each) for each in column.to_pylist()], pa.string())
     wanted = exported(dtype)
     return column if column.type == wanted else column.cast(wanted)
 

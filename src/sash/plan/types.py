@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sash.plan.sql_types import SqlType
+from sash.plan.sql_types import SqlType, Variant
 
 BOOLEAN = pa.bool_()
 TINYINT = pa.int8()
@@ -134,8 +134,8 @@ def holds(dtype: pa.DataType, wanted: Callable[[pa.DataType], bool]) -> bool:
 
 
 def is_orderable(dtype: pa.DataType) -> bool:
-    """Whether values of the type can be compared: all types but MAP, and those that hold one."""
-    return not holds(dtype, is_map)
+    """Whether values of the type can be compared: all types but MAP and VARIANT, and those that hold one."""
+    return not holds(dtype, lambda part: is_map(part) or isinstance(part, Variant))
 
 
 def normal(dtype: pa.DataType) -> pa.DataType:

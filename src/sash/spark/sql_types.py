@@ -17,12 +17,14 @@ from pyspark.sql.types import (
     DayTimeIntervalType,
     IntegerType,
     MapType,
+    StringType,
     StructField,
     StructType,
+    VariantType,
     YearMonthIntervalType,
 )
 
-from sash.plan.sql_types import DayTimeInterval, YearMonthInterval
+from sash.plan.sql_types import DayTimeInterval, Variant, YearMonthInterval
 from sash.plan.types import Schema, is_array, is_map, is_struct
 from sash.sql.render import quoted, restored, stored
 
@@ -35,6 +37,8 @@ def spark_type(dtype: pa.DataType) -> DataType:
         return DayTimeIntervalType(*dtype.fields)
     if isinstance(dtype, YearMonthInterval):
         return YearMonthIntervalType(*dtype.fields)
+    if isinstance(dtype, Variant):
+        return VariantType()
     if is_array(dtype):
         return ArrayType(spark_type(dtype.value_type))
     if is_map(dtype):
@@ -76,12 +80,16 @@ def _restored(column: str, dtype: DataType) -> str:
 def _months_restored(column: str, dtype: DataType, inside: Convert | None = None) -> str:
     if isinstance(dtype, YearMonthIntervalType):
         return restored(column, dtype.simpleString().upper())
+    if isinstance(dtype, VariantType):
+        return f"parse_json({column})"
     return _inside(column, dtype, inside or _months_restored)
 
 
 def _exported(column: str, dtype: DataType) -> str:
     if isinstance(dtype, YearMonthIntervalType):
         return stored(column, months=True)
+    if isinstance(dtype, VariantType):
+        return f"to_json({column})"
     return _inside(column, dtype, _exported)
 
 
@@ -99,14 +107,14 @@ def _inside(column: str, dtype: DataType, convert: Convert) -> str:
 
 
 def _holds(dtype: DataType) -> bool:
-    """Whether a type is, or has inside, an interval."""
+    """Whether a type is, or has inside, an interval or a VARIANT."""
     if isinstance(dtype, ArrayType):
         return _holds(dtype.elementType)
     if isinstance(dtype, MapType):
         return _holds(dtype.keyType) or _holds(dtype.valueType)
     if isinstance(dtype, StructType):
         return any(_holds(field.dataType) for field in dtype.fields)
-    return isinstance(dtype, DayTimeIntervalType | YearMonthIntervalType)
+    return isinstance(dtype, DayTimeIntervalType | YearMonthIntervalType | VariantType)
 
 
 def _arrow_type(dtype: DataType) -> DataType:
@@ -117,6 +125,8 @@ def _arrow_type(dtype: DataType) -> DataType:
         return MapType(_arrow_type(dtype.keyType), _arrow_type(dtype.valueType))
     if isinstance(dtype, StructType):
         return StructType([StructField(field.name, _arrow_type(field.dataType)) for field in dtype.fields])
+    if isinstance(dtype, VariantType):
+        return StringType()
     return IntegerType() if isinstance(dtype, YearMonthIntervalType) else dtype
 
 

@@ -27,6 +27,7 @@ from sash.plan.expressions import (
     Expression,
     Literal,
 )
+from sash.plan.sql_types import VARIANT
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
 from sash.sql.row_aggregates import BoundAggregate, SortedBy, array_type, bind_histogram, bind_rows
@@ -140,6 +141,7 @@ def bind_aggregate(
 ) -> BoundAggregate:
     """The typed aggregate. FILTER (WHERE condition) becomes a CASE in its argument, and so skips rows as NULLs are skipped;
     FIRST and LAST, which do not skip NULLs, take the condition as a second argument. `descending` is WITHIN GROUP's order of values, `order` that of LISTAGG's rows."""
+    _refuse_variants(function, arguments, distinct)
     parameter = precision = fractions = None
     if function == "histogram_numeric":
         return bind_histogram(arguments, distinct, condition)
@@ -196,6 +198,14 @@ def bind_aggregate(
         AggregateDetail(descending=descending, fractions=fractions) if descending or fractions is not None else None
     )
     return BoundAggregate(function, tuple(operands), dtype, distinct, parameter, precision, detail)
+
+
+def _refuse_variants(function: str, arguments: Sequence[Expression], distinct: bool) -> None:
+    """Raise an error for an aggregate that would have to compare variants, or return several."""
+    compared = arguments[1:] if function in ("min_by", "max_by") else arguments
+    taken = function in TIMED or (function == "count" and not distinct)
+    if not taken and any(argument.dtype == VARIANT for argument in compared):
+        raise TypeMismatchError(f"{function} takes no VARIANT, which cannot be compared: cast it")
 
 
 def _known(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sash.errors import TypeMismatchError
 from sash.plan import types
 from sash.plan.expressions import Cast, Expression, Literal
-from sash.plan.sql_types import DayTimeInterval, YearMonthInterval, common_interval, is_interval
+from sash.plan.sql_types import VARIANT, DayTimeInterval, YearMonthInterval, common_interval, is_interval
 
 MAX_PRECISION = 38
 MIN_ADJUSTED_SCALE = 6
@@ -150,7 +150,7 @@ def _as_decimal(dtype: pa.DataType, expression: Expression | None) -> pa.DataTyp
 
 
 def _with_string(other: pa.DataType) -> pa.DataType | None:
-    if types.is_nested(other) or is_interval(other):
+    if types.is_nested(other) or is_interval(other) or other == VARIANT:
         return None
     if types.is_integer(other):
         return types.BIGINT
@@ -198,7 +198,7 @@ def implicit(expression: Expression, dtype: pa.DataType, what: str) -> Expressio
 def _may_become(have: pa.DataType, want: pa.DataType) -> bool:
     if have == types.NULL:
         return True
-    if types.is_nested(have) or types.is_nested(want) or is_interval(want):
+    if types.is_nested(have) or types.is_nested(want) or is_interval(want) or VARIANT in (have, want):
         return bool(common_dtype(have, want) == want)
     if have == types.STRING:
         return True
@@ -237,7 +237,12 @@ def castable(have: pa.DataType, want: pa.DataType) -> bool:
         return kinds[0] == kinds[1] and len(parts[0]) == len(parts[1]) and all(map(castable, *parts))
     if types.is_nested(want):
         return bool(have == types.NULL)
-    if have in (want, types.NULL) or types.STRING in (have, want):
+    if have in (want, types.NULL):
+        return True
+    if VARIANT in (have, want):
+        scalar = want in (types.STRING, types.BOOLEAN, types.DOUBLE) or types.is_integer(want) or is_decimal(want)
+        return bool(have == VARIANT and scalar)
+    if types.STRING in (have, want):
         return True
     if is_interval(have) or is_interval(want):
         return _castable_interval(have, want)

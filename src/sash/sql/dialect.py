@@ -132,6 +132,7 @@ class SashParser(SparkParser):
     ALIAS_TOKENS = SparkParser.ALIAS_TOKENS - {TokenType.WINDOW}
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     STRICT_CAST = True
+    COLON_IS_VARIANT_EXTRACT = True
 
     trailing_window: WindowClause | None = None
 

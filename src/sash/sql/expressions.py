@@ -28,6 +28,7 @@ from sash.sql.scope import Scope
 from sash.sql.signatures.base import OnlySparkError
 from sash.sql.signatures.dates import WITH_UNITS, time_field
 from sash.sql.signatures.lists import moments
+from sash.sql.signatures.variants import extracted
 from sash.sql.source import SqlText
 from sash.sql.spark_functions import SparkFunctions
 from sash.sql.subqueries import COMPARISONS, Subqueries
@@ -236,6 +237,18 @@ class ExpressionBinder:
         moment = self.bind(other)
         moved = interval if sign == 1 else interval.negated()
         return None if is_interval(moment.dtype) else add_interval(moment, moved)
+
+    def _extracted(self, node: exp.Expr) -> Expression:
+        """`variant:a.b[0]`."""
+        path = "$"
+        for step in node.expression.expressions:
+            if isinstance(step, exp.JSONPathKey):
+                path += f'["{step.this}"]'
+            elif isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, int):
+                path += f"[{step.this}]"
+            elif not isinstance(step, exp.JSONPathRoot):
+                raise self.unsupported("this path of a VARIANT", node)
+        return extracted(":", self.bind(node.this), path)
 
     def _interval(self, node: exp.Expr) -> Expression:
         interval = constant_interval(self.source, node)
@@ -536,6 +549,7 @@ _HANDLERS: dict[type[exp.Expr], tuple[_Handler, tuple[str, ...]]] = {
     exp.Bracket: (ExpressionBinder._item, ("this", "expressions")),
     exp.Tuple: (ExpressionBinder._tuple, ("expressions",)),
     exp.Interval: (ExpressionBinder._interval, ("this", "unit")),
+    exp.JSONExtract: (ExpressionBinder._extracted, ("this", "expression", "variant_extract", "requires_json")),
     exp.Anonymous: (ExpressionBinder._function, ("this", "expressions")),
     exp.CurrentTimestamp: (ExpressionBinder._now, ()),
     exp.CurrentDate: (ExpressionBinder._now, ()),

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sash.errors import TypeMismatchError
 from sash.plan import types
 from sash.plan.expressions import Call, Case, Expression, Literal
-from sash.plan.sql_types import is_interval
+from sash.plan.sql_types import VARIANT, is_interval
 from sash.sql import coercion, intervals
 from sash.sql.coercion import coerce, digits_of, implicit, is_decimal, unify
 
@@ -76,6 +76,8 @@ def comparison(name: str, arguments: Arguments) -> Expression:
         raise TypeMismatchError(
             f"{types.type_name(left.dtype)} and {types.type_name(right.dtype)} cannot be compared; cast one of them"
         )
+    if types.holds(dtype, lambda part: part == VARIANT):
+        raise TypeMismatchError(f"{types.type_name(dtype)} cannot be compared: cast it, or what you need of it")
     if not types.is_orderable(dtype):
         raise TypeMismatchError(
             f"{types.type_name(dtype)} cannot be compared: compare map_keys and map_values, or entries"

@@ -15,7 +15,8 @@ from sqlglot import exp
 from sash.errors import TypeMismatchError, UnsupportedSqlError
 from sash.plan.expressions import Column, Expression, Literal, substitute
 from sash.plan.nodes import Node, Project, SortKey, TopK
-from sash.plan.types import Schema, is_orderable, type_name
+from sash.plan.sql_types import VARIANT
+from sash.plan.types import Schema, holds, is_orderable, type_name
 from sash.sql.source import SqlText, whole_number
 from sash.sql.words import word_of
 
@@ -69,12 +70,24 @@ def sort_items(
 
 
 def refuse_maps(source: SqlText, keys: Sequence[Expression], what: str, node: exp.Expr) -> None:
-    """Raise an error if a key of an operator that compares values is, or contains, a map."""
+    """Raise an error if a key of an operator that compares values is, or contains, a map or a VARIANT."""
+    refuse_variants(source, keys, what, node)
     for key in keys:
         if not is_orderable(key.dtype):
             raise source.error(
                 TypeMismatchError,
                 f"{what} cannot compare {type_name(key.dtype)}: use map_entries, or the keys and values that you need",
+                node,
+            )
+
+
+def refuse_variants(source: SqlText, keys: Sequence[Expression], what: str, node: exp.Expr) -> None:
+    """Raise an error if a key is, or contains, a VARIANT."""
+    for key in keys:
+        if holds(key.dtype, lambda part: part == VARIANT):
+            raise source.error(
+                TypeMismatchError,
+                f"{what} cannot compare {type_name(key.dtype)}: cast it, or what you need of it",
                 node,
             )
 

@@ -12,6 +12,7 @@ from sash.errors import UnsupportedSqlError
 from sash.plan.compound import fold
 from sash.plan.describe import INFIX
 from sash.plan.expressions import (
+    ONLY_SASH,
     Call,
     Case,
     Cast,
@@ -72,6 +73,11 @@ def _render(expression: Expression, texts: list[str], columns: Sequence[str]) ->
             raise UnsupportedSqlError(
                 f"{expression.function} runs in Sash, and what it is used in only in Spark's own engine: compute it above, in the "
                 "SELECT around a subquery"
+            )
+        case Call() if expression.function in ONLY_SASH:
+            raise UnsupportedSqlError(
+                "a VARIANT is in Sash, and what it is used in only in Spark's own engine: compute it above, in the SELECT around "
+                "a subquery"
             )
         case Call():
             return _call(expression, texts)

@@ -34,7 +34,7 @@ from sash.sql.joins import Branch, build, push_equality
 from sash.sql.naming import spark_name
 from sash.sql.nested_rules import field_of
 from sash.sql.now import reads_now, valid_now
-from sash.sql.ordering import Query, SortItem, project, refuse_maps, sort_items, sorted_and_limited
+from sash.sql.ordering import Query, SortItem, project, refuse_maps, refuse_variants, sort_items, sorted_and_limited
 from sash.sql.over import over
 from sash.sql.scope import Entry, Scope
 from sash.sql.session_window import with_session_column
@@ -334,6 +334,7 @@ class _Select:
     def _aggregate(self, grouping: Grouping) -> Node:
         """The aggregation over columns; a projection below computes other expressions."""
         found, keys = self.collector.found, grouping.keys
+        refuse_variants(self.source, keys, "GROUP BY", self.node)
         read = [argument for call in found for argument in call.arguments]
         child, made = self.subqueries.attach(self.below, [*keys, *read], as_it_is)
         keys, rest = made[: len(keys)], iter(made[len(keys) :])

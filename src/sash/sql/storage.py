@@ -15,9 +15,9 @@ from sash.errors import UnsupportedSqlError
 from sash.plan.compound import Compound, fold
 from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall, Variable
 from sash.plan.nodes import Node
-from sash.plan.sql_types import DayTimeInterval, YearMonthInterval, is_interval
+from sash.plan.sql_types import VARIANT, DayTimeInterval, YearMonthInterval, is_interval
 from sash.plan.statistics import Statistics
-from sash.plan.types import BIGINT, INT, STRING, Field, holds, is_integer, is_sql_type, storage, type_name
+from sash.plan.types import BIGINT, INT, STRING, Field, holds, is_integer, is_nested, is_sql_type, storage, type_name
 from sash.time import DAY, HOUR, MINUTE, SECOND
 
 _UNITS = (DAY, HOUR, MINUTE, SECOND)
@@ -39,6 +39,7 @@ _GENERIC = frozenset(
     }
     | {"is_null", "is_not_null", "array", "struct", "map", "get_field", "get_item", "get", "element_at"}
     | {"try_element_at", "array_contains", "size", "map_keys", "map_values", "map_entries", "map_from_arrays"}
+    | {"variant_at", "variant_text", "variant_json", "variant_is_null", "variant_schema"}
     | {"map_from_entries", "map_contains_key", "stored", "typed", "hash", "xxhash64"}
     | {
         "transform",
@@ -59,6 +60,11 @@ _GENERIC = frozenset(
 
 def to_storage(plan: Node) -> Node:
     """The plan over stored values; the same object if it has no types that only SQL has."""
+    for column in plan.schema:
+        if is_nested(column.dtype) and holds(column.dtype, lambda part: part == VARIANT):
+            raise UnsupportedSqlError(
+                f"Sash does not return {type_name(column.dtype)}, as {column.name} is: select to_json(...) of the variants"
+            )
     return _Storage({}).node(plan)
 
 
@@ -126,7 +132,9 @@ def _stored(part: Expression, inner: Sequence[Expression]) -> Expression:
             return _cast(part, inner[0])
         case UserCall() | SparkFunction() if any(holds(each.dtype, is_sql_type) for each in (part, *part.children)):
             name = part.function if isinstance(part, UserCall) else part.sql
-            raise UnsupportedSqlError(f"Sash does not pass intervals to {name}: pass a number, or CAST(... AS STRING)")
+            raise UnsupportedSqlError(
+                f"Sash does not pass intervals and variants to {name}: pass a number, or CAST(... AS STRING)"
+            )
         case Call() if part.function not in _GENERIC:
             for argument in part.arguments:
                 if holds(argument.dtype, is_sql_type):
@@ -154,6 +162,10 @@ def _cast(cast: Cast, value: Expression) -> Expression:
         return value
     if pa.types.is_null(have):
         return Literal(None, storage(want)) if isinstance(value, Literal) else Cast(value, storage(want))
+    if have == VARIANT:
+        if want == STRING:
+            return Call("variant_text", (value,), STRING)
+        return Call("variant_try_cast" if cast.lenient else "variant_cast", (value,), want)
     if have == STRING:
         name = "try_parse_interval" if cast.lenient else "parse_interval"
         return Call(name, (value, Literal(type_name(want), STRING)), storage(want))

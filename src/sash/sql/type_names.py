@@ -8,7 +8,7 @@ from sqlglot.errors import ParseError
 
 from sash.errors import TypeMismatchError, UnsupportedSqlError, excerpt
 from sash.plan import types
-from sash.plan.sql_types import INTERVALS
+from sash.plan.sql_types import INTERVALS, VARIANT
 from sash.sql.coercion import MAX_PRECISION
 from sash.sql.source import SqlText, whole_number
 
@@ -28,6 +28,7 @@ _TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.TIMESTAMPTZ: types.TIMESTAMP,
     exp.DType.TIMESTAMPLTZ: types.TIMESTAMP,
     exp.DType.TIMESTAMPNTZ: types.TIMESTAMP_NTZ,
+    exp.DType.VARIANT: VARIANT,
 }
 
 

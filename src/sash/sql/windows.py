@@ -19,7 +19,7 @@ from sash.sql.coercion import coerce
 from sash.sql.frames import BoundFrame, bind_frame
 from sash.sql.functions import call
 from sash.sql.naming import spark_name
-from sash.sql.ordering import SortItem, sort_items
+from sash.sql.ordering import SortItem, refuse_variants, sort_items
 from sash.sql.row_aggregates import BoundAggregate
 from sash.sql.source import SqlText, did_you_mean
 
@@ -130,6 +130,7 @@ def bind_window(binder: ExpressionBinder, windows: WindowCollector, node: exp.Ex
     inner = replace(binder, windows=None, clause="a window function", aliases={}, first={})
     definition = _definition(windows, node, 0)
     partition = tuple(dict.fromkeys(inner.bind(part) for part in definition.partition))
+    refuse_variants(source, partition, "PARTITION BY", node)
     items = [] if definition.order is None else sort_items(source, definition.order, inner.bind)
     order = _without_constants(items)
     function, ignore_nulls, condition = _unwrapped(source, node.this)

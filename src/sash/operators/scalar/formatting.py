@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import decimal
-import math
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.operators.scalar.arrays import Array, holds_any, kernel, map_distinct, within_calendar
 from sash.operators.scalar.decimals import shape
+from sash.plan.java_numbers import java_number
 
 
 def format_floats(values: Array, dtype: pa.DataType) -> Array:
@@ -30,30 +28,6 @@ def format_floats(values: Array, dtype: pa.DataType) -> Array:
     else:
         laid_out = map_distinct(values.filter(rest), lambda value: java_number(value, repr(value)), dtype)
     return kernel("replace_with_mask", printed, rest, laid_out)
-
-
-def java_number(value: float, shortest: str) -> str:
-    """The shortest digits that round-trip, in the format of Java.
-
-    >>> java_number(1e10, repr(1e10)), java_number(0.25, repr(0.25))
-    ('1.0E10', '0.25')
-    """
-    if math.isnan(value):
-        return "NaN"
-    sign = "-" if math.copysign(1.0, value) < 0 else ""
-    if math.isinf(value):
-        return f"{sign}Infinity"
-    if value == 0:
-        return f"{sign}0.0"
-    _, figures, exponent = decimal.Decimal(shortest).as_tuple()
-    assert isinstance(exponent, int)
-    point = len(figures) + exponent
-    digits = "".join(map(str, figures)).rstrip("0") or "0"
-    if not -3 < point <= 7:
-        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
-    if point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
 
 
 def format_decimals(values: Array, dtype: pa.DataType) -> Array:

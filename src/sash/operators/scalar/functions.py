@@ -32,6 +32,7 @@ from sash.operators.scalar import (
     strings,
     text_parts,
     urls,
+    variants,
     zones,
 )
 from sash.operators.scalar.arrays import apply_kernel
@@ -152,5 +153,6 @@ FUNCTIONS: dict[str, Function] = {
     **similarity.FUNCTIONS,
     **text_parts.FUNCTIONS,
     **urls.FUNCTIONS,
+    **variants.FUNCTIONS,
     **zones.FUNCTIONS,
 }

@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from typing import Any, Literal
 
-from sash.operators.scalar.formatting import java_number
 from sash.operators.scalar.function import Function, by_value, by_value_or_null
+from sash.plan.java_numbers import double_text
 from sash.plan.json_reader import JsonError, JsonObject, read_json, write_json
 
 Style = Literal["raw", "quoted", "flatten"]
@@ -24,13 +24,6 @@ _STEP = re.compile(r"\.\*|\['\*'\]|\.([^.\[]+)|\['([^']+)'\]|\[(\*|[0-9]+)\]")
 def json_text(value: Any) -> str:
     """A value as JSON, with numbers as Spark writes them."""
     return write_json(value, double_text)
-
-
-def double_text(text: str) -> str:
-    """A number with a fraction as a DOUBLE in JSON."""
-    number = float(text)
-    written = java_number(number, repr(number))
-    return written if written[-1].isdigit() else f'"{written}"'
 
 
 @lru_cache(maxsize=1024)

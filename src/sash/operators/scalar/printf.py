@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from sash.errors import EvaluationError, excerpt
 from sash.operators.scalar.arrays import LONGEST_TEXT, Array, Datum, map_rows
-from sash.operators.scalar.formatting import java_number
 from sash.operators.scalar.function import MANY, Function
+from sash.plan.java_numbers import java_number
 
 _DIRECTIVE = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(<]*)([1-9]\d*)?(?:\.(\d+))?([a-zA-Z%])")
 _EXACT = Context(prec=1200, rounding=ROUND_HALF_UP)

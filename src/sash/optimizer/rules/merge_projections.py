@@ -7,7 +7,7 @@ from collections import Counter
 from sash.optimizer.rewriting import bottom_up, filtered, named
 from sash.plan.compound import walk
 from sash.plan.expression_safety import may_fail
-from sash.plan.expressions import Column, Expression, Literal, SparkFunction, UserCall, conjuncts, substitute
+from sash.plan.expressions import Column, Expression, Literal, SparkFunction, conjuncts, runs_in_sash, substitute
 from sash.plan.nodes import Filter, Node, Project
 
 
@@ -45,13 +45,13 @@ def _merge(node: Node) -> Node:
 
 def _computes_once(outer: tuple[Expression, ...], inner: tuple[Expression, ...]) -> bool:
     """Whether nothing is computed twice, and no part in Sash that the other has in Spark's engine."""
-    if _has(outer, UserCall) and _has(inner, SparkFunction):
+    if any(map(runs_in_sash, outer)) and _has(inner, SparkFunction):
         return False
     uses = Counter(part.index for expression in outer for part in walk(expression) if isinstance(part, Column))
     return all(uses[position] <= 1 or isinstance(made, Column | Literal) for position, made in enumerate(inner))
 
 
-def _has(expressions: tuple[Expression, ...], kind: type[UserCall | SparkFunction]) -> bool:
+def _has(expressions: tuple[Expression, ...], kind: type[SparkFunction]) -> bool:
     return any(isinstance(part, kind) for expression in expressions for part in walk(expression))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.errors import CatalogError
-from sash.plan.sql_types import DayTimeInterval, YearMonthInterval
+from sash.plan.sql_types import DayTimeInterval, Variant, YearMonthInterval
 from sash.plan.types import (
     BINARY,
     BOOLEAN,
@@ -49,6 +49,8 @@ def pg_type(dtype: pa.DataType) -> str:
         return f"numeric({dtype.precision}, {dtype.scale})"
     if isinstance(dtype, DayTimeInterval):
         return "interval"
+    if isinstance(dtype, Variant):
+        return "jsonb"
     if isinstance(dtype, YearMonthInterval):
         return "integer"
     if is_nested(dtype):

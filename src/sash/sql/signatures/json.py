@@ -11,6 +11,7 @@ from sash.plan import types
 from sash.plan.expressions import Call, Expression, Literal
 from sash.plan.json_reader import JsonError
 from sash.plan.json_schema import schema_of
+from sash.plan.sql_types import VARIANT
 from sash.plan.types import BOOLEAN, DOUBLE, INT, STRING
 from sash.sql.coercion import implicit
 from sash.sql.function_rules import Arguments, of_types
@@ -58,6 +59,8 @@ def _readable(dtype: pa.DataType) -> bool:
 
 def _to_json(name: str, arguments: Arguments) -> Expression:
     value, *options = arguments
+    if value.dtype == VARIANT and not options:
+        return Call("variant_json", (value,), STRING)
     if not types.is_nested(value.dtype):
         raise TypeMismatchError(f"{name} takes a struct, an array or a map, not {types.type_name(value.dtype)}")
     if options:
