@@ -12,7 +12,8 @@ from sash.physical.explain import edge_columns, stage_lines
 from sash.plan.statistics import Statistics
 from sash.planning import Planned
 from sash.runtime.analyze import remarks
-from sash.spark.handle import StreamingHandle, await_batch
+from sash.spark.handle import StreamingHandle
+from sash.spark.uncommitted import forget_batch
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -236,7 +237,9 @@ class RunningJob(StreamingHandle):
         """Stop the job after its current batch, or after `timeout` seconds; the next start repeats an unfinished batch."""
         for output in self._started.outputs.values():
             output.retries.stop()
-        await_batch(self.query, timeout)
+        self._run.finish(timeout)
+        if self._run.batches.refused is not None:
+            forget_batch(self._started.folder, self._run.batches.refused)
         self.stop()
 
     def _release(self) -> None:

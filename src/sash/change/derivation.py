@@ -58,6 +58,19 @@ class RowProgram:
     horizon: int | None = None
     time: pa.DataType | None = None
 
+    @property
+    def plain(self) -> bool:
+        """Whether rows stay as they are: all columns in their places, and every filter that of the same bit, or of all rows."""
+        places = all(
+            isinstance(rule.expression, Column) and rule.expression.index == place and rule.guard is None
+            for place, rule in enumerate(self.columns)
+        )
+        rules = [*self.filters, *([] if self.everything is None else [self.everything])]
+        same = all(rule is not None and not rule.rest for rule in rules)
+        bits = [None if rule is None else rule.bit for rule in self.filters]
+        wanted = list(range(len(bits))) if self.masked else [None] * len(bits)
+        return places and same and bits == wanted and (self.everything is None or self.everything.bit is None)
+
     def run(self, rows: ChangeBatch, clock: int) -> ChangeBatch:
         """The new rows, without those that ended before the clock."""
         if self.horizon is not None:
@@ -125,6 +138,20 @@ class Derivation:
     old: Channel
     program: RowProgram | None
     served: frozenset[Reader]
+
+    def leaves(self, new: Channel) -> bool:
+        """Whether the old log can be that of the new channel as it is. Rows that end earlier now may stay in it for a while."""
+        if self.program is None:
+            return True
+        old = self.old
+        if isinstance(old.source, ScanRows) and isinstance(new.source, ScanRows):
+            alike = (
+                len(old.source.filters) == len(new.source.filters) and old.source.everything == new.source.everything
+            )
+        else:
+            alike = not isinstance(old.source, ScanRows) and not isinstance(new.source, ScanRows)
+        same = old.keys == new.keys and old.dtypes == new.dtypes and old.masks == new.masks
+        return new.kind == "time" and old.kind == "time" and alike and same and self.program.plain
 
 
 def derivations(old_channels: Channels, new: Channel, new_channels: Channels) -> list[Derivation]:

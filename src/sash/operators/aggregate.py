@@ -42,6 +42,7 @@ class Aggregate(Operator):
         time: int | None = None,
     ) -> None:
         (edge,) = inputs
+        self._input_dtypes = edge.dtypes
         self._keys = keys
         self._dtypes = (*(edge.dtypes[key] for key in keys), *(call.dtype for call in aggregates))
         self._buffer = edge.buffer(memory.scope("buffer")) if edge.stamped else None
@@ -70,6 +71,18 @@ class Aggregate(Operator):
         self._forget(work)
         return output
 
+    def answer(self, clock: int) -> ChangeBatch:
+        """The rows of all groups, read from the state; `clock` is the time that it has reached."""
+        rows = self._by_group["group.rows"]
+        groups = np.flatnonzero(rows > 0) if self._keys else np.zeros(int(self._started[0]), np.int64)
+        none = np.empty(0, np.int64)
+        events = Events(none, np.empty(0, np.int8), none, none, groups, np.arange(len(groups)))
+        work = Work(ChangeBatch.empty(self._input_dtypes), events, rows[groups], max(self._groups.capacity, 1), none, 0)
+        answers = {name: accumulator.apply(work) for name, accumulator in self._accumulators.by_name.items()}
+        columns = [answers[name][number].array for name, number in self._answers]
+        times, signs = np.full(len(groups), clock - 1, np.int64), np.ones(len(groups), np.int8)
+        return ChangeBatch.explicit(times, signs, [*self._key_rows.take(groups), *columns])
+
     def _timeline(
         self, batch: ChangeBatch, added: Ints, expired: Ints, times: Ints, starting: bool
     ) -> tuple[Work, Touches]:
@@ -79,6 +92,8 @@ class Aggregate(Operator):
         sign = np.concatenate((np.full(len(expired), -1, np.int8), batch.sign))
         order = merge(times, np.array(batch.ts)) if len(expired) else np.arange(len(batch))
         ts = np.concatenate((times, batch.ts))
+        if self.net and len(order):
+            ts[:] = ts[order[-1]]
         self._by_group.reserve(self._groups.capacity)
         start = min(0, int(batch.ts[0])) if len(batch) else 0
         rows, mark = self._by_group["group.rows"], self._by_group["group.mark"]

@@ -83,6 +83,10 @@ class Operator(ABC):
         """The number of rows examined in searches, for operators that count them."""
         return 0
 
+    net: bool = False
+    """Whether only the sum of a call's changes matters, because state is being restored. Operators may then leave out rows
+    that do not outlast the call, and give all changes the time of the last one."""
+
     premature: int = 0
     """The number of rows retracted prematurely: at an instant at which none of the rows they come from ended."""
 

@@ -14,10 +14,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sash.operators.aggregate import Aggregate
 from sash.operators.base import Learnt, Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
-from sash.physical.nodes import Join, Operation, PhysicalPlan, RelationLeg, Stage, StreamLeg, UpdateLeg, operations
+from sash.physical.nodes import (
+    Filter,
+    Join,
+    Operation,
+    PhysicalPlan,
+    Project,
+    RelationLeg,
+    Stage,
+    StreamLeg,
+    UpdateLeg,
+    operations,
+)
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Window
 from sash.runtime.build import Relations, SharedRows, build
@@ -34,6 +46,12 @@ from sash.time import BEGINNING, FOREVER
 
 SLICE = 1 << 15
 """The approximate number of rows of its busiest input that a shard processes at a time."""
+
+NET_SLICE = 1 << 17
+"""The same where state is restored: groups change once per slice, so that longer ones mean less work."""
+
+_STATELESS = (Filter, Project)
+"""Operators whose output for a row depends on that row alone."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +129,7 @@ class Shard:
             kept = HeapMemory() if anew else memory.scope(name)
             made[id(node)] = build(node, kept, relations, _shared_rows(node, made))
         self._operators = list(made.values())
+        self._collapsible = [] if strategy.paced or strategy.recomputes else self._outermost_aggregates()
         self._synchronised = strategy.synchronised
         self._pacing = Pacing(memory.scope("pacing"), plan, stage, self._order) if strategy.paced else None
 
@@ -227,7 +246,7 @@ class Shard:
         and those ahead of the clock wait again. `reached` is that of the shard, where operators may be behind the clock, and
         `learnt` what operators had learnt beside the time.
         """
-        for _ in self.replay(live, clocks, reached, learnt):
+        for _ in self.replay(live, clocks, reached, learnt, net=True):
             pass
 
     def replay(
@@ -236,14 +255,23 @@ class Shard:
         clocks: Sequence[int],
         reached: Reached | Sequence[int] | None = None,
         learnt: Mapping[str, Learnt] | None = None,
+        net: bool = False,
     ) -> Iterator[ChangeBatch]:
-        """Restore an empty shard, and yield the changes from the empty answer to the current one."""
+        """Restore an empty shard, and yield the changes from the empty answer to the current one.
+
+        With `net` rows that are not in the current answer may be left out, and the others may have later times.
+        """
         self._recall(learnt or {})
         if self._pacing is not None:
             self._pacing.hold(reached)
         if self._recomputation is not None:
             self._recomputation.restoring = True
-        yield from self.release(self._position(live, clocks, 0))
+        collapsed = self._collapsible if net else ()
+        for operator in collapsed:
+            operator.net = True
+        yield from self.release(self._position(live, clocks, 0), NET_SLICE if collapsed else SLICE)
+        for operator in collapsed:
+            operator.net = False
         if self._pacing is not None:
             self._pacing.go_on(reached)
         if self._recomputation is not None:
@@ -255,6 +283,34 @@ class Shard:
         for name, operator in zip(self._names, self._operators, strict=True):
             if name in learnt:
                 operator.recall(learnt[name])
+
+    def answer(self) -> ChangeBatch | None:
+        """The current answer, read from the state; None if the operators cannot tell it without a replay."""
+        above: list[Operator] = []
+        node, operators = self._stage.root, dict(zip(map(id, self._order), self._operators, strict=True))
+        while isinstance(node, _STATELESS):
+            above.append(operators[id(node)])
+            (node,) = node.inputs
+        found = operators.get(id(node))
+        exact = self._pacing is None and self._recomputation is None
+        if not exact or not isinstance(found, Aggregate) or self.clock <= BEGINNING:
+            return None
+        rows = found.answer(self.clock)
+        for operator in reversed(above):
+            rows = operator.process([rows], self.clock)
+        return rows
+
+    def _outermost_aggregates(self) -> list[Operator]:
+        """The aggregates whose changes no other operator keeps: only such that work row by row are above them."""
+        outermost = {id(self._stage.root)}
+        for node in reversed(self._order):
+            if id(node) in outermost and isinstance(node, _STATELESS):
+                outermost.update(id(child) for child in node.inputs)
+        return [
+            operator
+            for node, operator in zip(self._order, self._operators, strict=True)
+            if id(node) in outermost and isinstance(operator, Aggregate)
+        ]
 
     def _position(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
         """Set the clocks and split the rows into those that are ready and those that wait."""
@@ -297,15 +353,15 @@ class Shard:
         delayed = ChangeBatch(np.maximum(rows.ts, self.clock), rows.exp, rows.sign, rows.columns)
         return delayed.take(np.flatnonzero(delayed.exp > delayed.ts))
 
-    def release(self, intake: Intake) -> Iterator[ChangeBatch]:
+    def release(self, intake: Intake, size: int = SLICE) -> Iterator[ChangeBatch]:
         """Run the operators over the rows that are ready, in slices of time, and yield the changes of each.
 
         Slices keep the operators' arrays in the processor's cache and let readers work on the first changes: the first of
         several slices is short, so that they can start early.
         """
         longest = max((rows.ts for rows in intake.ready), key=len)
-        starts = list(range(SLICE, len(longest) - SLICE // 2, SLICE))
-        clocks = [int(longest[start]) for start in ([SLICE // 8, *starts] if starts else [])]
+        starts = list(range(size, len(longest) - size // 2, size))
+        clocks = [int(longest[start]) for start in ([size // 8, *starts] if starts else [])]
         begun = [0] * len(intake.ready)
         if self._pacing is not None:
             self._pacing.open(intake.ready, intake.clock)

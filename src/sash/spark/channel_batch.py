@@ -145,13 +145,21 @@ class ChannelBatch:
 
     def live(self, reader: Reader, horizon: int, floor: int) -> ChangeBatch:
         """The rows of the log that a reader needs: those that have not ended before `floor`, if its windows end them."""
-        if self._loaded is None:
-            self._loaded = ChangeBatch.empty(self.channel.dtypes) if self._restored else self.log.load()
-        rows = self._loaded
+        rows = self.loaded()
         if self.channel.kind == "time":
             needed = rows.ts + horizon >= floor
             rows = rows if needed.all() else rows.take(np.flatnonzero(needed))
         return pick(reader, rows, len(self.channel.columns))
+
+    def loaded(self) -> ChangeBatch:
+        """The rows of the log, in order."""
+        if self._loaded is None:
+            self._loaded = ChangeBatch.empty(self.channel.dtypes) if self._restored else self.log.load()
+        return self._loaded
+
+    def preload(self, rows: ChangeBatch) -> None:
+        """Give it the rows of its log, in order, so that it need not read them."""
+        self._loaded = rows
 
     def _read(self, reader: Reader, rows: ChangeBatch) -> ChangeBatch:
         known = reader.filter, reader.columns

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
@@ -18,6 +20,15 @@ def local_path(location: str) -> Path | None:
     if parts.scheme not in ("", "file"):
         return None
     return Path(parts.path if parts.scheme == "file" else location)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copy2(source, target)
 
 
 class Folder:
@@ -140,6 +151,31 @@ class Folder:
             jvm: Any = self._spark.sparkContext._jvm  # noqa: SLF001
             settings = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
             jvm.org.apache.hadoop.fs.FileUtil.copy(system, path, target_system, target_path, False, True, settings)
+
+    @property
+    def local(self) -> bool:
+        """Whether it is on a file system of this machine."""
+        return self._local is not None
+
+    def link(self, name: str, to: Folder, rewrite: Mapping[str, Callable[[str], str]]) -> None:
+        """Give another local folder the files below a folder of this one, without copying them where that is possible.
+
+        Neither side may write into its files afterwards, only replace or delete them. Files in folders named in `rewrite`
+        are texts, which are copied and changed.
+        """
+        assert self._local is not None
+        assert to._local is not None
+        for folder, _, files in os.walk(self._local / name):
+            source = Path(folder)
+            target = to._local / source.relative_to(self._local)
+            target.mkdir(parents=True, exist_ok=True)
+            change = next((rewrite[part] for part in source.relative_to(self._local).parts if part in rewrite), None)
+            for file in files:
+                if change is None:
+                    with suppress(FileNotFoundError):  # what Spark deletes meanwhile, it does not need
+                        _link(source / file, target / file)
+                elif not file.startswith("."):
+                    (target / file).write_text(change((source / file).read_text()))
 
     def rename(self, old: str, new: str) -> None:
         """Rename a folder in this one, replacing a folder of the new name."""

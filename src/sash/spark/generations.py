@@ -21,8 +21,11 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Any, Literal
 from urllib.parse import quote
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -38,17 +41,17 @@ from sash.spark.backfill import backfill_frames, check_readable, histories, reac
 from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder
-from sash.spark.handover import Handover, constants_of, handover
+from sash.spark.handover import Handover, constants_of, fits_in_place, handover
 from sash.spark.job_manifest import CURRENT, NAME
 from sash.spark.layout import Layout
 from sash.spark.messages import DDL, OUTPUT
-from sash.spark.offsets import moved_offsets, source_folders
+from sash.spark.offsets import NOTHING, moved_offsets, source_folders
 from sash.spark.outbox import Outbox
 from sash.spark.output import reduce_changes
 from sash.spark.packed_processor import PackedProcessor
 from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_processor import SeedProcessor
-from sash.spark.seed_scatter import SeedScatter
+from sash.spark.seed_scatter import Notices, SeedScatter
 from sash.spark.session import LARGE_ROWS, query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import by_number, typed_table
@@ -56,6 +59,7 @@ from sash.spark.sinks.start import await_sources
 from sash.spark.sources.history import Reached
 from sash.spark.sources.inputs import QueryInputs
 from sash.spark.stored_state import Headers, read_headers, state_frame, stored_state
+from sash.spark.uncommitted import remove_uncommitted
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode
 
@@ -154,7 +158,8 @@ class Generations:
         """Delete the generations before the current one, if that has committed a batch of its own; it may take a while."""
         committed, number = last_batch(self.current)[0], int(self._name[1:])
         old = [name for name in self._folder.names() if re.fullmatch(r"g\d+", name) and int(name[1:]) < number]
-        if old and committed:
+        seed = int(json.loads(self.current.read(NAME) or "{}").get("seed", 0)) if old else 0
+        if old and committed is not None and committed > seed:
             threading.Thread(target=lambda: list(map(self._folder.remove_tree, old)), name="sash-clean").start()
 
 
@@ -213,18 +218,23 @@ class Change:
         read = reached(current, committed, self.old.sources)
         diff = compare(self.old, self.new, headers, Incomplete.of(known).learnt(current, self.old), read)
         made = self.generations.begin()
-        first = int(known.get("first_batch", 0)) + (0 if committed is None else committed + 1)
+        number = int(known.get("first_batch", 0)) + (0 if committed is None else committed + 1)
+        in_place = current.local and fits_in_place(diff.classification, self.old.layout, self.new.layout)
+        seed = 0 if committed is None or not in_place else committed + 1
         self.on_step("begun")
         if headers:
-            self._seed(diff, headers, current, made, first, read)
-            self._move_offsets(current, made, committed or 0)
+            if seed:
+                _adopt(current, made, seed - 1)
+            self._seed(diff, headers, current, made, number, read, seed)
+            self._move_offsets(current, made, committed or 0, seed)
             self.on_step("offsets")
         for name in _COPIED:
             current.copy(name, made)
         written = {
             **self.manifest,
             "identity": known.get("identity"),
-            "first_batch": first,
+            "first_batch": number - seed,
+            "seed": seed,
             "incomplete": _left_incomplete(diff).to_json(),
         }
         made.write(NAME, json.dumps(written, indent=2))
@@ -234,9 +244,16 @@ class Change:
         return diff
 
     def _seed(
-        self, diff: JobDiff, headers: Headers, current: Folder, made: Folder, number: int, read: Mapping[str, Reached]
+        self,
+        diff: JobDiff,
+        headers: Headers,
+        current: Folder,
+        made: Folder,
+        number: int,
+        read: Mapping[str, Reached],
+        seed: int,
     ) -> None:
-        given = handover(diff, self.old.layout, self.new.layout, headers)
+        given = handover(diff, self.old.layout, self.new.layout, headers, in_place=seed > 0)
         if given.retracted:
             given = replace(given, old_tables=self.old.tables())
         given = replace(given, constants=constants_of(self.new.layout, self.new.constants))
@@ -253,7 +270,9 @@ class Change:
         with query_settings(self.spark, self.new.plan.shards, made.location, LARGE_ROWS):
             filled = backfill_frames(diff.classification, self.new.layout, self.new.inputs, read)
             start = made.inside(_START).location
-            frame = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)
+            frame, sources = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)
+            if seed:
+                _begin_unread(current, made, seed - 1, sources)
             writer = frame.writeStream.outputMode("append").option("checkpointLocation", made.location)
             moving = frozenset(query.name for query in diff.queries if query.moves)
             writer = writer.foreachBatch(lambda batch, _: self._fill_outboxes(batch, moving, made, number))
@@ -295,9 +314,9 @@ class Change:
             if number in alike:
                 yield alike[number], rows
 
-    def _move_offsets(self, current: Folder, made: Folder, committed: int) -> None:
+    def _move_offsets(self, current: Folder, made: Folder, committed: int, seed: int) -> None:
         log = made.inside("offsets")
-        written, reached = log.read("0"), current.inside("offsets").read(str(committed))
+        written, reached = log.read(str(seed)), current.inside("offsets").read(str(committed))
         assert written is not None
         assert reached is not None
         moved = moved_offsets(written, reached, self.old.sources, self.new.sources)
@@ -306,9 +325,29 @@ class Change:
         for name, number in source_folders(self.new.sources).items():
             if name in folders:
                 current.inside("sources").copy(folders[name], made.inside("sources"), number)
-        log.remove(".0.crc")
-        log.write("0", moved)
+        for batch in {seed, max(seed - 1, 0)}:  # Spark also reads those of the batch before the last
+            log.remove(f".{batch}.crc")
+            log.write(str(batch), moved)
         made.remove_tree(_START)
+
+
+def _adopt(current: Folder, made: Folder, committed: int) -> None:
+    """Let a generation begin with the state of another one, as if it had run its batches.
+
+    Spark's metadata name the files that describe the state by their whole paths.
+    """
+    old, new = (folder.location.rstrip("/").rsplit("/", 1)[1] for folder in (current, made))
+    current.link("state", made, {"_metadata": lambda text: text.replace(f"/{old}/state/", f"/{new}/state/")})
+    made.write("metadata", json.dumps({"id": str(uuid4())}))
+    current.inside("commits").copy(str(committed), made.inside("commits"))
+    remove_uncommitted(made.location)
+
+
+def _begin_unread(current: Folder, made: Folder, committed: int, sources: int) -> None:
+    """Write that a generation which begins with the state of another one has read nothing of its first batch's sources."""
+    settings = (current.inside("offsets").read(str(committed)) or "").split("\n")[:2]
+    for number in {committed, max(committed - 1, 0)}:  # Spark also reads those of the batch before the last
+        made.inside("offsets").write(str(number), "\n".join([*settings, *([NOTHING] * sources)]))
 
 
 def _left_incomplete(diff: JobDiff) -> Incomplete:
@@ -320,17 +359,38 @@ def _left_incomplete(diff: JobDiff) -> Incomplete:
 
 def seed_frame(
     spark: SparkSession, given: Handover, old: str, start: str, shards: int, filled: Sequence[DataFrame]
-) -> DataFrame:
+) -> tuple[DataFrame, int]:
     """The first batch of a generation: the old state, read as soon as the file in `start` is, through all levels.
 
-    `filled` are messages with rows that are read from streams again.
+    `filled` are messages with rows that are read from streams again. Returns the number of Spark's sources as well.
     """
     begin = spark.readStream.schema("go long").json(start)
-    state = state_frame(spark, old, given.old.height).crossJoin(sf.broadcast(begin)).drop("go")
-    frame = state.mapInArrow(SeedScatter(given, shards), DDL)
+    frame = begin.mapInArrow(Notices(shards), DDL)
+    moving = moving_chunks(spark, given, old)
+    if moving is not None:
+        state = moving.crossJoin(sf.broadcast(begin)).drop("go")
+        frame = frame.unionAll(state.mapInArrow(SeedScatter(given, shards), DDL))
     for messages in filled:
         frame = frame.unionAll(messages.crossJoin(sf.broadcast(begin)).drop("go"))
     for level in range(given.new.height):
         processor: Any = SeedProcessor(given, level)
         frame = frame.groupBy("label").transformWithStateInPandas(PackedProcessor(processor), DDL, "Append", "None")
-    return frame
+    return frame, 1 + (moving is not None) + len(filled)
+
+
+def moving_chunks(spark: SparkSession, given: Handover, old: str) -> DataFrame | None:
+    """The chunks of the old state that must be read because their rows move; None if there are none."""
+    state = state_frame(spark, old, given.old.height)
+    if not given.in_place:
+        return state
+    ranges: dict[tuple[int, int], tuple[int, int]] = {}
+    for level, label, number in given.chunk_uses():
+        low, high = ranges.get((level, label), (number, number))
+        ranges[level, label] = min(low, number), max(high, number)
+    if not ranges:
+        return None
+    within = [
+        (sf.col("level") == level) & (sf.col("label") == label) & sf.col("number").between(low, high)
+        for (level, label), (low, high) in ranges.items()
+    ]
+    return state.where(reduce(or_, within))

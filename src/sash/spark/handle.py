@@ -138,3 +138,10 @@ def await_batch(query: StreamingQuery, timeout: float) -> None:
         if last is not None and (begun is None or last["batchId"] > begun["batchId"]):
             break
         time.sleep(_POLL_SECONDS)
+
+
+def await_idle(query: StreamingQuery, timeout: float) -> None:
+    """Wait until a query has ended or waits for its next batch, for at most `timeout` seconds."""
+    until = time.monotonic() + timeout
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)

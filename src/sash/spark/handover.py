@@ -75,6 +75,9 @@ class Handover:
 
     `restored` are the stages whose answers are computed, for outputs and for channels above them that begin with them.
     `constants` are the rows of channels that begin with the constants of alike queries that are new.
+
+    `in_place` is whether the new generation begins with the whole state of the old one, in the same shards. Then the logs
+    of `staying` channels, by new index with the old channel, do not move, and every shard reads its old answers itself.
     """
 
     old: Layout
@@ -86,6 +89,8 @@ class Handover:
     old_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
     new_tables: Mapping[Node, pa.Table] = field(default_factory=dict)
     constants: Mapping[int, ChangeBatch] = field(default_factory=dict)
+    in_place: bool = False
+    staying: Mapping[int, Channel] = field(default_factory=dict)
 
     @property
     def restored(self) -> frozenset[int]:
@@ -99,7 +104,7 @@ class Handover:
         """The new channels that every old chunk of a log is for."""
         uses: dict[ChunkKey, list[ChunkUse]] = {}
         for change in self.classification.channels:
-            for source in change.sources:
+            for source in change.sources if change.channel.index not in self.staying else ():
                 assert change.clock is not None
                 use = ChunkUse(change.channel.index, source.program, change.clock)
                 place = log_place(self.old, source.old)
@@ -114,10 +119,10 @@ class Handover:
         return [] if found is None else found["log"]["chunks"]
 
     def snapshot_uses(self) -> dict[ChunkKey, int]:
-        """The stage of the new plan that every chunk of an old snapshot is for."""
+        """The stage of the new plan that every chunk of an old snapshot is for, if it moves."""
         uses: dict[ChunkKey, int] = {}
         for stage in self.classification.stages:
-            if stage.verdict == "kept":
+            if stage.verdict == "kept" and not self.in_place:
                 index = self.old.channels.stages.index(stage.identity)
                 for label in self.old.labels[index]:
                     for number in snapshot_chunks(self.old_stage(stage.identity, label)):
@@ -136,7 +141,35 @@ class Handover:
         return [one for one in found if one is not None]
 
 
-def handover(diff: JobDiff, old: Layout, new: Layout, headers: Headers) -> Handover:
+def fits_in_place(changed: Classification, old: Layout, new: Layout) -> bool:
+    """Whether a new job can begin with the state of the old one: as many shards and levels, and kept stages where they were."""
+    if changed.reshaped or old.height != new.height:
+        return False
+    for stage in changed.stages:
+        if stage.verdict == "kept":
+            index = old.channels.stages.index(stage.identity)
+            if old.levels[index] != new.levels[stage.stage] or old.labels[index] != new.labels[stage.stage]:
+                return False
+    return True
+
+
+def _staying(changed: Classification, old: Layout, new: Layout, headers: Headers) -> dict[int, Channel]:
+    """The channels whose logs are those of an old channel, in all shards that read them."""
+    found: dict[int, Channel] = {}
+    for change in changed.channels:
+        channel = change.channel
+        if change.restored or change.filled or len(change.sources) != 1 or not change.sources[0].leaves(channel):
+            continue
+        before = change.sources[0].old
+        if channel.keys and old.target(before).labels != new.target(channel).labels:
+            continue
+        shards = [(level, label) for level in new.levels_of(channel) for label in new.read_by(channel, level)]
+        if all(header_part(headers, *shard, "channels", before.identity) is not None for shard in shards):
+            found[channel.index] = before
+    return found
+
+
+def handover(diff: JobDiff, old: Layout, new: Layout, headers: Headers, *, in_place: bool = False) -> Handover:
     """What must move for a difference between two jobs; the tables that stages look up are to be added."""
     before, after = diff.classification.old, diff.classification.new
     positions = {output.query: position for position, output in enumerate(new.plan.outputs)}
@@ -155,7 +188,10 @@ def handover(diff: JobDiff, old: Layout, new: Layout, headers: Headers) -> Hando
             numbers = (None if was is None else was.number), (None if becomes is None else becomes.number)
             retracted.setdefault(before.output_stages[before.output_of(name)], []).append(Retraction(output, *numbers))
     answers = tuple(OldAnswer(stage, tuple(some)) for stage, some in retracted.items())
-    return Handover(old, new, headers, diff.classification, frozenset(emitted), answers)
+    staying = _staying(diff.classification, old, new, headers) if in_place else {}
+    return Handover(
+        old, new, headers, diff.classification, frozenset(emitted), answers, in_place=in_place, staying=staying
+    )
 
 
 def constants_of(layout: Layout, given: Mapping[str, ChangeBatch]) -> dict[int, ChangeBatch]:

@@ -35,6 +35,10 @@ class TrialPassedError(Exception):
     """A batch that was only tried has not failed. It is not committed."""
 
 
+class JobEndsError(Exception):
+    """The job ends before this batch: nothing of it has been computed, and no sink has got anything."""
+
+
 @dataclass
 class JobMessages:
     """The messages of a batch: the small parts of each output, the outputs that have large parts, and the metrics."""
@@ -88,6 +92,9 @@ class BatchFunction:
     on_parked: Callable[[], None] = lambda: None
     """Called when the operators of a query must stop."""
     trial: bool = False
+    ends: bool = False
+    """Whether no further batch begins: the next one fails with `JobEndsError`, and is `refused`."""
+    refused: int | None = None
     number: int = -1
     """The number of the batch that is being processed."""
 
@@ -107,6 +114,9 @@ class BatchFunction:
         if 0 <= self.number < number and not self._committed:
             self._committed = True
             self.on_committed()
+        if self.ends:
+            self.refused, self.failure.problem = number, JobEndsError()
+            raise self.failure.problem
         self.number = number
         self.before_batch(number)
         if not self.trial:

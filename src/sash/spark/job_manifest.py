@@ -23,7 +23,7 @@ DEFAULT_NAME = "job"
 """The name of a job that was given none, and of its folder."""
 FORMAT = 1
 
-_OF_GENERATION = ("first_batch", "incomplete")
+_OF_GENERATION = ("first_batch", "incomplete", "seed")
 """What the manifest has of the generation, besides the job."""
 
 

@@ -23,7 +23,7 @@ from sash.plan.expression_safety import may_fail
 from sash.plan.nodes import Expand, Filter, Project, walk
 from sash.spark.causes import is_data_exception, is_worker_start, one_line
 from sash.spark.errors import SPARK_ERRORS, error_texts, to_sash_error
-from sash.spark.handle import Diagnosis, await_batch
+from sash.spark.handle import Diagnosis, await_batch, await_idle
 from sash.spark.job_batch import BatchFunction, TrialPassedError
 from sash.spark.job_output import OnError
 from sash.spark.job_progress import JobProgress
@@ -138,6 +138,15 @@ class JobRun:
         with suppress(*SPARK_ERRORS):
             self.query.stop()
         self._released.wait()
+
+    def finish(self, timeout: float) -> None:
+        """Let the current batch end, for at most `timeout` seconds, and stop before the next one."""
+        self._stopping.set()
+        self.batches.ends = True
+        query = self.query
+        with suppress(*SPARK_ERRORS):
+            await_idle(query, timeout)
+        self.stop()
 
     @property
     def paused(self) -> bool:

@@ -129,7 +129,8 @@ class _OldAnswers:
             for chunk in (record["log"] or {"chunks": ()})["chunks"]
         }
         self._wanted: dict[tuple[int, int], dict[int, str]] = {}
-        for answer in handover.retracted:
+        self._retracted = () if handover.in_place else handover.retracted
+        for answer in self._retracted:
             level = self._layout.levels[answer.stage]
             for label in self._layout.labels[answer.stage]:
                 wanted = self._wanted.setdefault((level, label), {})
@@ -149,7 +150,7 @@ class _OldAnswers:
 
     def messages(self) -> Iterator[Message]:
         """The retractions of all answers of the shards that were read."""
-        for answer in self._handover.retracted:
+        for answer in self._retracted:
             for label in self._layout.labels[answer.stage]:
                 if (self._layout.levels[answer.stage], label) in self._seen:
                     yield from self._answer(answer, label)
@@ -169,11 +170,28 @@ class _OldAnswers:
                 rows = rows.take(np.flatnonzero(rows.ts + stage.inputs[index].leaf.horizon >= record["floor"]))
             live[index] = pick(reader, rows, len(channel.columns))
         current = CurrentRows()
-        for changes in shard.replay(live, record["clocks"], record.get("reached")):
+        for changes in shard.replay(live, record["clocks"], record.get("reached"), net=True):
             current.add(changes)
-        left = current.rows()
-        if left is None:
-            return
-        for one in answer.retractions:
-            to = self._handover.new.labels[self._handover.new.plan.outputs[one.output].stage][0]
-            yield from pack_rows(one.of(left), Message(to, OUTPUT, SMALL, number, 0, one.output, shard.clock))
+        yield from retractions(self._handover, answer, current.rows(), number, shard.clock)
+
+
+def retractions(
+    handover: Handover, answer: OldAnswer, rows: ChangeBatch | None, number: int, clock: int
+) -> Iterator[Message]:
+    """Retract an answer of an old shard from the outputs that replace it."""
+    for one in answer.retractions if rows is not None else ():
+        assert rows is not None
+        to = handover.new.labels[handover.new.plan.outputs[one.output].stage][0]
+        yield from pack_rows(one.of(rows), Message(to, OUTPUT, SMALL, number, 0, one.output, clock))
+
+
+@dataclass(frozen=True)
+class Notices:
+    """Makes sure that every shard runs, whatever it reads."""
+
+    shards: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        labels = shard_labels(self.shards)
+        rows = sum(batch.num_rows for batch in batches)
+        return to_record_batches(Message(to, NOTICE) for to in (labels if rows else ()))

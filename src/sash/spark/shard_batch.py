@@ -7,10 +7,7 @@ built: if it also ran the shard's last batch, it need not attach them again.
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +20,7 @@ from sash.errors import CheckpointError
 from sash.physical.channels import Channel, Reader
 from sash.physical.nodes import Stage
 from sash.runtime.shard import Arrival, Intake, Shard
+from sash.spark.arenas import arena_directory
 from sash.spark.batch_metrics import BatchMetrics, current_choices_of, operator_counts
 from sash.spark.channel_batch import ChannelBatch
 from sash.spark.header import Header
@@ -189,8 +187,10 @@ class ShardBatch:
         if behind and record is not None:
             arena.clear(self._part(stage, record))
             record["part"] = record.get("part", 0) + 1
+        # A stage that has not run since the arena was made has no part in it.
+        there = arena.has(self._part(stage, record))
         memory = arena.memory(self._part(stage, record))
-        rebuild = record is not None and (arena.fresh or behind)
+        rebuild = record is not None and (arena.fresh or behind or not there)
         if rebuild:
             assert record is not None
             ArraySnapshot(self._chunks, record["snapshot"]).load(memory)
@@ -309,19 +309,3 @@ class ShardBatch:
     def _next_chunk(self) -> int:
         self._header["next"] += 1
         return int(self._header["next"])
-
-
-def arena_directory(level: int, label: int) -> Path:
-    """The directory of a shard's arena: by query, run, level and label, under Spark's local directory."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    query = (context.getLocalProperty("sql.streaming.queryId") if context else None) or "query"
-    run = (context.getLocalProperty("spark.jobGroup.id") if context else None) or "run"
-    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
-    home = Path(local) / "sash" / query
-    if not (home / run).exists() and home.exists():
-        for other in home.iterdir():
-            if other.name != run:
-                shutil.rmtree(other, ignore_errors=True)
-    return home / run / f"{level}-{label}"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from sash.spark.folders import local_path
+from sash.spark.folders import Folder, local_path
 
 
 def remove_uncommitted(location: str) -> None:
@@ -26,6 +26,14 @@ def remove_uncommitted(location: str) -> None:
         if _version(path) > committed + 1:
             with suppress(FileNotFoundError):
                 path.unlink()
+
+
+def forget_batch(checkpoint: Folder, number: int) -> None:
+    """Forget a batch of which nothing but its offsets was written: what it would have read, the next one reads."""
+    if str(number) not in checkpoint.inside("commits").names():
+        log = checkpoint.inside("offsets")
+        log.remove(str(number))
+        log.remove(f".{number}.crc")
 
 
 def _version(path: Path) -> int:

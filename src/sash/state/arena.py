@@ -22,6 +22,14 @@ _LAYOUT = 2
 """The version of the operators' arrays: an arena of another one is built again, from the log."""
 
 
+def is_sealed(directory: Path, nonce: str) -> bool:
+    """Whether a directory has an arena with this nonce."""
+    try:
+        return (directory / _MARK).read_text().partition(" ")[0] == nonce
+    except OSError:
+        return False
+
+
 class Arena:
     """Locked while it is open. If `fresh`, it is empty and must be built; `seal` marks its contents as complete."""
 
@@ -46,6 +54,15 @@ class Arena:
     def sizes(self, name: str) -> dict[str, int]:
         """The files of a part by name, with their sizes in bytes."""
         return file_sizes(self._directory / self._data / name)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a part with this name."""
+        return (self._directory / self._data / name).is_dir()
+
+    def take(self, name: str, other: Arena, new: str) -> None:
+        """Move a part of another arena, which must be open, into this one under a new name."""
+        (self._directory / self._data).mkdir(parents=True, exist_ok=True)
+        (other._directory / other._data / name).rename(self._directory / self._data / new)
 
     def clear(self, name: str) -> None:
         """Delete a part of the arena."""
