@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +121,32 @@ def test_a_paused_job_reads_nothing_and_goes_on_where_it_was(engine: Engine, tmp
     last.process_all()
     last.stop()
     assert sink.read() == expected(SQL, rows)
+
+
+def test_a_stage_without_rows_after_a_restart_has_its_window_in_the_batch_after_it(
+    engine: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The arenas are lost in the restart; the first batch is of one stream only, and seals new ones."""
+    rows, other = made_up_rows(4), SQL.replace("FROM s ", "FROM u ")
+    (tmp_path / "other").mkdir()
+    reader = spark.readStream.schema("ts long, k string, v long").option("maxFileAge", "36500d")
+    engine.stream("u", reader.option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "other")))
+    sinks = {name: FolderSink(tmp_path / name) for name in ("q", "w")}
+    job = engine.job(checkpoint=tmp_path / "checkpoint")
+    for (name, sink), sql in zip(sinks.items(), (SQL, other), strict=True):
+        job.add(name, sql, sink, mode="changes")
+    steps = [(number, name) for number in range(4) for name in ("in", "other")]
+    running = job.start()
+    for number, name in steps:
+        if (number, name) == (2, "in"):
+            running.finish()
+            for home in Path(tempfile.gettempdir()).glob(f"blockmgr-*/sash/{running.id}"):
+                shutil.rmtree(home)
+            running = job.start()
+        write_batch(tmp_path / name, number, batches_of(rows)[number])
+        running.process_all()
+    running.finish()
+    assert sinks["q"].read() == sinks["w"].read() == expected(SQL, rows)
 
 
 def test_a_repeated_batch_goes_only_to_the_sinks_that_have_not_got_it(engine: Engine, tmp_path: Path) -> None:
