@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,8 +67,7 @@ class Broker:
             self._running = subprocess.Popen(
                 [*_java("kafka.Kafka"), self._home / "server.properties"], stdout=log, stderr=log
             )
-        until = time.monotonic() + 120
-        while time.monotonic() < until:
+        for _ in range(120):
             assert self._running.poll() is None, (self._home / "log").read_text()
             try:
                 self._admin.list_topics(timeout=1)

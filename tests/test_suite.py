@@ -32,7 +32,7 @@ def test_make_test_runs_both_halves_and_fails_if_one_does(tmp_path: Path, failin
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\necho "$4" >> "{tmp_path}/ran"\n[ "$4" != "{failing}" ]\n')
     python.chmod(0o755)
-    for stamp in (".installed", ".tools", ".prepared"):
+    for stamp in (".installed", ".tools", ".prepared", ".kafka"):
         (tmp_path / stamp).touch()
     environment = {**os.environ, "MAKEFLAGS": ""}
     ran = subprocess.run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -44,8 +44,8 @@ def test_explain_shows_what_runs(strategy: str, monkeypatch: pytest.MonkeyPatch)
     counted: list[str] = []
     advance = LocalRun.advance
 
-    def watched(self: LocalRun, *arguments: object) -> object:
-        changes = advance(self, *arguments)  # type: ignore[arg-type]
+    def watched(self: LocalRun, *arguments: Any, **named: Any) -> object:
+        changes = advance(self, *arguments, **named)
         counted[:] = self.counts
         return changes
 

@@ -35,7 +35,6 @@ def over(expression: str, into: str = "noop") -> str:
         (over("regexp_extract(k)"), 3, 8, "regexp_extract takes 2 or 3 arguments, not 1"),
         (over("soundex(k, k)"), 3, 8, "soundex takes 1 argument, not 2"),
         (over("st_geogfromwkb(X'00')"), 3, 8, "st_geogfromwkb returns GEOGRAPHY(4326), which is not a supported"),
-        (over("parse_json(k)"), 3, 8, "parse_json returns VARIANT, which is not a supported column type"),
         (over("1 + explode(split(k, ','))"), 3, 12, "explode makes several rows of one"),
         (over("count_min_sketch(k, 0.1, 0.9, 1)"), 3, 8, "Sash does not run the aggregate count_min_sketch"),
         (over("soundex(uuid())"), 3, 16, "uuid is not deterministic"),

@@ -93,7 +93,7 @@ def test_repeated_columns_of_as_many_elements_as_rows() -> None:
         ("transform(array(1), x -> nothing)", UnknownNameError, "nothing"),
         ("transform(array(1), x -> (SELECT max(qty) FROM sales [NOW]))", UnsupportedSqlError, "a subquery in a lambda"),
         ("transform(array(1), x -> rank() OVER (ORDER BY qty))", UnsupportedSqlError, "window function in a lambda"),
-        ("x -> x", UnsupportedSqlError, "here"),
+        ("x -> x", UnknownNameError, "no column x"),
         ("upper(x -> x)", SashError, "upper"),
     ],
 )

@@ -62,6 +62,8 @@ RULES: tuple[tuple[str, Rule], ...] = (
 """The rules in the order in which they are tried."""
 
 UNCOUNTED: dict[str, str] = {
+    "drop_distinct": "no state is kept for values that differ anyway",
+    "keep_top_rows": "only rows that can be among the first are kept",
     "merge_projections": "one pass computes all columns",
     "order_static_joins": "selective tables come first; a projection restores the columns",
     "push_down_projection": "rows get narrower: the cost counts rows, not columns",
@@ -69,6 +71,7 @@ UNCOUNTED: dict[str, str] = {
     "push_relation_join_below_negation": "a join with a relation takes no retracted rows",
     "put_tables_right": "the table is looked up; a projection restores the columns",
     "split_count_distinct": "values are counted in all shards, not in one alone",
+    "turn_lookup_into_semi_join": "no columns of the table are carried",
 }
 """What rules improve that the cost does not count: why they are applied even where the plan costs more after them."""
 
