@@ -52,6 +52,7 @@ class Broker:
             "transaction.state.log.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
+            "log.retention.ms": -1,  # tests have records of 1970
         }
         (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 

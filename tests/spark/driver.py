@@ -25,7 +25,7 @@ def main(home: Path, master: str, deadly: int | None) -> None:
     (home / "trouble").mkdir(exist_ok=True)
     (home / "trouble" / "pid").write_text(str(os.getpid()))
     cloudpickle.register_pickle_by_value(tests.spark.trouble)
-    sash.spark.dataflow.StageProcessor = lambda *a: TroubledProcessor(home / "trouble", *a)  # type: ignore[assignment, misc]
+    sash.spark.dataflow.StageProcessor = lambda *a, **n: TroubledProcessor(home / "trouble", *a, **n)  # type: ignore[assignment, misc]
     sink = FolderSink(home / "out")
 
     def write(batch: Any, number: int) -> None:

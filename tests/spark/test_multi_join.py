@@ -92,7 +92,7 @@ def test_differential_restarts_and_failures(
     cloudpickle.register_pickle_by_value(tests.spark.trouble)
     trouble, sink = tmp_path / "trouble", FolderSink(tmp_path / "out")
     monkeypatch.setattr(
-        sash.spark.dataflow, "StageProcessor", lambda *arguments: TroubledProcessor(trouble, *arguments)
+        sash.spark.dataflow, "StageProcessor", lambda *given, **named: TroubledProcessor(trouble, *given, **named)
     )
     for given in ((1, "fail", "within"), (2, "kill", "end"), (3, "kill", "within")):
         order(trouble, *given)

@@ -30,7 +30,12 @@ def drawn(number: int) -> Job:
 
 
 def _is_planned(job: Job) -> bool:
-    """Whether the job is one that Sash runs: some random ones have an NRR above what may be retracted."""
+    """Whether the job is one that Sash runs: some random ones have an NRR above what may be retracted.
+
+    Changes that input-triggered never releases are missing on Spark, so their answers cannot be compared.
+    """
+    if any(options["strategy"] == "input-triggered" for options in job.options):
+        return False
     try:
         job.replay()
     except (UnsupportedSqlError, StrategyError):

@@ -40,7 +40,7 @@ def test_differential_tasks_that_fail_and_workers_that_are_killed(
     cloudpickle.register_pickle_by_value(tests.spark.trouble)
     trouble = tmp_path / "trouble"
     monkeypatch.setattr(
-        sash.spark.dataflow, "StageProcessor", lambda *arguments: TroubledProcessor(trouble, *arguments)
+        sash.spark.dataflow, "StageProcessor", lambda *given, **named: TroubledProcessor(trouble, *given, **named)
     )
     rows, sink = made_up_rows(6), FolderSink(tmp_path / "out")
     for number, batch in enumerate(batches_of(rows)):
@@ -93,7 +93,7 @@ def test_differential_arenas_that_are_lost_after_a_snapshot(
     watch, floor, sql = tmp_path / "watch", 1500, "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s GROUP BY k"
     watch.mkdir()
     monkeypatch.setattr(
-        sash.spark.dataflow, "StageProcessor", lambda *arguments: WatchedProcessor(watch, floor, *arguments)
+        sash.spark.dataflow, "StageProcessor", lambda *given, **named: WatchedProcessor(watch, floor, *given, **named)
     )
     rows, sink = made_up_rows(7), FolderSink(tmp_path / "out")
     running = file_engine(spark, tmp_path / "in").sql(sql).start(sink)

@@ -88,7 +88,7 @@ def test_messages_of_kafka_have_intervals_as_spark_writes_them(spark: SparkSessi
 
     batch = Batch.of_table(table, result.schema, BIGINT, spark)
     output = OutputSpec(result.schema, BIGINT, "changes", None, "one")
-    values = [json.loads(row["value"]) for row in messages(batch.frame, output).collect()]
+    values = [json.loads(row["value"]) for row in messages(batch.frame, output, 0).collect()]
     assert values[0]["d"] == "INTERVAL '0 01:00:00' DAY TO SECOND"
     assert values[0]["m"] == "INTERVAL '0-1' YEAR TO MONTH"
     assert values[0]["l"] == ["INTERVAL '0 01:00:00' DAY TO SECOND"]

@@ -21,8 +21,8 @@ def order(directory: Path, batch: int, what: str, where: str) -> None:
 class TroubledProcessor(StageProcessor):
     """A stage processor that injects the faults ordered in `directory`."""
 
-    def __init__(self, directory: Path, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, directory: Path, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._directory = directory
 
     def run(self, label: int, rows: Any, chunks: Any) -> Iterator[Any]:
@@ -53,8 +53,8 @@ class TroubledProcessor(StageProcessor):
 class WatchedProcessor(StageProcessor):
     """A stage processor that takes snapshots early and writes the header of every shard and batch to `directory`."""
 
-    def __init__(self, directory: Path, log_bytes: int, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, directory: Path, log_bytes: int, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._directory = directory
         self.log_bytes = log_bytes
 

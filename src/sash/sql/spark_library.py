@@ -20,6 +20,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from sash.plan.sql_types import DAY_TO_SECOND, YEAR_TO_MONTH
 from sash.plan.types import NAMES, NULL, STRING, array_of
 from sash.sql.aggregates import AGGREGATES
 from sash.sql.dialect import Sash
@@ -33,6 +34,7 @@ Kind = Literal["scalar", "aggregate", "window", "generator", "varying"]
 arguments, such as the time at which it is called."""
 
 _TYPES = {name: dtype for dtype, name in NAMES.items()}
+_INTERVALS = {dtype.name: dtype for dtype in (DAY_TO_SECOND, YEAR_TO_MONTH)}
 _SIMILARITY = 0.7
 _STRINGS = ("split", "regexp_extract_all")
 """Functions that return an array of strings whatever their arguments are."""
@@ -167,4 +169,4 @@ def _read_type(name: str | None) -> pa.DataType | str:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     if "<" in name:
         return array_of(STRING) if name == _TEXTS else NULL
-    return _TYPES.get(name, name)
+    return _TYPES.get(name) or _INTERVALS.get(name, name)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sash.arguments import shown
 from sash.errors import OptionError, StoreError
 from sash.time import BEGINNING
 from sash.window_store.store.files import write_bytes, write_table
@@ -46,6 +47,8 @@ class SetNames:
             return SetNames(**json.loads((home / _SETS).read_bytes()))
         except FileNotFoundError:
             return SetNames()
+        except OSError as problem:
+            raise StoreError(f"the window store in {shown(str(home))} cannot be read: {problem.strerror}") from None
 
     def save(self, home: Path) -> None:
         """Replace the names in one atomic step."""
