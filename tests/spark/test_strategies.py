@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from sash.plan.options import Strategy
 from sash.testing import Change, replay
 from tests.oracle.cases import BY_NAME
 from tests.oracle.check import assert_oracle, run
@@ -17,6 +18,7 @@ from tests.spark.files import (
     ROWS_PER_BATCH,
     SQL,
     FolderSink,
+    Rows,
     batches_of,
     expected,
     file_engine,
@@ -57,20 +59,29 @@ def listed(changes: Any) -> Counter[tuple[Any, ...]]:
     return Counter((change.ts, change.op, *change.row.values()) for change in changes)
 
 
-@pytest.mark.parametrize("sql", [TWO_STAGES])
-def test_differential_input_triggered_restarted_after_every_batch(
-    spark: SparkSession, tmp_path: Path, sql: str
-) -> None:
-    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
-    query = file_engine(spark, tmp_path / "in").sql(sql, strategy="input-triggered")
+def restarted_after_every_batch(
+    spark: SparkSession, folder: Path, sql: str, strategy: Strategy, rows: Rows
+) -> FolderSink:
+    """What a query has written that was stopped after every batch, and rebuilt from its checkpoint."""
+    sink = FolderSink(folder / "out")
+    query = file_engine(spark, folder / "in").sql(sql, strategy=strategy)
     rebuilt = 0
     for number, batch in enumerate(batches_of(rows)):
-        write_batch(tmp_path / "in", number, batch)
-        running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
+        write_batch(folder / "in", number, batch)
+        running = query.start(sink, trigger="available_now", checkpoint=str(folder / "checkpoint"))
         running.await_termination()
         rebuilt += running.progress()["total_rebuilt"]
         running.stop()
     assert rebuilt > 0
+    return sink
+
+
+@pytest.mark.parametrize("sql", [TWO_STAGES])
+def test_differential_input_triggered_restarted_after_every_batch(
+    spark: SparkSession, tmp_path: Path, sql: str
+) -> None:
+    rows = made_up_rows(4)
+    sink = restarted_after_every_batch(spark, tmp_path, sql, "input-triggered", rows)
     in_time = replay(sql, {"s": rows}, unit="us", until=rows[-1]["ts"] - 1, strategy="input-triggered")
     assert not sink.read() - Counter(map(written, in_time.changes))
     first = [written(change) for change in in_time.changes if change.ts < rows[-1]["ts"] - 20_000]
@@ -80,16 +91,8 @@ def test_differential_input_triggered_restarted_after_every_batch(
 
 def test_differential_re_evaluation_restarted_after_every_batch(spark: SparkSession, tmp_path: Path) -> None:
     """The valid rows are in the log; the last answer is computed from them again, so nothing is repeated or lost."""
-    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
-    query = file_engine(spark, tmp_path / "in").sql(TWO_STAGES, strategy="re-evaluation")
-    rebuilt = 0
-    for number, batch in enumerate(batches_of(rows)):
-        write_batch(tmp_path / "in", number, batch)
-        running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
-        running.await_termination()
-        rebuilt += running.progress()["total_rebuilt"]
-        running.stop()
-    assert rebuilt > 0
+    rows = made_up_rows(4)
+    sink = restarted_after_every_batch(spark, tmp_path, TWO_STAGES, "re-evaluation", rows)
     expected = replay(TWO_STAGES, {"s": rows}, unit="us", until=rows[-1]["ts"] - 1)
     assert sink.read() == Counter(map(written, expected.changes))
 
