@@ -1,0 +1,3 @@
+from sash.console.pages.register import register
+
+__all__ = ["register"]

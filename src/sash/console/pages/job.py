@@ -1,0 +1,162 @@
+"""The page of a job: its figures, its queries, and what went wrong."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from sash.console.pages import formats
+from sash.console.pages.frame import Fragment, address, card, every_second, fact, facts, listing, state
+from sash.console.pages.markup import Child, Markup, tag
+from sash.console.pages.model import Poll, Values
+from sash.console.pages.sparkline import sparkline
+
+
+def show_job(job: str, poll: Poll) -> None:
+    """Build the page."""
+    with card():
+        figures = Fragment()
+    with card("Queries"):
+        queries = Fragment()
+    with card("Errors"):
+        errors = Fragment()
+
+    async def read() -> None:
+        status = await poll.read(poll.view.status)
+        figures.show(job_figures(status))
+        queries.show(query_list(job, await poll.read(poll.view.queries)))
+        errors.show(error_list(status.get("errors") or []))
+
+    every_second(read)
+
+
+def job_figures(status: Values) -> Markup:
+    """The figures of all queries together."""
+    batches = status.get("batches") or []
+    last = batches[-1] if batches else {}
+    trigger = status.get("trigger_seconds")
+    took = last.get("batch_ms")
+    jobs = status.get("jobs") or []
+    due = None if trigger is None else f"trigger every {formats.seconds(trigger)}"
+    if took is not None and trigger and took > trigger * 1000:
+        due = tag("span", f"longer than its trigger, {formats.seconds(trigger)}", class_="note")
+    return facts(
+        fact("State", state(str(status.get("state") or "unknown")), _since(status.get("since"))),
+        fact("Rows in", formats.rate(_total(jobs, "rows_per_second")), *_line(batches, "rows_in", "rows in per batch")),
+        fact(
+            "Changes out, last batch",
+            formats.count(last.get("rows_out")),
+            *_line(batches, "rows_out", "changes per batch"),
+        ),
+        fact("Batch time", formats.milliseconds(took), due, sparkline(_of(batches, "batch_ms"), "batch time")),
+        fact(
+            "Watermark lag",
+            formats.seconds(last.get("lag_seconds")),
+            None,
+            sparkline(_of(batches, "lag_seconds"), "lag of the watermark"),
+        ),
+        fact(
+            "State size",
+            formats.size(last.get("state_bytes")),
+            f"{formats.count(last.get('state_rows'))} rows",
+            sparkline(_of(batches, "state_bytes"), "bytes of state"),
+        ),
+        fact("Late rows", formats.count(_total(jobs, "total_late")), "since the start"),
+        fact("Bad rows", formats.count(_total(jobs, "total_bad")), "since the start"),
+        fact("Backlog", formats.count(status.get("backlog_rows")), _catch_up(status)),
+    )
+
+
+def query_list(job: str, queries: list[Values]) -> Markup:
+    """The queries of the job, one per line."""
+    heads = [
+        ("Query", False),
+        ("State", False),
+        ("Watermark", False),
+        ("Behind", True),
+        ("Rows in", True),
+        ("Changes out", True),
+        ("Late", True),
+        ("Bad", True),
+        ("State size", True),
+        ("Share of batch", True),
+        ("Batches", False),
+    ]
+    rows: list[list[Child]] = [
+        [
+            tag("a", query["name"], href=address(job, "query", query["name"])),
+            [state(str(query.get("state") or "unknown")), _problem(query)],
+            formats.instant(query.get("watermark")),
+            formats.seconds(query.get("lag_seconds")),
+            formats.count(query.get("total_rows_in")),
+            formats.count(query.get("total_rows_out")),
+            formats.count(query.get("total_late")),
+            formats.count(query.get("total_bad")),
+            formats.size(query.get("state_bytes")),
+            formats.NONE if query.get("share") is None else f"{query['share']:.0%}",
+            sparkline(_of(query.get("batches") or [], "rows_out"), "changes per batch"),
+        ]
+        for query in queries
+    ]
+    return listing(heads, rows, "The job has no queries")
+
+
+def error_list(errors: list[Values]) -> Markup:
+    """Errors, the latest first, with the row or text that caused them."""
+    rows: list[list[Child]] = [
+        [
+            _time(error.get("time")),
+            error.get("query") or formats.NONE,
+            [
+                tag("div", error.get("text"), class_="error"),
+                None if error.get("row") is None else tag("pre", formats.cell(error["row"]), class_="sql"),
+            ],
+        ]
+        for error in reversed(errors)
+    ]
+    return listing([("Time", False), ("Query", False), ("What happened", False)], rows, "No errors")
+
+
+def _problem(query: Values) -> Markup | None:
+    if query.get("error"):
+        return tag("div", query["error"], class_="error")
+    return tag("div", "not yet complete", class_="soft") if query.get("complete") is False else None
+
+
+def _catch_up(status: Values) -> str | None:
+    left = status.get("catch_up_seconds")
+    return None if left is None else f"rows; {formats.seconds(left)} to catch up" if left else "nothing to catch up"
+
+
+def _line(batches: list[Values], name: str, title: str) -> tuple[None, Markup | None]:
+    return None, sparkline(_of(batches, name), title)
+
+
+def _of(batches: list[Values], name: str) -> list[float | None]:
+    return [batch.get(name) for batch in batches]
+
+
+def _total(jobs: list[Values], name: str) -> float | None:
+    found = [job[name] for job in jobs if job.get(name) is not None]
+    return sum(found) if found else None
+
+
+def _since(since: Any) -> str | None:
+    """How long it runs, from an instant or an ISO text."""
+    begun = _micros(since)
+    return None if begun is None else f"for {formats.seconds(max(0, round(time.time() - begun / 1e6)))}"
+
+
+def _time(given: Any) -> str:
+    return formats.instant(_micros(given))
+
+
+def _micros(given: Any) -> int | None:
+    if isinstance(given, str):
+        try:
+            at = datetime.fromisoformat(given)
+        except ValueError:
+            return None
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
+    return given if isinstance(given, int) else None

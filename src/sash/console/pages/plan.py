@@ -1,0 +1,91 @@
+"""The page of the plan: the dataflow as a picture, its operators as a table, and the adaptive choices."""
+
+from __future__ import annotations
+
+from sash.console.pages import formats
+from sash.console.pages.frame import Fragment, every_second, listing
+from sash.console.pages.markup import Child, Markup, tag
+from sash.console.pages.model import Poll, Values
+from sash.console.pages.plan_picture import plan_picture
+
+
+def show_plan(poll: Poll) -> None:
+    """Build the page."""
+    plans = Fragment()
+
+    async def read() -> None:
+        found = await poll.read(poll.view.plan)
+        plans.show(
+            [_plan(plan) for plan in found]
+            or tag("section", tag("div", "The job has no plan yet", class_="empty"), class_="card")
+        )
+
+    every_second(read)
+
+
+def _plan(plan: Values) -> list[Markup]:
+    legend = tag(
+        "div",
+        tag(
+            "span",
+            tag("i", style="background: var(--fill); border: 1px solid var(--line)"),
+            "leg: runs in Spark's own engine",
+        ),
+        tag("span", tag("i", style="background: var(--busy); opacity: .4"), "busiest operators"),
+        tag("span", tag("i", style="background: var(--full)"), "time per shard"),
+        tag("span", "\N{MULTIPLICATION SIGN}2: shared by two queries"),
+        class_="legend",
+    )
+    gap = "margin-top: 14px"
+    return [
+        tag("section", tag("h2", f"Dataflow of {plan['name']}"), plan_picture(plan), legend, class_="card"),
+        tag("section", tag("h2", "Operators"), _operators(plan), class_="card", style=gap),
+        tag("section", tag("h2", "Adaptive choices"), _choices(plan.get("choices") or []), class_="card", style=gap),
+    ]
+
+
+def _operators(plan: Values) -> Markup:
+    heads = [
+        ("Operator", False),
+        ("Stage", True),
+        ("Queries", True),
+        ("Rows in", True),
+        ("Rows out", True),
+        ("State rows", True),
+        ("State", True),
+        ("Time", True),
+        ("Current choice", False),
+    ]
+    nodes = [node for node in plan["nodes"] if node.get("kind") == "operator"]
+    nodes.sort(key=lambda node: -(node.get("seconds") or 0))
+    rows: list[list[Child]] = [
+        [
+            [tag("strong", node.get("label")), tag("div", node.get("detail"), class_="soft")],
+            node.get("stage"),
+            node.get("shared"),
+            formats.count(node.get("rows_in")),
+            formats.count(node.get("rows_out")),
+            formats.count(node.get("state_rows")),
+            formats.size(node.get("state_bytes")),
+            formats.seconds(node.get("seconds")),
+            node.get("choice") or formats.NONE,
+        ]
+        for node in nodes
+    ]
+    return listing(heads, rows, "The plan has no operators")
+
+
+def _choices(choices: list[Values]) -> Markup:
+    rows: list[list[Child]] = [
+        [_when(choice.get("time")), choice.get("operator"), choice.get("choice"), choice.get("reason") or formats.NONE]
+        for choice in reversed(choices)
+    ]
+    return listing(
+        [("Since", False), ("Operator", False), ("Choice", False), ("Reason", False)],
+        rows,
+        "No operator has changed its choice",
+    )
+
+
+def _when(time: Child) -> str:
+    return formats.instant(time) if isinstance(time, int) else str(time or formats.NONE)

@@ -1,0 +1,237 @@
+"""The page of a query: its answer now and at any earlier instant, a chart, its changes, and EXPLAIN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from sash.console.pages import formats
+from sash.console.pages.answer_rows import is_number, key_width
+from sash.console.pages.answer_table import AnswerTable, shown
+from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, state
+from sash.console.pages.markup import Child, Markup, tag
+from sash.console.pages.model import Poll, Values
+from sash.console.pages.series import Series, series_of
+
+_ROWS = 200
+_CHANGES = 500
+_STEPS = 1_000
+
+
+class QueryPage:
+    """The elements of the page, and the instant that it shows: None is the latest."""
+
+    def __init__(self, query: str, poll: Poll) -> None:
+        self.query, self.poll = query, poll
+        self.at: int | None = None
+        self.first = self.last = 0
+        self._build()
+        every_second(self.read)
+
+    def _build(self) -> None:
+        Fragment(tag("h2", self.query, class_="plain"))
+        with card():
+            self.figures = Fragment()
+            self.sql = Fragment()
+        with card("Answer"):
+            with ui.element("div").classes("bar"):
+                self.live = ui.button("Live", icon="play_arrow", on_click=self._go_live).props(
+                    "dense outline padding='2px 10px'"
+                )
+                ui.button(icon="chevron_left", on_click=lambda: self._step(-1)).props(
+                    'flat dense round aria-label="Previous change"'
+                )
+                self.slider = ui.slider(min=0, max=_STEPS, step=1, value=_STEPS).props('aria-label="Instant"')
+                self.slider.on("update:model-value", self._slide, throttle=0.1)
+                ui.button(icon="chevron_right", on_click=lambda: self._step(1)).props(
+                    'flat dense round aria-label="Next change"'
+                )
+            self.instant = Fragment()
+            self.table = AnswerTable("Reading the answer")
+        with card("Over time"):
+            self.column = (
+                ui.select({}, label="Column", on_change=self.draw)
+                .props("dense outlined options-dense")
+                .style("width: 200px")
+            )
+            self.chart = ui.echart(_chart([]), renderer="svg")
+            self.no_chart = Fragment()
+        with card("Changes"):
+            self.changes = Fragment().classes("log")
+        with card():
+            self.explain = ui.expansion("EXPLAIN", on_value_change=self._explain).classes("w-full")
+            with self.explain:
+                self.plan = Fragment()
+
+    async def read(self) -> None:
+        """Read what the page shows."""
+        view = self.poll.view
+        found = next((q for q in await self.poll.read(view.queries) if q["name"] == self.query), None)
+        if found is None:
+            self.figures.show(tag("div", f"The job has no query {self.query}", class_="empty"))
+            return
+        self.figures.show(_figures(found))
+        self.sql.show(tag("pre", (found.get("sql") or "").strip(), class_="sql", style="margin-top: 12px"))
+        span = await self.poll.read(view.span, self.query)
+        self.first, self.last = span.get("first") or 0, span.get("last") or 0
+        self.recent = await self.poll.read(view.changes, self.query, None, _CHANGES)
+        self.now = await self.poll.read(view.answer, self.query, None, _ROWS)
+        await self.show_answer()
+        self._offer_columns(self.now["columns"])
+        self.draw()
+        self.changes.show(_change_list(self.recent["changes"], self.now["columns"]))
+
+    async def show_answer(self, *, animate: bool = True) -> None:
+        """Show the answer at the chosen instant."""
+        self.slider.set_enabled(self.last > self.first)
+        if self.at is None:
+            answer = self.now
+            self.slider.value = _STEPS
+        else:
+            self.at = max(self.first, min(self.at, self.last))
+            answer = await self.poll.read(self.poll.view.answer, self.query, self.at, _ROWS)
+        self.live.set_visibility(self.at is not None)
+        self.instant.show(_caption(answer, self.at))
+        self.table.say("The answer has no rows" if answer.get("known", True) else "Not yet known")
+        self.table.show(answer["columns"], answer["rows"], animate=animate)
+
+    async def _slide(self, event: Any) -> None:
+        self.at = self.first + (self.last - self.first) * int(event.args) // _STEPS
+        await self.show_answer()
+
+    async def _step(self, by: int) -> None:
+        """Go to the instant of the change before or after the one that is shown."""
+        instants = sorted(
+            {change["ts"] for change in self.recent["changes"] if self.first <= change["ts"] <= self.last}
+        )
+        here = self.last + 1 if self.at is None else self.at
+        found = [ts for ts in instants if (ts - here) * by > 0]
+        if not found:
+            return
+        self.at = found[0] if by > 0 else found[-1]
+        self.slider.value = (self.at - self.first) * _STEPS // max(1, self.last - self.first)
+        await self.show_answer()
+
+    async def _go_live(self) -> None:
+        self.at = None
+        await self.show_answer()
+
+    def _offer_columns(self, columns: list[Values]) -> None:
+        offered = {i: column["name"] for i, column in enumerate(columns) if is_number(str(column.get("type") or ""))}
+        if offered != self.column.options:
+            last = max(offered, default=None)
+            self.column.set_options(offered, value=self.column.value if self.column.value in offered else last)
+        self.column.set_visibility(bool(offered))
+        self.chart.set_visibility(bool(offered))
+        self.no_chart.show("" if offered else tag("div", "The answer has no numeric column", class_="empty"))
+
+    def draw(self) -> None:
+        """Draw the chosen column."""
+        if self.column.value is None or not hasattr(self, "now"):
+            return
+        kinds = [str(column.get("type") or "") for column in self.now["columns"]]
+        width = key_width(self.now["rows"], kinds)
+        now = self.now.get("as_of") or self.last
+        options = _chart(series_of(self.now["rows"], self.recent["changes"], width, self.column.value, now))
+        if options != self.chart.options:
+            self.chart.options.clear()
+            self.chart.options.update(options)
+
+    async def _explain(self, event: Any) -> None:
+        if event.value:
+            self.plan.show(tag("pre", await self.poll.read(self.poll.view.explain, self.query), class_="sql wide"))
+
+
+def _figures(query: Values) -> Markup:
+    return facts(
+        fact("State", state(str(query.get("state") or "unknown")), query.get("error")),
+        fact(
+            "Watermark",
+            formats.instant(query.get("watermark"), date=False),
+            f"{formats.seconds(query.get('lag_seconds'))} behind the clock",
+        ),
+        fact(
+            "Rows in",
+            formats.count(query.get("total_rows_in")),
+            f"{formats.count(query.get('rows_in'))} in the last batch",
+        ),
+        fact(
+            "Changes out",
+            formats.count(query.get("total_rows_out")),
+            f"{formats.count(query.get('rows_out'))} in the last batch",
+        ),
+        fact("State size", formats.size(query.get("state_bytes")), f"{formats.count(query.get('state_rows'))} rows"),
+        fact("Sink", query.get("sink") or formats.NONE, f"mode {query['mode']}" if query.get("mode") else None),
+    )
+
+
+def _caption(answer: Values, at: int | None) -> Markup:
+    if not answer.get("known", True):
+        return tag("div", answer.get("reason") or "Not yet known", class_="note")
+    total = answer.get("total")
+    held = len(answer["rows"])
+    rows = f"{formats.count(held if total is None else total)} rows" + (
+        f", the first {held} shown" if total and total > held else ""
+    )
+    when = formats.instant(answer.get("as_of"))
+    text = f"The latest answer, as of {when}" if at is None else f"The answer at {when}"
+    return tag("div", f"{text} · {rows}", class_="soft", data_at=at)
+
+
+def _change_list(changes: list[Values], columns: list[Values]) -> Markup:
+    kinds = [str(column.get("type") or "") for column in columns]
+    rows: list[list[Child]] = [
+        [
+            tag(
+                "span",
+                change["op"].replace("-", "\N{MINUS SIGN}"),
+                class_="sign plus" if change["op"] == "+" else "sign minus",
+            ),
+            formats.instant(change["ts"]),
+            tag("span", f"{change['batch']}.{change['index']}", class_="soft"),
+            *[shown(value, kind) for value, kind in zip(change["row"], kinds, strict=True)],
+        ]
+        for change in reversed(changes[-100:])
+    ]
+    heads = [
+        ("", False),
+        ("Time", False),
+        ("Position", False),
+        *((c["name"], is_number(k)) for c, k in zip(columns, kinds, strict=True)),
+    ]
+    return listing(heads, rows, "No changes yet")
+
+
+def _chart(series: list[Series]) -> dict[str, Any]:
+    """Steps: a value holds until the next change."""
+    grey = "#8a97a5"
+    return {
+        "animation": False,
+        "backgroundColor": "transparent",
+        "grid": {"left": 8, "right": 34, "top": 34, "bottom": 6, "containLabel": True},
+        "legend": {"type": "scroll", "top": 0, "textStyle": {"color": grey}},
+        "tooltip": {"trigger": "axis", "confine": True},
+        "useUTC": True,
+        "xAxis": {
+            "type": "time",
+            "axisLabel": {"color": grey, "hideOverlap": True},
+            "axisLine": {"lineStyle": {"color": grey}},
+        },
+        "yAxis": {
+            "type": "value",
+            "scale": True,
+            "axisLabel": {"color": grey},
+            "splitLine": {"lineStyle": {"color": "#8a97a533"}},
+        },
+        "series": [
+            {
+                "name": line.name,
+                "type": "line",
+                "step": "end",
+                "showSymbol": False,
+                "data": [[ts / 1000, value] for ts, value in line.points],
+            }
+            for line in series
+        ],
+    }

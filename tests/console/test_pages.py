@@ -1,0 +1,212 @@
+"""The pages in a real browser, over the model job of `fake_view`. One server and one browser serve all tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.console.fake_view import HOSTILE
+
+pytest.importorskip("nicegui", reason="needs sash[console]")
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+ROOT = Path(__file__).parents[2]
+
+
+class Server:
+    """The process that serves the pages."""
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        command = [sys.executable, "-m", "tests.console.serve", str(self.port)]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline().strip() == b"ready"
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def advance(self, seconds: int) -> None:
+        urllib.request.urlopen(urllib.request.Request(f"{self.address}/advance/{seconds}", method="POST")).close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    found = Server()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[sync_api.Browser]:
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: sync_api.Browser) -> Iterator[sync_api.Page]:
+    opened = browser.new_page(viewport={"width": 1400, "height": 800})
+    problems: list[str] = []
+    opened.on("pageerror", lambda problem: problems.append(str(problem)))
+    yield opened
+    opened.close()
+    assert not problems
+
+
+def keys(page: sync_api.Page) -> set[str]:
+    return set(
+        page.locator(".answer tbody tr:not(.row-leave-active)").evaluate_all(
+            "rows => rows.map(r => r.cells[0].innerText)"
+        )
+    )
+
+
+def test_the_page_of_a_job_lists_queries_and_errors(server: Server, page: sync_api.Page) -> None:
+    page.goto(server.address)
+    page.get_by_role("link", name="totals").wait_for()
+    assert page.url == f"{server.address}/job/shop"
+    assert page.locator(".state.running").count() == 2
+    assert page.get_by_text("row without a time was dropped").is_visible()
+    assert page.get_by_text("trigger every 1 s").is_visible()
+    assert page.locator("svg .spark").count() > 5
+
+
+def test_rows_enter_change_and_leave(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/query/totals")
+    page.locator(".answer tbody tr").first.wait_for()
+    page.evaluate("""() => {
+        window.seen = new Set();
+        new MutationObserver((all) => all.forEach((m) => {
+            if (m.type === "attributes") m.target.classList.forEach((c) => window.seen.add(c));
+        })).observe(document.querySelector(".answer"), {subtree: true, attributes: true, attributeFilter: ["class"]});
+    }""")
+    assert "bread" in keys(page)
+    server.advance(29)  # second 119: bread was last sold in second 59
+    page.wait_for_function("!document.querySelector('.answer tbody').innerText.includes('bread')")
+    page.wait_for_function("['flash', 'row-leave-active'].every(c => window.seen.has(c))")
+    server.advance(12)
+    page.wait_for_function("document.querySelector('.answer tbody').innerText.includes('bread')")
+    assert "bread" in keys(page)
+    page.wait_for_function("window.seen.has('row-enter-active') || window.seen.has('row-enter-to')")
+
+
+def test_the_slider_shows_earlier_answers(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/query/totals")
+    page.locator(".answer tbody tr").first.wait_for()
+    page.wait_for_function("document.querySelector('.answer tbody').rows.length > 1")
+    box = page.locator(".q-slider").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 0.02, box["y"] + box["height"] / 2)
+    page.get_by_text("The answer at").wait_for()
+    page.get_by_role("button", name="Next change").click()
+    at = int(page.locator("[data-at]").get_attribute("data-at") or 0)
+    shown = page.locator(".answer tbody tr:not(.row-leave-active)")
+    from tests.console.fake_view import SECOND, START, FakeView
+
+    moment = (at - START) // SECOND
+    assert 0 < moment < 90
+    expected = {row[0] for row in FakeView().answer("totals", at)["rows"]}
+    page.wait_for_function(
+        "n => document.querySelectorAll('.answer tbody tr:not(.row-leave-active)').length === n", arg=len(expected)
+    )
+    assert set(shown.evaluate_all("rows => rows.map(r => r.cells[0].innerText)")) == expected
+    page.get_by_role("button", name="Live").click()
+    page.get_by_text("The latest answer").wait_for()
+
+
+def test_a_hostile_value_is_text(server: Server, page: sync_api.Page) -> None:
+    for path in ("", "/query/totals"):
+        page.goto(f"{server.address}/job/shop{path}")
+        page.get_by_text(HOSTILE).first.wait_for()
+        assert "hacked" not in page.title()
+        assert page.evaluate("[...document.querySelectorAll('.card script')].length") == 0
+
+
+def test_explain_changes_and_chart(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/query/totals")
+    page.get_by_text("EXPLAIN", exact=True).click()
+    page.get_by_text("Plan of totals").wait_for()
+    assert page.locator(".log .sign.plus").count() > 10
+    assert page.locator(".nicegui-echart svg path").count() > 5
+
+
+def test_the_plan_is_drawn(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/plan")
+    page.locator("[data-node='1.0.Aggregate'] .heat").wait_for()
+    assert page.locator("[data-node]").count() == 8
+    assert page.locator("svg .edge").count() == 7
+    assert page.locator("svg .shard.hot").count() == 1
+    assert page.get_by_text("probe limits first").is_visible()
+
+
+def test_windows_and_a_snapshot(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/windows")
+    page.locator("[data-part]").first.wait_for()
+    assert page.locator("[data-part]").count() == 12
+    page.get_by_label("Snapshot SQL").fill("SELECT 1")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("write FROM sales").wait_for()
+    page.get_by_label("Snapshot SQL").fill("SELECT item FROM sales [RANGE 1 MINUTE]")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("scan of sub-windows").wait_for()
+    assert "apples" in keys(page)
+
+
+def test_an_error_is_marked_and_mended_in_a_preview(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/sql")
+    page.locator(".cm-content").click()
+    page.keyboard.insert_text("SELECT item FRM sales [RANGE 1 MINUTE]")
+    page.locator(".cm-wrong").wait_for()
+    assert page.locator(".cm-wrong").inner_text() == "FRM"
+    page.get_by_role("button", name="Preview for").click()
+    page.get_by_text("did not run").wait_for()
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("SELECT item FROM sales [RANGE 1 MINUTE]")
+    page.locator(".cm-wrong").wait_for(state="detached")
+    page.get_by_role("button", name="Preview for").click()
+    page.locator(".answer tbody tr").first.wait_for()
+    assert "apples" in keys(page)
+
+
+def test_streams_and_columns_are_completed(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/sql")
+    page.get_by_role("cell", name="returns").wait_for()
+    page.locator("[data-ready=true]").wait_for(state="attached")
+    page.locator(".cm-content").click()
+    page.keyboard.type("SELECT pri")
+    page.locator(".cm-tooltip-autocomplete").get_by_text("price").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.type("ce FROM sal")
+    page.locator(".cm-tooltip-autocomplete").get_by_text("sales").wait_for()
+
+
+def test_the_page_goes_on_after_the_server_restarts(server: Server, page: sync_api.Page) -> None:
+    page.goto(f"{server.address}/job/shop/query/totals")
+    page.locator(".answer tbody tr").first.wait_for()
+    server.stop()
+    page.evaluate("window.old = true")
+    server.start()
+    page.wait_for_function("window.old === undefined")
+    page.locator(".answer tbody tr").first.wait_for()
