@@ -112,7 +112,6 @@ REFUSED = {
     "SELECT COUNT(*) AS n FROM s GROUP BY k + 1, session_window(ts, '4 seconds')": "compute this key in a subquery",
     "SELECT COUNT(*) AS n FROM s [ROWS 5] GROUP BY session_window(ts, '4 seconds')": "by the TIMESTAMP that is the time",
     "SELECT COUNT(*) AS n FROM s [RANGE 9 SECONDS SLIDE 2 SECONDS] GROUP BY session_window(ts, '4 seconds')": "without SLIDE",
-    "SELECT session_window, k FROM s GROUP BY k, session_window(ts, '4 seconds')": "session_window",
 }
 
 

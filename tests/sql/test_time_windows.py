@@ -8,6 +8,7 @@ from sash.errors import SashError
 from sash.plan.catalog import Catalog
 from sash.plan.nodes import Aligned, AssignWindows, Lifetime, Node, Range, Stream, Unbounded, walk
 from sash.plan.patterns import Pattern, pattern
+from sash.plan.types import type_name
 from sash.planning import plan_query
 from sash.rows import parse_schema
 from sash.sql import parse
@@ -118,3 +119,25 @@ def test_window_may_be_a_clause_a_function_and_a_column() -> None:
         catalog(),
     )
     assert [field.name for field in plan.schema] == ["k", "end"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT window, COUNT(*) AS n FROM s GROUP BY window(ts, '1 minute')",
+        "SELECT window(ts, '1 minute'), COUNT(*) AS n FROM s GROUP BY window ORDER BY window",
+        "SELECT session_window, COUNT(*) AS n FROM s GROUP BY session_window(ts, '1 minute')",
+        "SELECT session_window(ts, '1 minute'), COUNT(*) AS n FROM s GROUP BY session_window(ts, '1 minute')",
+    ],
+)
+def test_a_window_is_a_struct(sql: str) -> None:
+    window, _ = parse(sql, catalog()).schema
+    assert window.name == ("session_window" if "session" in sql else "window")
+    assert type_name(window.dtype) == "STRUCT<start: TIMESTAMP, end: TIMESTAMP>"
+
+
+def test_an_alias_hides_the_window() -> None:
+    plan = parse(
+        "SELECT k AS window, COUNT(*) AS n FROM s GROUP BY window(ts, '1 minute'), k ORDER BY window LIMIT 1", catalog()
+    )
+    assert type_name(plan.schema[0].dtype) == "INT"

@@ -23,6 +23,7 @@ from sash.sql.window_function import functions_of
 
 _NAME = "session_window"
 _ALL = "_all"
+_FIELDS = ("start", "end")
 
 
 def with_session_column(
@@ -94,23 +95,29 @@ def _rewritten(source: SqlText, node: exp.Select, call: exp.Expr, gap: int, *, a
     keys = [_label(key, SESSION) if _is_session(key) else key for key in group.expressions]
     group.set("expressions", [*keys, _label(call, _ALL)] if added else keys)
     for item in list(node.expressions):
-        field = _field(item)
-        if field is not None:
-            item.replace(exp.alias_(item.copy(), field))
+        name = _NAME if _is_whole(item) else _field(item)
+        if name is not None:
+            item.replace(exp.alias_(item.copy(), name))
     for clause in ("expressions", "having", "order", "qualify"):
         given = node.args.get(clause)
         for part in given if isinstance(given, list) else [given] if given else []:
-            for below in list(part.find_all(exp.Column, exp.Dot)):
+            for below in list(part.find_all(exp.Column, exp.Dot, exp.Anonymous)):
                 field = _field(below)
-                if field is None or below.find_ancestor(exp.Select) is not node:
+                if below.find_ancestor(exp.Select) is not node:
                     continue
-                below.replace(_bound(source, below, field, time, gap))
-    left = next((found for found in functions_of(node) if _is_session(found)), None)
-    if left is not None:
-        raise source.error(
-            UnsupportedSqlError, "select the fields of a session: session_window.start and session_window.end", left
-        )
+                if field is not None:
+                    below.replace(_bound(source, below, field, time, gap))
+                elif _is_whole(below) and not isinstance(below.parent, exp.Dot):
+                    fields = [(exp.Literal.string(name), _bound(source, below, name, time, gap)) for name in _FIELDS]
+                    whole = exp.Anonymous(this="named_struct", expressions=[each for pair in fields for each in pair])
+                    whole.meta.update(below.meta)
+                    below.replace(whole)
     return node
+
+
+def _is_whole(node: exp.Expr) -> bool:
+    """Whether the node is a session as a STRUCT."""
+    return _is_session(node) or (isinstance(node, exp.Column) and node.name.lower() == _NAME and not node.table)
 
 
 def _field(node: exp.Expr) -> str | None:
@@ -121,7 +128,7 @@ def _field(node: exp.Expr) -> str | None:
 
 
 def _bound(source: SqlText, at: exp.Expr, field: str, time: exp.Expr, gap: int) -> exp.Expr:
-    if field.lower() not in ("start", "end"):
+    if field.lower() not in _FIELDS:
         raise source.error(UnsupportedSqlError, f"a session has the fields start and end, not {field}", at)
     aggregate = exp.Anonymous(this="min" if field.lower() == "start" else "max", expressions=[time.copy()])
     aggregate.meta.update(at.meta)
