@@ -56,6 +56,12 @@ CASES = (
     FunctionCase(
         "AVG of 3 rows by price", "SELECT AVG(quantity) OVER (ORDER BY price ROWS 2 PRECEDING) AS x FROM sales"
     ),
+    FunctionCase("AVG of 500 rows by time", "SELECT AVG(price) OVER (ORDER BY ts ROWS 499 PRECEDING) AS x FROM sales"),
+    FunctionCase(
+        "SUM of 10 seconds",
+        "SELECT SUM(price) OVER (ORDER BY ts RANGE INTERVAL 10 SECONDS PRECEDING) AS x FROM sales",
+        far_reaching=True,
+    ),
     FunctionCase(
         "SUM of near values",
         "SELECT SUM(price) OVER (ORDER BY item_id RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS x FROM sales",
@@ -158,9 +164,13 @@ def _step(
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:
-    """A column of the sales, or a bound of a RANGE frame, which is an item number with an offset."""
+    """A column of the sales, or a bound of a RANGE frame: an item number or a time, with an offset."""
     if name in table.column_names:
         return table.column(name).combine_chunks()
+    if name.startswith("timestamp_add_micros(ts, "):
+        micros = table.column("ts").combine_chunks()
+        added = int(name.removeprefix("timestamp_add_micros(ts, ").rstrip(")"))
+        return pc.add(micros.view(pa.int64()), added).view(micros.type)
     items = table.column("item_id").cast(pa.int64()).combine_chunks()
     _, _, offset = name.partition(" AS BIGINT)")
     return pc.add(items, int(offset.replace(" ", "") or "0"))

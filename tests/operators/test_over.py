@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sash.operators.aggregates.base import Versions
 from sash.operators.base import Edge
 from sash.operators.over import Over
+from sash.operators.over_values import FrameAggregates
 from sash.plan.expressions import AggregateCall, Column
 from sash.plan.nodes import SortKey
 from sash.plan.window_calls import RUNNING, RUNNING_ROWS, WHOLE, Bound, Frame, WindowCall
-from sash.state.memory import Memory
+from sash.state.changes import ChangeBatch
+from sash.state.memory import HeapMemory, Ints, Memory
+from sash.state.rows import RowStore
 from tests.operators.reference import KINDS, Bag, Row, check, clocks, drive, edge, lives
 
 DTYPES = (pa.int64(), pa.int64(), pa.string(), pa.int64(), pa.int64())
@@ -34,6 +39,9 @@ FRAMES = {
     "all before": Frame(Bound("unbounded"), Bound("row", -2)),
     "all up to the next": Frame(Bound("unbounded"), Bound("row", 1)),
     "all after": Frame(Bound("row", 1), Bound("unbounded")),
+    "many before": Frame(Bound("row", -12), Bound("row", 0)),
+    "far before": Frame(Bound("row", -12), Bound("row", -2)),
+    "far after": Frame(Bound("row", 2), Bound("row", 12)),
     "peers": Frame(Bound("peer"), Bound("peer")),
     "peers and all after": Frame(Bound("peer"), Bound("unbounded")),
     "near": Frame(Bound("value", 0, LOW), Bound("value", 0, HIGH)),
@@ -211,3 +219,37 @@ def test_oracle_over(name: str, data: st.DataObject) -> None:
 
     output = drive(make, [edge(kind, DTYPES)], inputs, data.draw(clocks()))
     check(output, inputs, lambda live: answer(live, calls))
+
+
+@pytest.mark.parametrize("frame", ["long", "near", "running"])
+def test_rows_that_arrive_in_order_cost_what_enters_and_leaves_their_frames(
+    frame: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    apply = FrameAggregates.apply
+
+    def counted(self: FrameAggregates, rows: RowStore, slots: Ints, *rest: Any) -> list[Versions]:
+        steps.append(len(slots))
+        return apply(self, rows, slots, *rest)
+
+    monkeypatch.setattr(FrameAggregates, "apply", counted)
+    frames = {
+        "long": Frame(Bound("row", -400), Bound("row", 0)),
+        "near": Frame(Bound("value", 0, LOW), Bound("peer")),
+        "running": RUNNING,
+    }
+    operator = Over(HeapMemory(), (Edge(DTYPES, "explicit"),), (K,), (V,), (aggregate("sum", frames[frame]),))
+    size, values = 2_000, np.arange(2_000)
+    columns = [
+        pa.array(np.ones(size, np.int64)),
+        pa.array(values),
+        pa.nulls(size, pa.string()),
+        pa.array(values - 400),
+        pa.array(values),
+    ]
+    made = operator.process([ChangeBatch.explicit(values, np.ones(size, np.int8), columns)], size + 1)
+    first = np.zeros(size, np.int64) if frame == "running" else np.maximum(values - 400, 0)
+    assert made.columns[-1].to_pylist() == [
+        sum(range(start, stop + 1)) for start, stop in zip(first, values, strict=True)
+    ]
+    assert sum(steps) <= 3 * size

@@ -83,9 +83,10 @@ class Over(Operator):
         for (order, task), one in shared.items():
             aggregates = [found for n in one.numbers if (found := self._calls[n].aggregate) is not None]
             if aggregates and not self._orders[order].is_extreme(task):
-                scope = memory.scope(f"frame{order}.{task}")
+                whole = self._calls[one.numbers[0]].frame.is_whole
+                scope = memory.scope(f"{'frame' if whole else 'kept'}{order}.{task}")
                 one.frames = FrameAggregates(scope, edge.dtypes, orders[order], ties, aggregates)
-                if self._calls[one.numbers[0]].frame.is_whole:
+                if whole:
                     one.whole = WholePartitions(scope.scope("whole"), one.frames)
         return list(shared.values())
 

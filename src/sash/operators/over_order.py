@@ -18,7 +18,7 @@ from sash.operators.kernels.window_search import Keys
 from sash.operators.live_rows import RowEvents
 from sash.plan.nodes import SortKey
 from sash.plan.types import type_name
-from sash.plan.window_calls import Bound, WindowCall
+from sash.plan.window_calls import Bound, Frame, WindowCall
 from sash.state.hashing import decimal_words, hash_rows, null_mask
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.ordering import encode_order, ordered_bits
@@ -33,6 +33,9 @@ _RANKING = {
 }
 _BOUNDS = {"unbounded": kinds.UNBOUNDED, "row": kinds.ROW, "peer": kinds.PEER, "value": kinds.VALUE}
 _NARROW_DECIMAL = 18
+_SHORT = 8
+"""Rows of a frame that are sooner added again than kept."""
+
 Mask = npt.NDArray[np.bool_]
 
 
@@ -60,6 +63,7 @@ class OrderedRows:
         self._roots = Arrays(memory, {"group.roots": np.int64})
         self._wide.adopt(self._roots["group.roots"])
         self._by_slot = Arrays(memory, {"peer.low": np.uint64, "peer.high": np.uint64})
+        self._kept = Arrays(memory, {"group.kept": np.int64})
         self._members = Arrays(memory, {"member": np.int8})
         self._bounds = Arrays(memory, {"words": np.int64, "classes": np.int8})
 
@@ -84,7 +88,9 @@ class OrderedRows:
             self._wide.keep_values()
             return (kinds.EXTREME, 0, tree, *frame)
         if call.aggregate is not None:
-            return (kinds.WHOLE if call.frame.is_whole else kinds.SWEEP, 0, 0, *frame)
+            if call.frame.is_whole:
+                return (kinds.WHOLE, 0, 0, *frame)
+            return (kinds.SWEEP, int(_is_long(call.frame)), 0, *frame)
         chosen = {"first_value": 1, "last_value": -1}.get(call.function, call.parameter)
         return (kinds.PICK, chosen, tree, *frame)
 
@@ -119,6 +125,7 @@ class OrderedRows:
         """Write the keys of new rows; every slot is below `capacity`, every group below `groups`."""
         stride, rows = self.stride, len(slots)
         self._roots.reserve(stride * groups)
+        self._kept.reserve(2 * len(self._tasks) * groups)
         self._by_slot.reserve(capacity)
         self._members.reserve(stride * capacity)
         self._bounds.reserve(max(1, len(self._words)) * capacity)
@@ -186,7 +193,14 @@ class OrderedRows:
             self.stride,
         )
         distinct = self.stride - 1 if self._ranked else 0
-        return Trees(self._wide.nodes, keys, self._roots["group.roots"], self._members["member"], distinct)
+        return Trees(
+            self._wide.nodes,
+            keys,
+            self._roots["group.roots"],
+            self._members["member"],
+            distinct,
+            self._kept["group.kept"],
+        )
 
     def is_empty(self, groups: Ints) -> npt.NDArray[np.bool_]:
         """Whether these partitions have no rows."""
@@ -217,6 +231,11 @@ def _in_order(column: pa.Array, key: SortKey) -> tuple[Ints, npt.NDArray[np.int8
         words[mask] = 0
         classes[mask] = 0 if key.nulls_first else 2
     return words, classes
+
+
+def _is_long(frame: Frame) -> bool:
+    """Whether frames may have many rows, so that one is kept for the next."""
+    return frame.start.kind != "row" or frame.end.kind != "row" or frame.end.offset - frame.start.offset > _SHORT
 
 
 def _is_extreme(call: WindowCall) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.wide_tree import WideNodes, collect
+from sash.operators.kernels.wide_tree import WideNodes, collect, kth
 from sash.operators.kernels.window_search import Keys, count_below, peers_start, peers_stop
 from sash.operators.kernels.window_tasks import (
     ENTRY,
+    PARAMETER,
     PEER,
     ROW,
     START,
@@ -102,88 +103,142 @@ def _complete(steps: Ints, used: int, task: int, rows: int, versions: Ints) -> i
 
 
 @kernel
-def sweep_inner(
-    tree: WideNodes, keys: Keys, task: Ints, number: int, root: int, size: int, low: int, rows: Ints, now: int, out: Ints,
-    used: int, steps: Ints, step_count: int, versions: Ints,
-) -> tuple[int, Ints, int]:  # fmt: skip
-    """Entries of consecutive rows whose frames are bounded on both sides: one frame slides over them, from empty to empty."""
-    first, _ = frame_of(tree, keys, task, root, size, rows[0], low)
-    last_start, last = frame_of(tree, keys, task, root, size, rows[len(rows) - 1], low + len(rows) - 1)
-    span = max(last, last_start) - first
-    slots = np.empty(span, np.int64)
-    if span > 0:
-        collect(tree, root, first, span, keys.stride, slots)
-    steps = grown(steps, (step_count + 2 * span) * ENTRY)
-    begin = end = first
-    version = 0
-    for index in range(len(rows)):
-        start, stop = frame_of(tree, keys, task, root, size, rows[index], low + index)
-        before = step_count
-        if start >= end:
-            while begin < end:
-                step_count = _write_step(steps, step_count, number, slots[begin - first], 0, 0)
-                begin += 1
-            begin = end = start
-        while end < stop:
-            step_count = _write_step(steps, step_count, number, slots[end - first], 1, 0)
-            end += 1
-        while begin < start:
-            step_count = _write_step(steps, step_count, number, slots[begin - first], 0, 0)
-            begin += 1
-        if step_count > before:
-            version = _complete(steps, step_count, number, end - begin, versions)
-        used = write_entry(out, used, now, number, rows[index], version, 0)
-    while begin < end:
-        step_count = _write_step(steps, step_count, number, slots[begin - first], 0, 0)
-        begin += 1
-    return used, steps, step_count
+def follow(kept: Ints, at: int, position: int, arrives: bool) -> bool:
+    """Move the kept frame with a row that arrives or ends at this position; returns whether the row enters or leaves it."""
+    begin, end = kept[at], kept[at + 1]
+    if arrives:
+        if position <= begin:
+            kept[at] += 1
+            kept[at + 1] += 1
+            if begin == end == position == 0:
+                kept[at] = kept[at + 1] = 0
+            return False
+        if position >= end:
+            return False
+        kept[at + 1] += 1
+        return True
+    if position < begin:
+        kept[at] -= 1
+        kept[at + 1] -= 1
+        return False
+    if position >= end:
+        return False
+    kept[at + 1] -= 1
+    return True
 
 
 @kernel
-def sweep_half(
-    tree: WideNodes, keys: Keys, task: Ints, number: int, group: int, root: int, size: int, low: int, high: int, now: int,
-    out: Ints, used: int, steps: Ints, step_count: int, versions: Ints,
-) -> tuple[int, Ints, int]:  # fmt: skip
-    """Entries of consecutive rows whose frames begin, or end, with their partition.
+def note_change(
+    kept: Ints, at: int, position: int, slot: int, arrives: bool, task: int, group: int, steps: Ints, used: int
+) -> int:
+    """Write the step of a row that arrives in, or leaves, the kept frame; there is room for it."""
+    if follow(kept, at, position, arrives):
+        return _write_step(steps, used, task, slot, 1 if arrives else 0, group + 1)
+    return used
 
-    The last step is a change of the partition, whose state is kept. From there rows leave until the frames of the rows wanted
-    for are complete, and enter again.
+
+@kernel
+def _cross(
+    tree: WideNodes, keys: Keys, root: int, first: int, stop: int, task: int, enters: int, group: int, steps: Ints, used: int
+) -> tuple[Ints, int]:  # fmt: skip
+    """Let the rows at positions [first, stop) enter or leave."""
+    if stop <= first:
+        return steps, used
+    slots = np.empty(stop - first, np.int64)
+    collect(tree, root, first, stop - first, keys.stride, slots)
+    steps = grown(steps, (used + len(slots)) * ENTRY)
+    for index in range(len(slots)):
+        used = _write_step(steps, used, task, slots[index], enters, group)
+    return steps, used
+
+
+@kernel
+def _distance(begin: int, end: int, start: int, stop: int) -> int:
+    """The rows that enter and leave between one frame and another."""
+    if start >= end or stop <= begin:
+        return end - begin + stop - start
+    return abs(start - begin) + abs(stop - end)
+
+
+@kernel
+def sweep(
+    tree: WideNodes, keys: Keys, task: Ints, number: int, group: int, root: int, size: int, low: int, rows: Ints, now: int,
+    out: Ints, used: int, steps: Ints, step_count: int, versions: Ints, kept: Ints, at: int,
+) -> tuple[int, Ints, int]:  # fmt: skip
+    """Entries of consecutive rows: one frame slides over theirs.
+
+    If the frames have many more rows than are to be evaluated, it is the frame that is kept with its accumulators, which goes
+    on from where it was: rows that arrive in order cost what enters and leaves. Else it begins empty, and is emptied.
     """
-    backward = task[START] == UNBOUNDED
-    rows = high - low + 1
-    wanted = np.empty(rows, np.int64)
-    collect(tree, root, low, rows, keys.stride, wanted)
-    # Going backward, frames are [0, edge); going forward, [edge, size).
-    if backward:
-        _, first = frame_of(tree, keys, task, root, size, wanted[0], low)
-        base, span = first, size - first
-        edge = size
-    else:
-        last, _ = frame_of(tree, keys, task, root, size, wanted[rows - 1], high)
-        base, span = 0, last
-        edge = 0
-    slots = np.empty(span, np.int64)
-    if span > 0:
-        collect(tree, root, base, span, keys.stride, slots)
-    steps = grown(steps, (step_count + 2 * span) * ENTRY)
-    for index in range(rows):
-        row = rows - 1 - index if backward else index
-        start, stop = frame_of(tree, keys, task, root, size, wanted[row], low + row)
+    count = len(rows)
+    first_start, first_stop = frame_of(tree, keys, task, root, size, rows[0], low)
+    last_start, last_stop = frame_of(tree, keys, task, root, size, rows[count - 1], low + count - 1)
+    begin = end = first_start
+    source, backward = 0, False
+    if task[PARAMETER] and first_stop - first_start + last_stop - last_start > 2 * count:
+        onward = _distance(kept[at], kept[at + 1], first_start, first_stop)
+        back = _distance(kept[at], kept[at + 1], last_start, last_stop)
+        source, backward = group + 1, back < onward
+        begin, end = kept[at], kept[at + 1]
+    start, stop = (last_start, last_stop) if backward else (first_start, first_stop)
+    version = -1 if source > 0 else 0
+    before = step_count
+    if start >= end or stop <= begin:
+        steps, step_count = _cross(tree, keys, root, begin, end, number, 0, source, steps, step_count)
+        begin = end = start
+    steps, step_count = _cross(tree, keys, root, end, stop, number, 1, source, steps, step_count)
+    steps, step_count = _cross(tree, keys, root, start, begin, number, 1, source, steps, step_count)
+    steps, step_count = _cross(tree, keys, root, begin, start, number, 0, source, steps, step_count)
+    steps, step_count = _cross(tree, keys, root, stop, end, number, 0, source, steps, step_count)
+    begin, end = start, stop
+    at_starts = np.empty(last_start - first_start, np.int64)
+    collect(tree, root, first_start, len(at_starts), keys.stride, at_starts)
+    at_stops = np.empty(last_stop - first_stop, np.int64)
+    collect(tree, root, first_stop, len(at_stops), keys.stride, at_stops)
+    steps = grown(steps, (step_count + 2 * (len(at_starts) + len(at_stops)) + 2) * ENTRY)
+    for index in range(count):
+        row = count - 1 - index if backward else index
+        if index > 0:
+            start, stop = frame_of(tree, keys, task, root, size, rows[row], low + row)
         if backward:
-            while edge > stop:
-                edge -= 1
-                step_count = _write_step(steps, step_count, number, slots[edge - base], 0, group + 1)
-            version = _complete(steps, step_count, number, edge, versions)
+            if stop <= begin:
+                while end > begin:
+                    end -= 1
+                    step_count = _write_step(steps, step_count, number, at_stops[end - first_stop], 0, source)
+                begin = end = stop
+            while begin > start:
+                begin -= 1
+                step_count = _write_step(steps, step_count, number, at_starts[begin - first_start], 1, source)
+            while end > stop:
+                end -= 1
+                step_count = _write_step(steps, step_count, number, at_stops[end - first_stop], 0, source)
         else:
-            while edge < start:
-                step_count = _write_step(steps, step_count, number, slots[edge - base], 0, group + 1)
-                edge += 1
-            version = _complete(steps, step_count, number, size - edge, versions)
-        used = write_entry(out, used, now, number, wanted[row], version, 0)
-    if backward:
-        for position in range(edge, size):
-            step_count = _write_step(steps, step_count, number, slots[position - base], 1, group + 1)
+            if start >= end:
+                while begin < end:
+                    step_count = _write_step(steps, step_count, number, at_starts[begin - first_start], 0, source)
+                    begin += 1
+                begin = end = start
+            while end < stop:
+                step_count = _write_step(steps, step_count, number, at_stops[end - first_stop], 1, source)
+                end += 1
+            while begin < start:
+                step_count = _write_step(steps, step_count, number, at_starts[begin - first_start], 0, source)
+                begin += 1
+        if begin == end:
+            version = 0
+        elif step_count > before:
+            version = _complete(steps, step_count, number, end - begin, versions)
+        elif version < 0:
+            # The kept frame is that of the row: a step there and back has its value.
+            slot = kth(tree, root, begin) // keys.stride
+            step_count = _write_step(steps, step_count, number, slot, 0, source)
+            step_count = _write_step(steps, step_count, number, slot, 1, source)
+            version = _complete(steps, step_count, number, end - begin, versions)
+        before = step_count
+        used = write_entry(out, used, now, number, rows[row], version, 0)
+    if source > 0:
+        kept[at] = begin
+        kept[at + 1] = end
     else:
-        for position in range(edge):
-            step_count = _write_step(steps, step_count, number, slots[edge - 1 - position], 1, group + 1)
+        steps, step_count = _cross(tree, keys, root, begin, end, number, 0, 0, steps, step_count)
     return used, steps, step_count

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sash.operators.kernels.treap import SIZE
 from sash.operators.kernels.wide_tree import WideNodes, collect, count, delete, has_room, insert, kth, rank
 from sash.operators.kernels.window_extremes import affected_by_extreme, extreme_rows
-from sash.operators.kernels.window_frames import affected_by_frame, frame_of, sweep_half, sweep_inner
+from sash.operators.kernels.window_frames import affected_by_frame, frame_of, note_change, sweep
 from sash.operators.kernels.window_search import Keys, are_peers, peers_start, peers_stop
 from sash.operators.kernels.window_tasks import (
     CUME_DIST,
@@ -52,13 +52,15 @@ Tasks = npt.NDArray[np.int64]
 
 class Trees(NamedTuple):
     """The trees of one order. `roots` are by group and tree; `member`, by node, is 1 if the row belongs to that tree; tree
-    `distinct` (0: there is none) has one row of each set of peers."""
+    `distinct` (0: there is none) has one row of each set of peers. `kept`, by group and task, are the positions of the frame
+    that is kept with its accumulators."""
 
     tree: WideNodes
     keys: Keys
     roots: Ints
     member: npt.NDArray[np.int8]
     distinct: int
+    kept: Ints
 
 
 @kernel
@@ -80,6 +82,9 @@ def advance(
     lows = np.empty(16, np.int64)
     highs = np.empty(16, np.int64)
     row_slots = np.empty(64, np.int64)
+    keeps = False
+    for number in range(len(tasks)):
+        keeps |= tasks[number, KIND] == SWEEP and tasks[number, PARAMETER] != 0
     event = begin
     while event < end and used < most:
         start = event
@@ -93,6 +98,15 @@ def advance(
         while event < end and ts[event] == now:
             group = groups[event]
             distinct_changed[event - begin] = _apply(trees, group, slots[event], sign[event])
+            if keeps:
+                position = rank(trees.tree, trees.roots[group * trees.keys.stride], slots[event] * trees.keys.stride)
+                steps = grown(steps, (step_count + len(tasks)) * ENTRY)
+                for number in range(len(tasks)):
+                    if tasks[number, KIND] == SWEEP and tasks[number, PARAMETER]:
+                        step_count = note_change(
+                            trees.kept, 2 * (group * len(tasks) + number), position, slots[event], sign[event] > 0,
+                            number, group, steps, step_count,
+                        )  # fmt: skip
             if heads[group] == 0:
                 touched[partitions] = group
                 partitions += 1
@@ -110,21 +124,6 @@ def advance(
                 link = links[link - 1 - start]
             for number in range(len(tasks)):
                 task = tasks[number]
-                half = task[KIND] == SWEEP and (task[START] == UNBOUNDED or task[STOP] == UNBOUNDED)
-                if half:
-                    # The state of the whole partition goes on from the changes of this instant.
-                    link = heads[group]
-                    while link != 0:
-                        change = link - 1
-                        steps = grown(steps, (step_count + 1) * ENTRY)
-                        at = step_count * ENTRY
-                        steps[at] = number
-                        steps[at + 1] = 2 * slots[change] + (1 if sign[change] > 0 else 0)
-                        steps[at + 2] = -1
-                        steps[at + 3] = size
-                        steps[at + 4] = group + 1
-                        step_count += 1
-                        link = links[change - start]
                 intervals = 0
                 link = heads[group]
                 everything = False
@@ -164,19 +163,13 @@ def advance(
                     low, high = lows[interval], highs[interval]
                     rows = high - low + 1
                     out = grown(out, (used + rows) * ENTRY)
-                    if half:
-                        used, steps, step_count = sweep_half(
-                            trees.tree, trees.keys, task, number, group, root, size, low, high, now, out, used, steps,
-                            step_count, versions,
-                        )  # fmt: skip
-                        continue
                     if rows > len(row_slots):
                         row_slots = grown(row_slots, rows)
                     collect(trees.tree, root, low, rows, trees.keys.stride, row_slots)
                     if task[KIND] == SWEEP:
-                        used, steps, step_count = sweep_inner(
-                            trees.tree, trees.keys, task, number, root, size, low, row_slots[:rows], now, out, used,
-                            steps, step_count, versions,
+                        used, steps, step_count = sweep(
+                            trees.tree, trees.keys, task, number, group, root, size, low, row_slots[:rows], now, out, used,
+                            steps, step_count, versions, trees.kept, 2 * (group * len(tasks) + number),
                         )  # fmt: skip
                     elif task[KIND] == WHOLE:
                         for row in range(rows):
