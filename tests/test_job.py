@@ -100,6 +100,25 @@ def test_the_metrics_of_a_batch_are_attributed_to_queries() -> None:
     assert progress.state_bytes(combined(parts)) == {"a": 100, "b": 100, "c": 10}
 
 
+def test_the_figures_of_alike_queries_are_their_own() -> None:
+    job = planned(
+        t="SELECT k, COUNT(*) AS n FROM s [RANGE 1 SECOND] GROUP BY k", c="SELECT DISTINCT k FROM t [RANGE 1 SECOND]"
+    )
+    progress = JobProgress(job.physical, scopes(job.physical, {"t": ["s"], "c": ["t"]}), first=100)
+    for name in ("x", "y"):
+        progress.add_alike(name, "t")
+    stages = {str(job.output("t").stage): {"seconds": 0.4}, str(job.output("c").stage): {"seconds": 0.3}}
+    parts = [BatchMetrics(stages=stages, outputs={"0": {"clock": 5_000_000}, "1": {"clock": 3_000_000}})]
+    deliveries = {"x": Delivery(3, 0.2), "c": Delivery(1, 0.1)}
+    progress.record(8, combined(parts), parts, deliveries, {"x": "t", "y": "t", "c": "c"})
+    assert progress.update({"batchId": 8, "durationMs": {"triggerExecution": 1000}})
+    x, y, c = (progress.of(name).last() for name in "xyc")
+    assert [one["rows_out"] for one in (x, y, c)] == [3, 0, 1]
+    assert [one["share"] for one in (x, y, c)] == [0.4, 0.2, 0.4]
+    assert x["lag_seconds"] == y["lag_seconds"] == pytest.approx(c["lag_seconds"] - 2)
+    assert [one["share"] for one in progress.of("x").drain()] == [0.4]
+
+
 def manifest(*queries: tuple[str, str], shards: int = 2) -> dict[str, Any]:
     made = [{"name": name, "sql": sql, "options": {}, "mode": "net", "key": None, "sink": "x"} for name, sql in queries]
     return {"state": 7, "shards": shards, "heartbeats": [], "queries": made}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sash.display import code, facts, section
 from sash.errors import OptionError, SashError
+from sash.physical.channels import needs_snapshots
 from sash.physical.explain import edge_columns, stage_lines
 from sash.plan.statistics import Statistics
 from sash.planning import Planned
@@ -190,8 +191,8 @@ class RunningJob(StreamingHandle):
     def change(self, job: Job) -> RunningJob:
         """Stop this job after its current batch, change its checkpoint, and start the other definition from it.
 
-        Nothing stops if the other job cannot be planned, if a query of it cannot be backfilled, or if it differs only in
-        alike queries; then this handle is returned. If the change fails, the checkpoint is as before, and so is what its
+        Nothing stops if the other job cannot be planned, if a query of it cannot be backfilled or needs an answer that
+        cannot be read, or if it differs only in alike queries; then this handle is returned. If the change fails, the checkpoint is as before, and so is what its
         start does.
         """
         from sash.spark.job_start import JobStart
@@ -201,8 +202,10 @@ class RunningJob(StreamingHandle):
         if self.active and self._started.alike.follow(job, JobStart(job).manifest()):
             self._show_queries()
             return self
-        if any(member.backfill for member in job.members.values()):
-            job.diff()
+        plan = self._started.planned.physical
+        arrays = any(needs_snapshots(plan, stage) for stage in plan.stages)
+        if arrays or any(member.backfill for member in job.members.values()):
+            job.diff().check()
         self.finish()
         return job.start(on_change="apply")
 

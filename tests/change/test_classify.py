@@ -150,6 +150,29 @@ def test_snapshots_serve_only_an_equal_query_with_the_same_shards() -> None:
     assert diff_jobs(before, job(old, shards=3), stored(before)).query("a").verdict == "kept"
 
 
+DISTINCT = "SELECT DISTINCT item FROM sales [RANGE UNBOUNDED]"
+COUNTED = "SELECT item, COUNT(*) AS n FROM sales [RANGE UNBOUNDED] GROUP BY item"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        ({"a": DISTINCT}, {"a": DISTINCT, "b": BY_ITEM.format(1, "")}, ()),
+        ({"a": DISTINCT}, {"a": "SELECT DISTINCT item FROM sales [RANGE 1 SECOND]"}, ("a",)),
+        ({"a": DISTINCT, "b": COUNTED}, {"b": COUNTED}, ()),
+        ({"a": COUNTED}, {"a": COUNTED, "b": COUNTED}, ()),
+    ],
+)
+def test_an_answer_that_only_arrays_hold_is_not_read_in_part(
+    old: Mapping[str, str], new: Mapping[str, str], refused: tuple[str, ...]
+) -> None:
+    before = job(old)
+    assert diff_jobs(before, job(new), stored(before)).refused == ()
+    diff = diff_jobs(before, job(new), stored(before, snapshots=True))
+    assert diff.refused == refused
+    assert ("cannot be applied" in diff.render()) == bool(refused)
+
+
 def test_updates_of_a_relation_that_were_read_before_are_missing() -> None:
     join = "SELECT s.item, p.price FROM sales [RANGE {} SECONDS] AS s JOIN prices AS p ON s.item = p.item"
     diff = change({"a": join.format(5)}, {"a": join.format(5), "b": join.format(3)})

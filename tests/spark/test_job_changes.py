@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sash.engine import Engine
-from sash.errors import JobChangedError, QueryFailedError
+from sash.errors import JobChangedError, OptionError, QueryFailedError
 from sash.job import Job
 from sash.spark import job_change
 from sash.spark.generations import Step
@@ -282,3 +282,24 @@ def test_snapshots_of_arrays_are_kept_in_the_same_shards(
     put(tmp_path, range(2, 6))
     run(new, "apply")
     assert FolderSink(tmp_path / "d").read() == expected(distinct, ROWS)
+
+
+def test_an_answer_that_only_arrays_hold_is_not_given_to_another_sink_in_part(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sash.spark.stage.LOG_BYTES", 0)
+    distinct, grouped = (
+        "SELECT DISTINCT k, v FROM s [RANGE UNBOUNDED]",
+        "SELECT k, COUNT(*) AS n FROM s [RANGE UNBOUNDED] GROUP BY k",
+    )
+    put(tmp_path, range(2))
+    run(job_of(engine, tmp_path, {"d": distinct, "g": grouped}))
+    put(tmp_path, range(2, 6))
+    other = job_of(engine, tmp_path, {"d": distinct, "g": grouped, "e": distinct})
+    assert "cannot be applied: query e" in other.diff().render()
+    with pytest.raises(OptionError, match="query e needs the whole answer of a query whose state is kept as arrays"):
+        other.start(on_change="apply")
+    # The answer of an aggregate is read from its arrays.
+    run(job_of(engine, tmp_path, {"d": distinct, "g": grouped, "h": grouped}), "apply")
+    assert FolderSink(tmp_path / "d").read() == expected(distinct, ROWS)
+    assert answer(tmp_path, "h") == answer(tmp_path, "g") == final(grouped)

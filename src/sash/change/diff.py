@@ -9,6 +9,9 @@ from typing import Any, Literal
 
 from sash.change.classify import Classification, Verdict, classify, moved_bytes
 from sash.change.stored import AT_ONCE, Completeness, JobPlan, StoredState
+from sash.errors import OptionError
+from sash.physical.channels import StageRows, queries_of_stages
+from sash.runtime.shard import tells_answer
 
 BASE_SECONDS = 6.0
 """The expected pause without any state."""
@@ -47,6 +50,13 @@ class JobDiff:
     shards: tuple[int, int]
     bytes: int
     classification: Classification
+    refused: tuple[str, ...] = ()
+    """The queries that need an answer which cannot be read, because only arrays hold it."""
+
+    def check(self) -> None:
+        """Raise an error if the change cannot be applied."""
+        if self.refused:
+            raise OptionError(_REFUSED.format(", ".join(self.refused)))
 
     @property
     def changed(self) -> bool:
@@ -71,6 +81,7 @@ class JobDiff:
             "shards": {"old": self.shards[0], "new": self.shards[1]},
             "bytes": self.bytes,
             "pause_seconds": round(self.pause, 1),
+            "refused": list(self.refused),
             "queries": [
                 {
                     "name": one.name,
@@ -98,6 +109,8 @@ class JobDiff:
             return "\n".join([*lines, "only constants change, without a pause"])
         if self.shards[0] != self.shards[1]:
             lines.append(f"shards: {self.shards[0]} -> {self.shards[1]}")
+        if self.refused:
+            lines.append(f"cannot be applied: {_REFUSED.format(', '.join(self.refused))}")
         lines.append(f"{self.bytes / (1 << 20):.1f} MB of state to move, expected pause {self.pause:.0f} s")
         return "\n".join(lines)
 
@@ -118,7 +131,50 @@ def diff_jobs(old: JobPlan, new: JobPlan, stored: StoredState) -> JobDiff:
         for name in old.answers
         if name not in new.answers
     ]
-    return JobDiff(tuple(queries), (old.shards, new.shards), moved_bytes(changed, stored), changed)
+    refused = tuple(sorted(_without_answers(queries, changed, stored)))
+    return JobDiff(tuple(queries), (old.shards, new.shards), moved_bytes(changed, stored), changed, refused)
+
+
+def _without_answers(queries: Sequence[QueryDiff], changed: Classification, stored: StoredState) -> set[str]:
+    """The queries that need an answer of a stage with a snapshot, whose logs hold the last rows only.
+
+    A sink needs the current answer of a stage that is kept if it is new to it, and the difference to the old answer of a
+    stage that is not; a new stage above a kept one begins with the answer of that.
+    """
+    old, new = changed.old, changed.new
+
+    def unreadable(plan: JobPlan, stage: int) -> bool:
+        known = stored.stages.get(plan.channels.stages[stage])
+        return known is not None and known.snapshot and not tells_answer(plan.physical.stages[stage])
+
+    found = set[str]()
+    for query in queries:
+        if not query.moves:
+            continue
+        stage = new.output_stages[new.output_of(query.name)]
+        if changed.stages[stage].verdict == "kept" and unreadable(new, stage):
+            found.add(query.name)
+        if (
+            query.name in old.answers
+            and not query.fresh
+            and unreadable(old, old.output_stages[old.output_of(query.name)])
+        ):
+            found.add(query.name)
+    needed = queries_of_stages(new.physical)
+    for change in changed.channels:
+        source = change.channel.source
+        if change.restored and isinstance(source, StageRows) and changed.stages[source.stage].verdict == "kept":
+            known = stored.stages.get(new.channels.stages[source.stage])
+            if known is not None and known.snapshot:
+                found.update(name for reader in change.channel.readers for name in needed[reader.stage])
+    return found
+
+
+_REFUSED = (
+    "query {} needs the whole answer of a query whose state is kept as arrays (windows without an end, joins with relations "
+    "that change), which cannot be read from them; leave that query and its sink as they are, and add the other one to a job "
+    "with a checkpoint of its own"
+)
 
 
 def _is_kept(template: str, changed: Classification) -> bool:

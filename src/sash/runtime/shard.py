@@ -18,6 +18,7 @@ from sash.operators.aggregate import Aggregate
 from sash.operators.base import Learnt, Operator
 from sash.operators.netting import net
 from sash.operators.window import assign
+from sash.physical.nodes import Aggregate as AggregateNode
 from sash.physical.nodes import (
     Filter,
     Join,
@@ -52,6 +53,14 @@ NET_SLICE = 1 << 17
 
 _STATELESS = (Filter, Project)
 """Operators whose output for a row depends on that row alone."""
+
+
+def tells_answer(stage: Stage) -> bool:
+    """Whether the answer of a stage can be read from its state, without a replay."""
+    node, strategy = stage.root, strategy_of(stage.strategy)
+    while isinstance(node, _STATELESS):
+        (node,) = node.inputs
+    return isinstance(node, AggregateNode) and not strategy.paced and not strategy.recomputes
 
 
 @dataclass(frozen=True)

@@ -217,6 +217,7 @@ class Change:
         headers = survey(self.spark, current, self.old)
         read = reached(current, committed, self.old.sources)
         diff = compare(self.old, self.new, headers, Incomplete.of(known).learnt(current, self.old), read)
+        diff.check()
         made = self.generations.begin()
         number = int(known.get("first_batch", 0)) + (0 if committed is None else committed + 1)
         in_place = current.local and fits_in_place(diff.classification, self.old.layout, self.new.layout)

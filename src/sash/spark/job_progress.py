@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -89,11 +90,15 @@ class QueryProgress:
 
 
 class AlikeProgress:
-    """The progress of one of alike queries: that of all of them together, with its own number of rows."""
+    """The progress of one of alike queries: that of all of them together, with its own number of rows and share.
+
+    Its share is an equal part of the time of their operators, and the time of its own sink.
+    """
 
     def __init__(self, together: QueryProgress) -> None:
         self._together = together
         self._rows: dict[int, int] = {}
+        self._shares: dict[int, float | None] = {}
         self._total = 0
         self._drained = -1
 
@@ -101,8 +106,17 @@ class AlikeProgress:
         """Count the rows of a batch; one that is repeated counts once."""
         self._total += rows - self._rows.get(batch, 0)
         self._rows[batch] = rows
-        if len(self._rows) > _MAX_PENDING:
-            del self._rows[min(self._rows)]
+        _bound(self._rows)
+
+    def attribute(self, batch: int, share: float | None) -> None:
+        """Note the query's share of the work in a batch."""
+        self._shares[batch] = share
+        _bound(self._shares)
+
+    @property
+    def output(self) -> str:
+        """The output of the plan that has its changes."""
+        return self._together.scope.name
 
     @property
     def progress(self) -> Progress:
@@ -126,8 +140,9 @@ class AlikeProgress:
         return [self._own(one) for one in found]
 
     def _own(self, progress: dict[str, Any]) -> dict[str, Any]:
-        rows = self._rows.get(progress.get("batch", -1), 0)
-        return {**progress, "rows_out": rows, "total_rows_out": self._total} if progress else progress
+        batch = progress.get("batch", -1)
+        own = {"rows_out": self._rows.get(batch, 0), "total_rows_out": self._total, "share": self._shares.get(batch)}
+        return {**progress, **own} if progress else progress
 
 
 class JobProgress:
@@ -147,7 +162,9 @@ class JobProgress:
         self._readers = {
             stage.index: sum(stage.index in scope.stages for scope in found.values()) for stage in plan.stages
         }
-        self._recorded: dict[int, tuple[BatchMetrics, list[BatchMetrics], dict[str, Delivery], float]] = {}
+        self._recorded: dict[
+            int, tuple[BatchMetrics, list[BatchMetrics], dict[str, Delivery], dict[str, float], float]
+        ] = {}
         self._last = -1
         self._lock = threading.Lock()
         self.on_batch: Callable[[str, dict[str, Any]], None] | None = None
@@ -171,7 +188,8 @@ class JobProgress:
         with self._lock:
             for name, query in self.alike.items():
                 query.record(self._first + batch, deliveries.get(name, Delivery()).rows)
-            self._recorded[batch] = total, list(parts), together, time.time()
+            sinks = {name: one.seconds for name, one in deliveries.items() if name in self.alike}
+            self._recorded[batch] = total, list(parts), together, sinks, time.time()
             for old in sorted(self._recorded)[:-_MAX_UNREPORTED]:
                 del self._recorded[old]
 
@@ -198,8 +216,9 @@ class JobProgress:
             if batch <= self._last or batch not in self._recorded:
                 return False
             self._last = batch
-            total, parts, deliveries, ended = self._recorded.pop(batch)
+            total, parts, deliveries, sinks, ended = self._recorded.pop(batch)
             number, fresh = self._first + batch, []
+            self._attribute(number, total, deliveries, sinks)
             for name, query in self.queries.items():
                 seen = self._seen(query.scope, total, parts, deliveries.get(name, Delivery()))
                 spent = self._spent(query.scope, total, deliveries)
@@ -241,11 +260,39 @@ class JobProgress:
 
     def _spent(self, scope: QueryScope, total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> float | None:
         """The share of the batch's work that was done for a query."""
-        busy = {int(stage): figures.get("seconds", 0.0) for stage, figures in total.stages.items()}
-        everything = sum(busy.values()) + sum(delivery.seconds for delivery in deliveries.values())
-        own = sum(busy.get(stage, 0.0) / self._readers[stage] for stage in scope.stages)
-        own += deliveries.get(scope.name, Delivery()).seconds
+        everything = _work(total, deliveries)
+        own = self._operators(scope, total) + deliveries.get(scope.name, Delivery()).seconds
         return round(own / everything, 4) if everything else None
+
+    def _operators(self, scope: QueryScope, total: BatchMetrics) -> float:
+        """The seconds of a batch that operators worked for a query."""
+        return sum(_seconds(total).get(stage, 0.0) / self._readers[stage] for stage in scope.stages)
+
+    def _attribute(
+        self, number: int, total: BatchMetrics, deliveries: Mapping[str, Delivery], sinks: Mapping[str, float]
+    ) -> None:
+        """Divide the work for alike queries among them, given the seconds of each one's sink."""
+        everything, counts = _work(total, deliveries), Counter(one.output for one in self.alike.values())
+        parts = {name: self._operators(self.queries[name].scope, total) / count for name, count in counts.items()}
+        for name, one in self.alike.items():
+            own = parts[one.output] + sinks.get(name, 0.0)
+            one.attribute(number, round(own / everything, 6) if everything else None)
+
+
+def _bound(by_batch: dict[int, Any]) -> None:
+    """Forget the oldest batch if there are too many."""
+    if len(by_batch) > _MAX_PENDING:
+        del by_batch[min(by_batch)]
+
+
+def _seconds(total: BatchMetrics) -> dict[int, float]:
+    """The seconds that each stage worked in a batch."""
+    return {int(stage): figures.get("seconds", 0.0) for stage, figures in total.stages.items()}
+
+
+def _work(total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> float:
+    """The seconds that all stages and sinks worked in a batch."""
+    return sum(_seconds(total).values()) + sum(delivery.seconds for delivery in deliveries.values())
 
 
 def _whole(total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> BatchMetrics:

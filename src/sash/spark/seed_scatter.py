@@ -8,12 +8,14 @@ old stages that outputs of the new job replace are restored here, and sent as re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sash.errors import CheckpointError
 from sash.operators.current_rows import CurrentRows
 from sash.runtime.shard import Shard, partition
 from sash.spark.channel_batch import pick
@@ -160,6 +162,7 @@ class _OldAnswers:
         record = self._handover.old_stage(layout.channels.stages[answer.stage], label)
         if record is None:
             return
+        whole_logs(record)
         number, width = layout.labels[answer.stage].index(label), len(layout.labels[answer.stage])
         shard = Shard(layout.plan, stage, HeapMemory(), self._handover.old_tables, number, width)
         live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
@@ -173,6 +176,15 @@ class _OldAnswers:
         for changes in shard.replay(live, record["clocks"], record.get("reached"), net=True):
             current.add(changes)
         yield from retractions(self._handover, answer, current.rows(), number, shard.clock)
+
+
+def whole_logs(record: Mapping[str, Any]) -> None:
+    """Make sure that the logs of a stage have all of its rows, so that its answer can be computed from them."""
+    if record.get("snapshot"):
+        raise CheckpointError(
+            "the change needs the answer of a query whose state is kept as arrays, and these are not on this machine, or "
+            "would move: start the job as it was before, and change it while it runs, with the same number of shards"
+        )
 
 
 def retractions(

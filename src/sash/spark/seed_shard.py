@@ -27,12 +27,13 @@ from sash.spark.handover import RAW, SNAPSHOT, Handover, snapshot_chunks
 from sash.spark.header import FORMAT, Header, write_header
 from sash.spark.messages import OUTPUT, ROWS, SMALL, Message
 from sash.spark.scatter import pack_rows
-from sash.spark.seed_scatter import retractions
+from sash.spark.seed_scatter import retractions, whole_logs
 from sash.spark.shard_batch import StateChunks
 from sash.state.arena import Arena
 from sash.state.changes import ChangeBatch
 from sash.state.encoding import decode_all
 from sash.state.memory import HeapMemory
+from sash.state.snapshot import ArraySnapshot
 from sash.time import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class SeedShard:
             rows = shard.answer()
             if rows is not None:
                 return rows, shard.clock
+        whole_logs(record)
         shard = Shard(layout.plan, stage, HeapMemory(), tables, number, width)
         live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
         for index, (channel, reader) in layout.channels.inputs_of(stage.index).items():
@@ -231,8 +233,11 @@ class SeedShard:
             taken = self._take_part(identity)
             if stage.index not in self._handover.restored and not self._moved(stage, record):
                 return
-            if taken and (yield from self._sent_as_it_is(stage, identity)):
+            if not taken and record.get("snapshot"):
+                self._load(stage, identity, record)
+            if (taken or record.get("snapshot")) and (yield from self._sent_as_it_is(stage, identity)):
                 return
+            whole_logs(record)
         inputs = self._layout.channels.inputs_of(stage.index)
         if all(self._channels[channel.index].clock <= BEGINNING for channel, _ in inputs.values()):
             return
@@ -248,13 +253,7 @@ class SeedShard:
         if record is not None:
             clocks, floor = record["clocks"], record["floor"]
             reached, learnt = record.get("reached"), record.get("learnt")
-        live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
-        for index, (channel, reader) in inputs.items():
-            horizon = stage.inputs[index].leaf.horizon
-            found = self._channels[channel.index]
-            if channel.index in self._handover.staying:
-                self._preload(found, self._header["channels"][channel.identity]["log"])
-            live[index] = found.live(reader, horizon, floor)
+        live = self._live(stage, floor)
         current = CurrentRows()
         for changes in shard.replay(live, clocks, reached, learnt, net=not self._feeds(stage)):
             current.add(changes)
@@ -267,6 +266,26 @@ class SeedShard:
                 "snapshot": None,
             }
         yield from self._send(stage, number, shard, current)
+
+    def _live(self, stage: Stage, floor: int) -> list[ChangeBatch]:
+        """The rows that the logs of a stage have."""
+        live = [ChangeBatch.empty([field.dtype for field in given.leaf.schema]) for given in stage.inputs]
+        for index, (channel, reader) in self._layout.channels.inputs_of(stage.index).items():
+            found = self._channels[channel.index]
+            if channel.index in self._handover.staying:
+                self._preload(found, self._header["channels"][channel.identity]["log"])
+            live[index] = found.live(reader, stage.inputs[index].leaf.horizon, floor)
+        return live
+
+    def _load(self, stage: Stage, identity: str, record: dict[str, Any]) -> None:
+        """Restore the arrays of a kept stage from its snapshot and the rows that came after it."""
+        memory = self._arena.memory(_part(identity, {}))
+        ArraySnapshot(self._chunks, record["snapshot"]).load(memory)
+        labels = self._layout.labels[stage.index]
+        number = labels.index(self._label)
+        shard = Shard(self._layout.plan, stage, memory, self._handover.new_tables, number, len(labels))
+        live = self._live(stage, record["floor"])
+        shard.restore(live, record["clocks"], record.get("reached"), record.get("learnt"))
 
     def _moved(self, stage: Stage, record: Mapping[str, Any]) -> bool:
         """Whether the rows of a kept stage are here, on their way to another shard, so that it is best built at once."""
