@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path as Directory
 
 import pytest
@@ -12,7 +14,7 @@ from sash.testing.histories import classify
 from sash.window_store.scheduling.levels import LEVELS
 from sash.window_store.scheduling.recorder import Recorder
 from sash.window_store.store.manifest import Slice
-from sash.window_store.sub_windows import Scan, scan_locally
+from sash.window_store.sub_windows import Scan, all_stored_bytes, scan_locally
 from sash.window_store.summaries.base import Tables
 from sash.window_store.summaries.core import Core
 from tests.window_store.feeding import Fed, counted, layout
@@ -113,3 +115,22 @@ def test_threads_that_query_while_another_writes(tmp_path: Directory, isolation:
     assert LEVELS[isolation].reaches in classify(recorder.history, 5, recorder.lengths)
     fed.close()
     assert not list((tmp_path / "leases").iterdir())
+
+
+def test_summaries_that_are_deleted_while_they_are_counted(
+    tmp_path: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("kept", 5), ("deleted", 7)):
+        (tmp_path / "summaries" / name).mkdir(parents=True)
+        (tmp_path / "summaries" / name / "sum.arrow").write_bytes(b"x" * size)
+    assert all_stored_bytes(tmp_path) == 12
+    listed = os.scandir
+
+    def delete_then_list(path: str | Directory) -> Iterator[os.DirEntry[str]]:
+        if Directory(path).name == "deleted":
+            monkeypatch.undo()
+            shutil.rmtree(path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", delete_then_list)
+    assert all_stored_bytes(tmp_path) == 5

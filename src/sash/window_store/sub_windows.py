@@ -6,8 +6,10 @@ builds and stores those that are missing.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -129,11 +131,12 @@ def stored_bytes(root: Path, parts: Sequence[Slice], core: Core) -> tuple[int, i
 def all_stored_bytes(root: Path) -> int:
     """Bytes of all summaries that are stored beside the sub-windows of a store."""
     size = 0
-    for path in (root / "summaries").glob("*/*.arrow"):
-        try:
-            size += path.stat().st_size
-        except FileNotFoundError:
-            continue
+    # The writer deletes folders meanwhile, which os.walk passes over.
+    for folder, _, files in os.walk(root / "summaries"):
+        for file in files:
+            if file.endswith(".arrow"):
+                with suppress(FileNotFoundError):
+                    size += (Path(folder) / file).stat().st_size
     return size
 
 
