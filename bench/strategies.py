@@ -50,8 +50,9 @@ average even when nothing is late. Processing times are not in it.
 - One run per point: counts and batches do not vary with the machine. Changes count after the first window.
 """
 _THROUGHPUT = """\
-Events per second with full windows of a minute and batches of {rows_per_batch:,} rows, one run each, beside other work of the \
-same process only; changes go to Spark's noop sink."""
+Events per second with full windows of a minute and batches of {rows_per_batch:,} rows: four batches of one run each, so that \
+the spread is not known; whether other work ran beside it was not recorded. Changes go to Spark's noop sink. `auto` is \
+update-pattern-aware for these queries."""
 
 WINDOW, LENGTH, BATCH = 10, 30, 1.5
 """The window, the length of a run and that of a batch in seconds."""

@@ -182,14 +182,12 @@ def _on_spark(run: dict[str, Any]) -> Iterator[Claim]:
     takes = middle(levels[TTU]["response"])
     why = (
         f"A snapshot takes {figure(takes)} s and updates are {run['every'] / 1000:g} s apart, so few snapshots meet an update "
-        "and could reflect it; the rest is the moment at which each was asked for."
+        "and could reflect it; the rest is the moment at which each was asked for. These are the figures of the column age of "
+        "snapshots: freshness counts from the moment at which an update is applied, which serial delays."
     )
-    key = next(name for name in ("age of snapshots", "freshness of snapshots") if name in levels[TTU])
-    if key != "age of snapshots":
-        why += (
-            " Under serial, updates wait for queries, and freshness counts from the moment at which they are applied."
-        )
     for other in (*STEADY, LWS):
-        yield _fresher(f"On Spark: ttu's snapshots are younger than those of {other}", levels, other, key, why)
+        yield _fresher(
+            f"On Spark: ttu's snapshots are younger than those of {other}", levels, other, "age of snapshots", why
+        )
     most = max(levels[TTU]["aborted"])
     yield Claim("On Spark: ttu aborts no query", f"{most:.2%} in the worst turn.", most == 0)

@@ -87,7 +87,7 @@ def _simulated(by_query: dict[str, Any], patience_ms: float) -> Iterator[Claim]:
     longest = max(value for at in points for value in at[CARRIED]["longest_ms"])
     yield Claim(
         f"Piggybacking is late by at most its patience of {patience_ms:g} ms per level",
-        f"{figure(longest)} ms at most, over all rates and runs.",
+        f"{figure(longest)} ms at most, over all rates and runs; the check allows two levels.",
         longest <= 2 * patience_ms,
     )
     first = sum(value for at in points for value in at[MESSAGE]["negatives_below_second_kind"])
