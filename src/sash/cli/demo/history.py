@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from sash.changelog import read_after
 
 Row = tuple[Any, ...]
 Change = tuple[int, str, Row]
@@ -34,8 +35,9 @@ class AnswerHistory:
 
     def advance(self, batch: int, clock: int | None) -> None:
         """Read the batches up to this one, which has brought the query's clock to this instant."""
-        for number in range(self.batch + 1, batch + 1):
-            self.apply(_changes(self._folder / f"batch={number}"))
+        if batch > self.batch:
+            for _, table in read_after(self._folder, self.batch, batch):
+                self.apply(_changes(table))
         self.batch = max(self.batch, batch)
         self.clock = clock if self.clock is None else max(self.clock, clock or self.clock)
 
@@ -78,12 +80,8 @@ class AnswerHistory:
         return list(zip(self._instants[position:], self._answers[position:], strict=True))
 
 
-def _changes(folder: Path) -> list[Change]:
-    """The changes of a batch; one without changes has no folder."""
-    changes: list[Change] = []
-    for path in sorted(folder.glob("*.parquet")):
-        table = pq.ParquetFile(path).read()
-        times = table.column("_ts").cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
-        columns = [table.column(name).to_pylist() for name in table.column_names if name not in {"_op", "_ts"}]
-        changes += zip(times, table.column("_op").to_pylist(), zip(*columns, strict=True), strict=True)
-    return changes
+def _changes(table: pa.Table) -> list[Change]:
+    """The changes of a batch."""
+    times = table.column("_ts").cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
+    columns = [table.column(name).to_pylist() for name in table.column_names if name not in {"_op", "_ts"}]
+    return list(zip(times, table.column("_op").to_pylist(), zip(*columns, strict=True), strict=True))

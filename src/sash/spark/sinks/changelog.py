@@ -3,26 +3,35 @@
 A batch is written to a hidden folder, which is then renamed: so it is in the log as a whole or not at all, and only once
 even if it is repeated. A small batch is written by this process if the log is on a local path, otherwise by Spark. A job may
 have hundreds of logs, so a small batch costs as few operations on files as it can: the owner of a log, which refuses others,
-is read before the first batch only.
+is read before the first batch only. After every hundred batches, small files are compacted.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sash.errors import CatalogError
+from sash.changelog import Compaction
+from sash.durations import microseconds
+from sash.errors import CatalogError, OptionError
 from sash.plan.options import Mode
 from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ, is_sql_type
 from sash.spark.folders import Folder, local_path
+from sash.spark.output import reduce_changes
 from sash.spark.sinks.base import ADDED, OutputSpec, Sink, refuse_added
-from sash.spark.sinks.batch import Batch, WriteBatch
+from sash.spark.sinks.batch import Batch, WriteBatch, changes_of, typed_schema, typed_table
 
 _PARTITION = "batch"
 _OWNER = "_sash.json"
+_COMPACT = 100
+"""The number of batches after which small files are compacted."""
 _FEW = 1_000
 """Dictionaries and statistics of files with fewer rows cost more than they save."""
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
@@ -33,13 +42,33 @@ class ChangeLog(Sink):
 
     name = "changelog"
     needed = ("path",)
+    optional = ("compact", "retain")
     exclusive = True
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        given = self.options.get("compact", _COMPACT)
+        if not str(given).isdigit():
+            raise OptionError(f"compact must be a number of batches, or 0 for never, not {given!r}")
+        self._every = int(given)
+        retain = self.options.get("retain")
+        self._retain = None if retain is None else microseconds(str(retain), "retain")
+        if retain is not None and not self._every:
+            raise OptionError("retain needs compaction: leave out compact, or set it to a number of batches")
 
     def mode(self, chosen: str | None, keyed: bool) -> Mode:
         return super().mode(chosen or "changes", keyed)
 
     def check(self, output: OutputSpec) -> None:
         refuse_added("the changelog", output.names, (*ADDED, _PARTITION))
+        if {"compact", "retain"} & self.options.keys() and self._every and not self._compactable(output):
+            raise OptionError(
+                f"the changelog {self._path} cannot be compacted: compact and retain need a local path, and columns that are "
+                "not nested, nor intervals or VARIANT"
+            )
+
+    def _compactable(self, output: OutputSpec) -> bool:
+        return local_path(self._path) is not None and _same_in_arrow(output)
 
     @property
     def _path(self) -> str:
@@ -55,6 +84,9 @@ class ChangeLog(Sink):
         path, local = self._path, local_path(self._path)
         here = local is not None and _same_in_arrow(output)
         settings: dict[str, bool] = {}
+        compaction = None
+        if self._every and local is not None and here:
+            compaction = Compaction(local, self._every, self._retain, lambda table: _net(table, output))
 
         def write(batch: Batch, number: int) -> None:
             if not settings:
@@ -68,8 +100,20 @@ class ChangeLog(Sink):
             else:
                 batch.frame.write.mode("overwrite").parquet(f"{path}/{draft}")
                 Folder(batch.spark, path).rename(draft, final)
+            if compaction is not None:
+                compaction.wrote(number)
 
         return write
+
+
+def _net(table: pa.Table, output: OutputSpec) -> pa.Table:
+    """The net changes of a log's first ones, at the last of their instants."""
+    dtypes = [(f.name, f.dtype) for f in typed_schema(output.schema, output.time)]
+    changes = changes_of(table.cast(pa.schema(dtypes))).sorted()
+    net = reduce_changes(changes, "net" if output.mode == "changes" else output.mode, output.key)
+    net = net.take(np.flatnonzero(net.sign > 0)) if output.mode == "upsert" else net
+    at = np.full(len(net), changes.ts[-1], np.int64)
+    return typed_table(replace(net, ts=at), output.schema, output.time)
 
 
 def _same_in_arrow(output: OutputSpec) -> bool:
