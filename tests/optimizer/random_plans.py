@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
-from sash.plan.expressions import AggregateCall, Call, Column, Expression, Literal
+import pyarrow as pa
+
+from sash.plan.expressions import AggregateCall, Call, Cast, Column, Expression, Literal
 from sash.plan.nodes import (
     Aggregate,
+    AssignWindows,
     Distinct,
     Except,
     Expand,
     Filter,
+    Generate,
     Intersect,
     Join,
     JoinKind,
+    Lifetime,
     Node,
+    Over,
     Project,
     Range,
     Relation,
+    Sessions,
     SortKey,
     Stream,
+    TimeWindows,
     TopK,
     Union,
 )
 from sash.plan.types import BIGINT, BOOLEAN, Field, Schema
+from sash.plan.window_calls import RUNNING, RUNNING_ROWS, WHOLE, Bound, Frame, WindowCall
 from tests.optimizer.reference import Row, Sources
 
+FRAMES = (
+    WHOLE,
+    RUNNING,
+    RUNNING_ROWS,
+    Frame(Bound("row", -1), Bound("row", 1)),
+    Frame(Bound("row", -2), Bound("row", -1)),
+)
+WINDOWS = (TimeWindows(2, 2), TimeWindows(2, 1), TimeWindows(3, 1, cumulative=True), TimeWindows(2, 2, 1))
 KINDS: tuple[JoinKind, ...] = ("inner", "inner", "inner", "left", "right", "full", "semi", "anti")
 
 
@@ -74,6 +92,14 @@ class PlanMaker:
             self._distinct,
             self._set_operation,
             self._top_k,
+            self._over,
+            self._over,
+            self._first_by_number,
+            self._first_by_number,
+            self._generate,
+            self._assign_windows,
+            self._lifetime,
+            self._sessions,
         )
         return self._chance.choice(makers)(depth)
 
@@ -169,10 +195,80 @@ class PlanMaker:
             case _:
                 return Intersect(left, right, all=self._chance.random() < 0.5)
 
+    def _order(self, schema: Schema, count: int) -> tuple[SortKey, ...]:
+        columns = self._chance.sample(range(len(schema)), min(count, len(schema)))
+        return tuple(SortKey(c, self._chance.random() < 0.5, self._chance.random() < 0.5) for c in columns)
+
+    def _some(self, schema: Schema, most: int) -> tuple[int, ...]:
+        return tuple(self._chance.sample(range(len(schema)), min(len(schema), self._chance.randrange(most + 1))))
+
     def _top_k(self, depth: int) -> Node:
         child = self.plan(depth - 1)
-        order = (SortKey(self._column(child.schema).index, descending=self._chance.random() < 0.5),)
-        return TopK(child, order, self._chance.randrange(1, 4))
+        by = self._some(child.schema, 2) if self._chance.random() < 0.5 else ()
+        ranked = self._chance.choice(("", "", "rank", "dense_rank"))
+        offset = 0 if ranked else self._chance.choice((0, 0, 1))
+        return TopK(child, self._order(child.schema, 1), self._chance.randrange(1, 4), offset, by, ranked)
+
+    def _over(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        order = self._order(child.schema, self._chance.randrange(1, 3))
+        calls = tuple(self._window_call(child.schema, order) for _ in range(self._chance.randrange(1, 4)))
+        names = tuple(f"o{place}" for place in range(len(calls)))
+        return Over(child, self._some(child.schema, 2), tuple(range(len(child.schema))), names, calls)
+
+    def _window_call(self, schema: Schema, order: tuple[SortKey, ...]) -> WindowCall:
+        if self._chance.random() < 0.3:
+            order = self._order(schema, 1)
+        function = self._chance.choice(("row_number", "rank", "dense_rank", "lag", "lead", "first_value", "", "", ""))
+        frame, column = self._chance.choice(FRAMES), self._column(schema)
+        if not function:
+            call = self._call(schema)
+            return WindowCall(call.function, call.arguments, BIGINT, order, frame, aggregate=call)  # type: ignore[arg-type]
+        if function in ("lag", "lead"):
+            return WindowCall(function, (column,), BIGINT, order, WHOLE, self._chance.randrange(1, 3))
+        if function == "first_value":
+            return WindowCall(function, (column,), BIGINT, order, frame)
+        return WindowCall(function, (), BIGINT, order, RUNNING_ROWS)
+
+    def _first_by_number(self, depth: int) -> Node:
+        """The first rows of each partition by their numbers, which a rule turns into a TopK."""
+        over = self._over(depth)
+        assert isinstance(over, Over)
+        order = over.calls[0].order
+        ranking = WindowCall(self._chance.choice(("row_number", "rank", "dense_rank")), (), BIGINT, order, RUNNING_ROWS)
+        number = Column(len(over.schema), "n", BIGINT)
+        bound = Literal(self._chance.randrange(1, 4), BIGINT)
+        numbered = replace(over, names=(*over.names, "n"), calls=(*over.calls, ranking))
+        return Filter(numbered, Call(self._chance.choice(("le", "le", "lt", "eq")), (number, bound), BOOLEAN))
+
+    def _generate(self, depth: int) -> Node:
+        """The elements of an array of two columns; their positions as numbers of the usual type."""
+        child = self.plan(depth - 1)
+        array = Call("array", (self._expression(child.schema), self._column(child.schema)), pa.list_(BIGINT))
+        columns = self._some(child.schema, 3)
+        made = Generate(child, columns, array, outer=self._chance.random() < 0.3)
+        cells = [Column(place, field.name, field.dtype) for place, field in enumerate(made.schema)]
+        cast = [cell if cell.dtype == BIGINT else Cast(cell, BIGINT) for cell in cells]
+        return Project(made, tuple(f"g{place}" for place in range(len(cast))), tuple(cast))
+
+    def _with_times(self, depth: int) -> tuple[Node, int]:
+        """Rows whose column of times has no NULLs."""
+        child = self.plan(depth - 1)
+        time = self._column(child.schema)
+        return Filter(child, Call("is_not_null", (time,), BOOLEAN)), time.index
+
+    def _assign_windows(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        return AssignWindows(child, self._column(child.schema).index, self._chance.choice(WINDOWS))
+
+    def _lifetime(self, depth: int) -> Node:
+        child = self.plan(depth - 1)
+        start, end = (self._expression(child.schema) if self._chance.random() < 0.6 else None for _ in range(2))
+        return Lifetime(child, start, end)
+
+    def _sessions(self, depth: int) -> Node:
+        child, time = self._with_times(depth)
+        return Sessions(child, self._some(child.schema, 2), time, self._chance.randrange(2), closes=False)
 
 
 class StreamPlanMaker(PlanMaker):

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
 from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SparkFunction
 from sash.plan.nodes import (
     Aggregate,
+    Alike,
+    AssignWindows,
     Distinct,
     Except,
     Expand,
     Filter,
+    Final,
     Generate,
     Intersect,
     Join,
+    Lifetime,
     Node,
+    Over,
     Project,
     Relation,
+    Sessions,
+    SortKey,
     Stream,
+    TimeWindows,
     TopK,
     Union,
 )
+from sash.plan.window_calls import Bound, WindowCall
 
 Row = tuple[Any, ...]
 Sources = Mapping[str, list[Row]]
+
+NOW = 1
+"""The instant, for rows that are valid from a time and until one."""
 
 
 def rows_of(node: Node, sources: Sources) -> list[Row]:
@@ -62,19 +74,127 @@ def rows_of(node: Node, sources: Sources) -> list[Row]:
                 return list(both.elements() if node.all else both)
             return list((left - right).elements()) if node.all else [row for row in left if row not in right]
         case TopK():
-            rows = sorted(rows_of(node.child, sources), key=_ascending)
-            for key in reversed(node.order):
-                rows.sort(key=lambda row, at=key.column: _ascending((row[at],)), reverse=key.descending)  # type: ignore[misc]
-            groups: dict[Row, list[Row]] = {}
-            for row in rows:
-                groups.setdefault(tuple(row[n] for n in node.by), []).append(row)
-            return [row for group in groups.values() for row in group[node.offset : node.offset + node.limit]]
+            return [row for group in _by(node.by, rows_of(node.child, sources)) for row in _first(node, group)]
+        case AssignWindows():
+            below = rows_of(node.child, sources)
+            return [(*row, *window) for row in below for window in _windows(node.windows, row[node.time])]
+        case Lifetime():
+            return [row for row in rows_of(node.child, sources) if _is_valid(node, row)]
+        case Sessions():
+            groups = _by(node.keys, rows_of(node.child, sources))
+            return [row for group in groups for row in _sessions(node, group)]
+        case Over():
+            return [row for group in _by(node.partition, rows_of(node.child, sources)) for row in _over(node, group)]
+        case Final():
+            return rows_of(node.child, sources)
+        case Alike():
+            raise NotImplementedError("queries are made alike after they are optimized")
         case _:
             assert_never(node)
 
 
-def _ascending(row: Row) -> tuple[Any, ...]:
-    return tuple((cell is not None, cell if cell is not None else 0) for cell in row)
+def _by(columns: Iterable[int], rows: Iterable[Row]) -> list[list[Row]]:
+    """The rows, grouped by the columns."""
+    groups: dict[Row, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
+    return list(groups.values())
+
+
+def _rank(order: Sequence[SortKey]) -> Callable[[Row], tuple[Any, ...]]:
+    """Where a row is in the order."""
+
+    def place(key: SortKey, cell: Any) -> tuple[int, int]:
+        if cell is None:
+            return (0 if key.nulls_first else 2, 0)
+        return (1, -cell if key.descending else cell)
+
+    return lambda row: tuple(place(key, row[key.column]) for key in order)
+
+
+def _every(columns: Iterable[int]) -> list[SortKey]:
+    return [SortKey(column) for column in columns]
+
+
+def _first(node: TopK, rows: list[Row]) -> list[Row]:
+    rank = _rank(node.order)
+    if node.ranked:
+        ranks = sorted({rank(row) for row in rows} if node.ranked == "dense_rank" else map(rank, rows))
+        return [row for row in rows if ranks.index(rank(row)) < node.limit]
+    ordered = sorted(rows, key=_rank([*node.order, *_every(range(len(node.schema)))]))
+    return ordered[node.offset : node.offset + node.limit]
+
+
+def _windows(windows: TimeWindows, time: int | None) -> list[tuple[int, int]]:
+    if time is None:
+        return []
+    lengths = range(windows.step, windows.size + 1, windows.step) if windows.cumulative else (windows.size,)
+    every = windows.size if windows.cumulative else windows.step
+    starts = range(windows.origin - 10 * every, time + 1, every)
+    return [(start, start + length) for start in starts for length in lengths if start <= time < start + length]
+
+
+def _is_valid(node: Lifetime, row: Row) -> bool:
+    start, end = (None if each is None else value(each, row) for each in (node.start, node.end))
+    begun = node.start is None or (start is not None and start <= NOW)
+    return begun and (node.end is None or (end is not None and end > NOW))
+
+
+def _sessions(node: Sessions, rows: list[Row]) -> list[Row]:
+    """The rows of equal keys, labelled by the first time of their session."""
+    made: list[Row] = []
+    label = last = 0
+    for row in sorted(rows, key=lambda row: row[node.time]):
+        if not made or row[node.time] - last > node.gap:
+            label = row[node.time]
+        last = row[node.time]
+        made.append((*row, label))
+    return made
+
+
+def _over(node: Over, rows: list[Row]) -> list[Row]:
+    """The rows of one partition, with the values of the calls."""
+    columns = []
+    for call in node.calls:
+        places = sorted(range(len(rows)), key=lambda at, call=call: _rank([*call.order, *_every(node.ties)])(rows[at]))  # type: ignore[misc]
+        ordered = [rows[at] for at in places]
+        found = dict(zip(places, (_windowed(call, ordered, at) for at in range(len(rows))), strict=True))
+        columns.append([found[at] for at in range(len(rows))])
+    return [(*row, *(column[at] for column in columns)) for at, row in enumerate(rows)]
+
+
+def _windowed(call: WindowCall, rows: list[Row], at: int) -> Any:
+    """The value of a call for the row at this place of its ordered partition."""
+    ranks = [_rank(call.order)(row) for row in rows]
+    match call.function:
+        case "row_number":
+            return at + 1
+        case "rank":
+            return ranks.index(ranks[at]) + 1
+        case "dense_rank":
+            return len({*ranks[: at + 1]})
+        case "lag" | "lead":
+            other = at + (call.parameter if call.function == "lead" else -call.parameter)
+            return rows[other][call.arguments[0].index] if 0 <= other < len(rows) else None
+    start = _bound(call.frame.start, ranks, at, 0)
+    frame = rows[max(start, 0) : _bound(call.frame.end, ranks, at, len(rows) - 1) + 1]
+    if call.aggregate is not None:
+        return _call(call.aggregate, frame)
+    cells = [row[call.arguments[0].index] for row in frame]
+    return None if not cells else cells[0] if call.function == "first_value" else cells[-1]
+
+
+def _bound(bound: Bound, ranks: list[Any], at: int, unbounded: int) -> int:
+    match bound.kind:
+        case "unbounded":
+            return unbounded
+        case "row":
+            return max(at + bound.offset, -1)
+        case "peer":
+            peers = [place for place, rank in enumerate(ranks) if rank == ranks[at]]
+            return peers[-1] if unbounded else peers[0]
+        case "value":
+            raise NotImplementedError(bound)
 
 
 def _join(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
@@ -97,10 +217,10 @@ def _join(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
 
 
 def _aggregate(node: Aggregate, rows: list[Row]) -> list[Row]:
-    groups: dict[Row, list[Row]] = {} if node.keys else {(): []}
-    for row in rows:
-        groups.setdefault(tuple(row[key] for key in node.keys), []).append(row)
-    return [key + tuple(_call(call, group) for call in node.aggregates) for key, group in groups.items()]
+    groups = _by(node.keys, rows) if node.keys else [rows]
+    return [
+        (*(group[0][key] for key in node.keys), *(_call(call, group) for call in node.aggregates)) for group in groups
+    ]
 
 
 def _call(call: AggregateCall, rows: list[Row]) -> Any:
@@ -154,6 +274,8 @@ def value(expression: Expression, row: Row) -> Any:
                     return cells[0] is None
                 case "is_not_null":
                     return cells[0] is not None
+                case "array":
+                    return cells
                 case "coalesce":
                     return next((cell for cell in cells if cell is not None), None)
                 case name:
