@@ -171,6 +171,10 @@ def mutated(draw: st.DrawFn) -> str:
 @example("SELECT - '' FROM s [ROWS 1]")
 @example("WITH q AS (SELECT k + 1 AS w FROM s [RANGE 5 SECONDS]) SELECT FROM q")
 @example("SELECT x -> '$.a[' AS r FROM s [ROWS 1]")
+@example("SELECT k FROM s [ROWS 1] QUALIFY SUM(v) OVER (PARTITION BY k) > > > > 10")
+@example("SELECT REDUCE(array(v), k, (a, e) -> > > > > a * e) AS p FROM s [ROWS 1]")
+@example("SELECT |k, ~) FROM s [ROWS 1]")
+@example("SELECT t - INTERVAL '1-1' YEAR TO.k = k MONTH AS a FROM s [ROWS 1]")
 def test_only_errors_of_sash_come_out(sql: str) -> None:
     message = None
     with warnings.catch_warnings():

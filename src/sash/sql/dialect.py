@@ -26,6 +26,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError, excerpt
 from sash.sql.source import SqlText, did_you_mean, too_deep, whole_number
 from sash.sql.tokens import read_as_spark
+from sash.sql.words import NODES, word_of
 from sash.time import DAY, HOUR, MICROSECOND, MILLISECOND, MINUTE, SECOND, WEEK
 
 UNITS = {
@@ -89,19 +90,20 @@ class WindowClause:
 class _BitOperator:
     """An operator on bits: the higher its level, the more tightly it binds."""
 
+    symbol: str
     level: int
-    make: Callable[[exp.Expr | None, exp.Expr | None], exp.Expr]
+    make: Callable[[exp.Expr, exp.Expr], exp.Expr]
 
 
 _BIT_OPERATORS = {
-    TokenType.PIPE: _BitOperator(1, lambda left, right: exp.BitwiseOr(this=left, expression=right)),
-    TokenType.CARET: _BitOperator(2, lambda left, right: exp.BitwiseXor(this=left, expression=right)),
-    TokenType.AMP: _BitOperator(3, lambda left, right: exp.BitwiseAnd(this=left, expression=right)),
+    TokenType.PIPE: _BitOperator("|", 1, lambda left, right: exp.BitwiseOr(this=left, expression=right)),
+    TokenType.CARET: _BitOperator("^", 2, lambda left, right: exp.BitwiseXor(this=left, expression=right)),
+    TokenType.AMP: _BitOperator("&", 3, lambda left, right: exp.BitwiseAnd(this=left, expression=right)),
 }
-_SHIFT_LEFT = _BitOperator(4, lambda left, right: exp.BitwiseLeftShift(this=left, expression=right))
-_SHIFT_RIGHT = _BitOperator(4, lambda left, right: exp.BitwiseRightShift(this=left, expression=right))
+_SHIFT_LEFT = _BitOperator("<<", 4, lambda left, right: exp.BitwiseLeftShift(this=left, expression=right))
+_SHIFT_RIGHT = _BitOperator(">>", 4, lambda left, right: exp.BitwiseRightShift(this=left, expression=right))
 _SHIFT_RIGHT_UNSIGNED = _BitOperator(
-    4, lambda left, right: exp.Anonymous(this="shiftrightunsigned", expressions=[left, right])
+    ">>>", 4, lambda left, right: exp.Anonymous(this="shiftrightunsigned", expressions=[left, right])
 )
 
 
@@ -248,14 +250,18 @@ class SashParser(SparkParser):
 
     def _parse_bitwise(self) -> exp.Expr | None:
         """Operators on bits, by Spark's precedence: shifts, `&`, `^`, `|`, each from left to right."""
-        operands = [self._parse_term()]
+        first = self._parse_term()
+        operands: list[exp.Expr] = [] if first is None else [first]
         operators: list[_BitOperator] = []
         while (operator := self._read_bit_operator()) is not None:
             self._combine(operands, operators, operator.level)
             operators.append(operator)
-            operands.append(self._parse_term())
+            operand = self._parse_term()
+            if operand is None or not operands:
+                raise self._expected(f"an expression on both sides of {operator.symbol}")
+            operands.append(operand)
         self._combine(operands, operators, 0)
-        return operands[0]
+        return operands[0] if operands else None
 
     def _read_bit_operator(self) -> _BitOperator | None:
         if self._match_set(_BIT_OPERATORS):
@@ -266,7 +272,7 @@ class SashParser(SparkParser):
             return _SHIFT_RIGHT_UNSIGNED if self._match(TokenType.GT) else _SHIFT_RIGHT
         return None
 
-    def _combine(self, operands: list[exp.Expr | None], operators: list[_BitOperator], level: int) -> None:
+    def _combine(self, operands: list[exp.Expr], operators: list[_BitOperator], level: int) -> None:
         """Apply the last operators, as long as they bind at least as tightly as `level`."""
         while operators and operators[-1].level >= level:
             right, left = operands.pop(), operands.pop()
@@ -454,10 +460,24 @@ def _check_start(source: SqlText, tokens: list[Token]) -> None:
     )
 
 
+def _missing_in(kind: type[exp.Expr]) -> str:
+    """The message that an operand or another part of a construct is missing.
+
+    >>> _missing_in(exp.BitwiseOr), _missing_in(exp.Sum), _missing_in(exp.AtIndex)
+    ('an expression is missing in |', 'an expression is missing in SUM', 'an expression is missing')
+    """
+    if issubclass(kind, exp.Binary):
+        written = kind(this=exp.column("a"), expression=exp.column("b")).sql(dialect="spark")
+        if found := re.fullmatch(r"a (\W+|[A-Z ]+) b", written):
+            return f"an expression is missing in {found[1]}"
+    name = word_of(kind()) if kind in NODES else kind.__name__
+    return "an expression is missing" + (f" in {name.upper()}" if kind in NODES or name.istitle() else "")
+
+
 def _readable(description: str | None) -> str:
     """The parser's message without its internal class names."""
     if missing := re.match(r"Required keyword: '\w+' missing for <class '.*\.(\w+)'>", description or ""):
-        return f"an expression is missing in {missing[1].upper()}"
+        return _missing_in(getattr(exp, missing[1]))
     return (description or "this is not SQL").replace("Invalid expression / Unexpected token", "unexpected here")
 
 

@@ -68,7 +68,7 @@ PARTS = {
 }
 """Parts that are called the same wherever they are."""
 
-IN_NODES: dict[tuple[type[exp.Expr], str], str] = {
+INNODES: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Distinct, "on"): "DISTINCT ON; take one row of each group with LIMIT or an aggregate",
     (exp.SetOperation, "side"): "a side of a set operator",
     (exp.SetOperation, "kind"): "a kind of a set operator",
@@ -85,7 +85,7 @@ IN_NODES: dict[tuple[type[exp.Expr], str], str] = {
 }
 """Parts whose name depends on the node that they belong to."""
 
-_NODES: dict[type[exp.Expr], str] = {
+NODES: dict[type[exp.Expr], str] = {
     exp.AtTimeZone: "AT TIME ZONE",
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseNot: "~",
@@ -116,7 +116,7 @@ def refused_part(node: exp.Expr, part: str) -> str:
     >>> refused_part(exp.Select(), "sort"), refused_part(exp.Subquery(), "alias").split(";")[0]
     ('SORT BY; write ORDER BY', 'an alias of a query in parentheses here')
     """
-    for (kind, name), words in IN_NODES.items():
+    for (kind, name), words in INNODES.items():
         if name == part and isinstance(node, kind):
             return words
     return PARTS.get(part) or excerpt(_text(node))
@@ -128,7 +128,7 @@ def word_of(node: exp.Expr) -> str:
     >>> word_of(exp.BitwiseNot()), word_of(exp.Union()), word_of(exp.RegexpExtract())
     ('~', 'UNION', 'regexp_extract')
     """
-    for kind, words in _NODES.items():
+    for kind, words in NODES.items():
         if isinstance(node, kind):
             return words
     if isinstance(node, exp.Anonymous):
