@@ -41,7 +41,7 @@ demo: setup  ## a story of about a minute: sliding windows, an alert on absence,
 
 test: setup $(TOOLS) $(KAFKA)  ## all tests, two at a time: those without Spark, then those with, even if the first half fails (ARGS="tests/sql": just some)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && if [ -n "$(ARGS)" ]; then $(BIN)/python -m pytest $(ARGS); else \
-	failed=0; for half in "not spark" spark; do $(BIN)/python -m pytest -m "$$half" -n 2 || failed=1; done; exit $$failed; fi
+	failed=0; for half in "not spark" spark; do $(BIN)/python -m pytest -m "$$half" -n 2 --dist worksteal || failed=1; done; exit $$failed; fi
 
 check: $(TOOLS)  ## format, lint, types, and who imports whom
 	$(BIN)/ruff format --check src bench tests examples scripts

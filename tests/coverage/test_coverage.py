@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sash.testing import replay
+from sash.plan.options import STRATEGIES
+from sash.testing import Result, replay, replay_job
 from tests.coverage.pinned import Pinned, Query, constructs, queries, read
 from tests.coverage.streams import INSTANTS, SCHEMAS, STREAMS
 from tests.coverage.values import difference, rows_of, types_of
@@ -27,8 +29,8 @@ VARIANTS: tuple[dict[str, Any], ...] = (
 
 PINNED = {construct: read(construct) for construct in constructs()}
 QUERIES = [query for construct in constructs() for query in queries(construct)]
-SAMPLE = [query for query in QUERIES if query.place % 40 == 0]
-"""The queries that run on Spark, too."""
+OFTEN, SELDOM = 20, 40
+"""One of so many queries runs on Spark as well, and one of so many is asked of Spark in batch again."""
 
 
 def _ids(given: list[Query]) -> list[str]:
@@ -47,33 +49,47 @@ def test_every_answer_is_pinned_once() -> None:
     }
 
 
-OVER_STREAMS = [query for query in SAMPLE if query.construct != "constants"]
-"""The sample without queries that read no stream, which Spark does not start."""
+@pytest.mark.spark
+def test_answers_on_spark(spark: SparkSession) -> None:
+    """One job of all that read a stream, by all strategies in turn."""
+    sample = [query for query in QUERIES if query.place % OFTEN == 0 and query.construct != "constants"]
+    late = {"clock-triggered", "input-triggered"}
+    strategies = [name for name in STRATEGIES if name not in late]
+    jobs = [
+        (query.sql, query.continuous, {"strategy": strategies[number % len(strategies)]})
+        for number, query in enumerate(sample)
+    ]
+    assert len({query.construct for query in sample}) == len(constructs()) - 1
+    results = replay_job(jobs, **GIVEN, until=max(INSTANTS), runtime="spark", batch=20)
+    for query in sample:
+        compare(query, results[query.sql])
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("query", OVER_STREAMS, ids=_ids(OVER_STREAMS))
-def test_answer_on_spark(spark: SparkSession, query: Query) -> None:
-    check(query, runtime="spark", batch=20)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("query", SAMPLE, ids=_ids(SAMPLE))
-def test_pinned_answer_is_still_that_of_spark(spark: SparkSession, query: Query) -> None:
+def test_pinned_answers_are_still_those_of_spark(spark: SparkSession) -> None:
     from tests.coverage.batch import SparkBatch
 
-    pinned = PINNED[query.construct][query.sql]
-    found = SparkBatch(spark).answer(query, INSTANTS[1:2])
-    assert found.types == pinned.types
-    assert difference(pinned.rows[INSTANTS[1]], found.rows[INSTANTS[1]]) == ([], [])
+    oracle, instant = SparkBatch(spark), INSTANTS[1]
+    for query in QUERIES:
+        if query.place % SELDOM == 0:
+            pinned, found = PINNED[query.construct][query.sql], oracle.answer(query, [instant])
+            assert found.types == pinned.types, query.sql
+            assert difference(pinned.rows[instant], found.rows[instant]) == ([], []), query.sql
+
+
+GIVEN: dict[str, Any] = {"streams": dict(STREAMS), "schemas": dict(SCHEMAS), "unit": "s"}
 
 
 def check(query: Query, **options: Any) -> None:
     """Replay a query and compare its answers with the pinned ones."""
+    compare(query, replay(query.continuous, **GIVEN, until=max(INSTANTS), **options), options)
+
+
+def compare(query: Query, result: Result, options: Mapping[str, Any] | None = None) -> None:
+    """Compare the answers of a query with the pinned ones."""
     pinned: Pinned = PINNED[query.construct][query.sql]
-    result = replay(query.continuous, dict(STREAMS), schemas=dict(SCHEMAS), unit="s", until=max(pinned.rows), **options)
     for instant, rows in pinned.rows.items():
         table = result.to_arrow(at=instant)
-        assert types_of(table) == list(pinned.types), options
+        assert types_of(table) == list(pinned.types), (query.sql, options)
         missing, surplus = difference(rows, rows_of(table))
-        assert (missing, surplus) == ([], []), f"at {instant}, with {options}: {rows_of(table)}, not {rows}"
+        assert (missing, surplus) == ([], []), f"{query.sql} at {instant}, {options}: {rows_of(table)}, not {rows}"

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sash.testing import replay
+from sash.testing import replay_job
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +56,10 @@ def folded(result: Any) -> list[str]:
     return sorted(repr((change.ts, change.op, list(change.row.items()))) for change in result.changes)
 
 
-@pytest.mark.parametrize("sql", QUERIES)
-def test_nested_columns_are_carried_on_spark_as_locally(sql: str) -> None:
-    local = replay(sql, {"s": ROWS}, unit="s", batch=2)
-    assert folded(replay(sql, {"s": ROWS}, unit="s", batch=2, runtime="spark")) == folded(local)
+def test_nested_columns_are_carried_on_spark_as_locally() -> None:
+    queries = {f"q{number}": sql for number, sql in enumerate(QUERIES)}
+    local, spark = (
+        replay_job(queries, {"s": ROWS}, unit="s", batch=2, runtime=runtime) for runtime in ("local", "spark")
+    )
+    for name, sql in queries.items():
+        assert folded(spark[name]) == folded(local[name]), sql

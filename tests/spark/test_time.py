@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sash.testing import replay
+from sash.testing import replay_job
 
 pytestmark = pytest.mark.spark
 
@@ -32,11 +32,10 @@ def folded(result: Any, instant: int) -> list[str]:
     return sorted(map(repr, result.at(instant)))
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_same_answers_as_locally(name: str) -> None:
-    stream = "b" if "b" in QUERIES[name].split("DESCRIPTOR")[0].split() or "TABLE b" in QUERIES[name] else "a"
-    given: dict[str, Any] = {"unit": "s", "schemas": {stream: SCHEMAS[stream]}, "batch": 25, "until": 120}
-    local = replay(QUERIES[name], {stream: rows(1)}, **given)
-    spark = replay(QUERIES[name], {stream: rows(1)}, runtime="spark", **given)
-    for instant in range(0, 121, 3):
-        assert folded(spark, instant) == folded(local, instant), instant
+def test_same_answers_as_locally() -> None:
+    streams = {"a": rows(1), "b": rows(1)}
+    given: dict[str, Any] = {"unit": "s", "schemas": SCHEMAS, "batch": 50, "until": 120}
+    local, spark = (replay_job(QUERIES, streams, runtime=runtime, **given) for runtime in ("local", "spark"))
+    for name in QUERIES:
+        for instant in range(0, 121, 3):
+            assert folded(spark[name], instant) == folded(local[name], instant), (name, instant)
