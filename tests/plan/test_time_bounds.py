@@ -107,6 +107,41 @@ def test_three_streams_are_joined_with_their_bounds() -> None:
     assert "IntervalJoin" in names
 
 
+THIRD = (
+    "SELECT a.k FROM a JOIN b ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 5 MINUTES AND b.ts JOIN c ON c.k = b.k AND "
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "left", "right"),
+    [
+        ("c.ts BETWEEN b.ts AND b.ts + INTERVAL 1 MINUTE", MINUTE + 1, 1),
+        ("c.ts BETWEEN a.ts AND a.ts + INTERVAL 9 MINUTES", 9 * MINUTE + 1, 5 * MINUTE + 1),
+        ("c.ts = a.ts", 1, 5 * MINUTE + 1),
+    ],
+)
+def test_a_joined_row_arrives_with_its_later_part(condition: str, left: int, right: int) -> None:
+    """A pair of rows arrives up to five minutes after the time of `a`, and with that of `b`."""
+    third = next(node for node in walk(planned(THIRD + condition).optimized) if isinstance(node, Join))
+    assert time_bounds(third) == TimeBounds(left, right)
+
+
+def test_endless_streams_are_joined_in_a_row() -> None:
+    rows = [{"ts": second, "k": second % 3} for second in range(1000)]
+    result = replay(
+        THIRD.replace("MINUTES", "SECONDS") + "c.ts BETWEEN a.ts AND a.ts + INTERVAL 9 SECONDS",
+        dict.fromkeys("abc", rows),
+        unit="s",
+        schemas=dict.fromkeys("abc", "ts TIMESTAMP, k INT"),
+        until=999,
+        batch=100,
+    )
+    assert result.actual is not None
+    assert 0 < sum(kept for name, kept in result.actual.rows.items() if "Join" in name) < 60
+    with pytest.raises(UnboundedStateError):
+        planned(THIRD + "c.ts >= a.ts")
+
+
 def test_unbounded_is_refuse_or_allow() -> None:
     with pytest.raises(OptionError, match="there is no unbounded 'yes'; use one of refuse, allow"):
         planned("SELECT k FROM a", "yes")

@@ -7,7 +7,7 @@ as long as a partner can still come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from sash.plan.expressions import Call, Column, Expression, Literal, conjuncts
@@ -43,26 +43,48 @@ class TimeBounds:
         return self.left is not None or self.right is not None
 
 
-@once_per_node
 def time_columns(node: Node) -> frozenset[int]:
     """The columns that have the time at which each row arrives."""
+    return frozenset(column for column, delay in _delays(node).items() if delay == 0)
+
+
+@once_per_node
+def _delays(node: Node) -> dict[int, int]:
+    """The columns that have a time not after that at which the row arrives, and by how much it may be earlier.
+
+    A row of a join arrives with the later of its two, which is at most the life of the other after that.
+    """
     match node:
         case Stream(window=window) if node.schema[node.time].dtype in (TIMESTAMP, TIMESTAMP_NTZ):
             plain = isinstance(window, Aligned | Unbounded) or (isinstance(window, Range) and window.slide is None)
-            return frozenset({node.time}) if plain else frozenset()
+            return {node.time: 0} if plain else {}
         case Filter() | AssignWindows():
-            return time_columns(node.child)
+            return _delays(node.child)
         case Lifetime():
-            return time_columns(node.child) if node.start is None else frozenset()
+            return _delays(node.child) if node.start is None else {}
         case Project():
-            below = time_columns(node.child)
-            return frozenset(n for n, e in enumerate(node.expressions) if isinstance(e, Column) and e.index in below)
+            below = _delays(node.child)
+            columns = {n: e.index for n, e in enumerate(node.expressions) if isinstance(e, Column)}
+            return {n: below[index] for n, index in columns.items() if index in below}
         case Union():
-            return time_columns(node.left) & time_columns(node.right)
+            left, right = _delays(node.left), _delays(node.right)
+            return {column: max(left[column], right[column]) for column in left.keys() & right.keys()}
         case Join():
-            return time_columns(node.left) if looked_up_side(node) is node.right else frozenset()
+            if looked_up_side(node) is node.right:
+                return _delays(node.left)
+            return _delays_of_pairs(node) if node.kind == "inner" else {}
         case _:
-            return frozenset()
+            return {}
+
+
+def _delays_of_pairs(node: Join) -> dict[int, int]:
+    bounds, border = time_bounds(node), len(node.left.schema)
+    found: dict[int, int] = {}
+    if bounds.left is not None:
+        found |= {column: delay + bounds.left - 1 for column, delay in _delays(node.left).items()}
+    if bounds.right is not None:
+        found |= {column + border: delay + bounds.right - 1 for column, delay in _delays(node.right).items()}
+    return found
 
 
 @once_per_node
@@ -70,49 +92,55 @@ def time_bounds(node: Node) -> TimeBounds:
     """The bounds of a join of two inputs whose rows have times; there are none for other nodes."""
     if not isinstance(node, Join) or looked_up_side(node) is not None:
         return TimeBounds()
-    left, right = time_columns(node.left), time_columns(node.right)
+    left, right = _delays(node.left), _delays(node.right)
     if not left or not right:
         return TimeBounds()
     parts = [] if node.condition is None else conjuncts(node.condition)
     border = len(node.left.schema)
-    least: list[int] = []
-    most: list[int] = []
-    if any(one in left and other in right for one, other in node.keys):
-        least, most = [0], [0]
+    lives_left: list[int] = []
+    lives_right: list[int] = []
+    for one, other in node.keys:
+        if one in left and other in right:
+            lives_left.append(right[other])
+            lives_right.append(left[one])
+    shifted = {column + border: delay for column, delay in right.items()}
     for part in parts:
-        found = _difference(part, left, frozenset(column + border for column in right))
+        found = _difference(part, left, shifted)
         if found is not None:
-            function, bound = found
+            function, bound, (one, other) = found
             if function in ("gt", "ge", "eq"):
-                least.append(bound + (function == "gt"))
+                lives_left.append(shifted[other] - bound - (function == "gt"))
             if function in ("lt", "le", "eq"):
-                most.append(bound - (function == "lt"))
-    return TimeBounds(_life(least, -1), _life(most, 1))
+                lives_right.append(left[one] + bound - (function == "lt"))
+    return TimeBounds(_life(lives_left), _life(lives_right))
 
 
 def bounds_time(left: Node, right: Node, predicate: Expression) -> bool:
     """Whether the predicate, over the columns of both nodes, bounds how far apart in time their rows are."""
     border = len(left.schema)
-    moved = frozenset(column + border for column in time_columns(right))
-    return _difference(predicate, time_columns(left), moved) is not None
+    moved = [column + border for column in _delays(right)]
+    return _difference(predicate, _delays(left), moved) is not None
 
 
-def _life(bounds: Sequence[int], sign: int) -> int | None:
+def _life(bounds: Sequence[int]) -> int | None:
     """How long a row is kept: a partner may come until the tightest bound, and at the row's own instant."""
-    return max(1, min(sign * bound for bound in bounds) + 1) if bounds else None
+    return max(1, min(bounds) + 1) if bounds else None
 
 
-def _difference(part: Expression, left: frozenset[int], right: frozenset[int]) -> tuple[str, int] | None:
-    """The comparison of (left time - right time) with a constant that the part is; None if it is something else."""
+def _difference(
+    part: Expression, left: Container[int], right: Container[int]
+) -> tuple[str, int, tuple[int, int]] | None:
+    """The comparison of (left time - right time) with a constant that the part is, and the two columns; None if it is
+    something else."""
     if not isinstance(part, Call) or part.function not in MIRRORED:
         return None
     one, other = map(moved_column, part.arguments)
     if one is None or other is None:
         return None
     if one[0] in left and other[0] in right:
-        return part.function, other[1] - one[1]
+        return part.function, other[1] - one[1], (one[0], other[0])
     if one[0] in right and other[0] in left:
-        return MIRRORED[part.function], one[1] - other[1]
+        return MIRRORED[part.function], one[1] - other[1], (other[0], one[0])
     return None
 
 

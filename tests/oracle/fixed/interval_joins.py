@@ -23,8 +23,12 @@ _A = table(
 _B = table(
     "ts k w", (0, 1, 1), (3, 1, 2), (4, 2, 3), (5, 1, 4), (8, 1, 5), (10, 2, 6), (13, 1, 7), (20, 2, 8), (31, 1, 9)
 )
+_C = table(
+    "ts k x", (2, 1, 1), (5, 2, 2), (6, 1, 3), (9, 1, 4), (11, 2, 5), (13, 1, 6), (16, 1, 7), (21, 2, 8), (33, 1, 9)
+)
 _STREAMS = {"a": _A, "b": _B}
 _SCHEMAS = {"a": "ts TIMESTAMP, k INT, v INT", "b": "ts TIMESTAMP, k INT, w INT"}
+_THREE = {"streams": {**_STREAMS, "c": _C}, "schemas": {**_SCHEMAS, "c": "ts TIMESTAMP, k INT, x INT"}}
 _VIEWS = {
     "endless": {"a": View("a"), "b": View("b")},
     "short": {"a": View("a", 6), "b": View("b", 9)},
@@ -56,6 +60,17 @@ def _cases() -> list[Case]:
     for where in ("endless", "long"):
         made.append(case(f"interval_group_{where}", above, _VIEWS[where], streams=_STREAMS, schemas=_SCHEMAS))
         made.append(case(f"interval_cross_{where}", free, _VIEWS[where], streams=_STREAMS, schemas=_SCHEMAS))
+    first = "SELECT a.v, b.w, c.x FROM {a} AS a JOIN {b} AS b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS"
+    thirds = {
+        "chain": "c.k = b.k AND c.ts BETWEEN b.ts - INTERVAL 1 SECOND AND b.ts + INTERVAL 4 SECONDS",
+        "star": "c.k = a.k AND c.ts >= a.ts - INTERVAL 3 SECONDS AND c.ts < a.ts + INTERVAL 7 SECONDS",
+        "before": "c.ts BETWEEN b.ts - INTERVAL 6 SECONDS AND a.ts",
+    }
+    for name, condition in thirds.items():
+        for c in (View("c"), View("c", 8)):
+            views = {**_VIEWS["endless"], "c": c}
+            where = "endless" if c == View("c") else "mixed"
+            made.append(case(f"interval_{name}_{where}", f"{first} JOIN {{c}} AS c ON {condition}", views, **_THREE))
     made.append(case("interval_left_long", outer, _VIEWS["long"], streams=_STREAMS, schemas=_SCHEMAS))
     return made
 
