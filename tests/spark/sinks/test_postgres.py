@@ -144,6 +144,44 @@ def test_differential_a_bag_keeps_its_duplicates(url: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["upsert", "net", "changes"])
+def test_nested_values_are_jsonb(url: str, mode: Any) -> None:
+    pair = pa.struct([("a", INT), ("b b", pa.list_(STRING))])
+    schema = (
+        Field("key", pa.list_(INT)),
+        Field("pair", pair),
+        Field("amounts", pa.map_(STRING, pa.decimal128(10, 2))),
+        Field("days", pa.list_(DATE)),
+    )
+    rows: list[Row] = [
+        ([1, None], {"a": 1, "b b": ['it\'s "odd"', None]}, [("x", Decimal("1.50")), ("y", None)], [date(2026, 1, 2)]),
+        ([], {"a": None, "b b": []}, [], []),
+        (None, None, None, None),
+    ]
+    shown = Counter(
+        map(
+            repr,
+            [
+                ([1, None], {"a": 1, "b b": ['it\'s "odd"', None]}, {"x": 1.5, "y": None}, ["2026-01-02"]),
+                ([], {"b b": []}, {}, []),
+                (None, None, None, None),
+            ],
+        )
+    )
+    output = OutputSpec(schema, BIGINT, mode, (0,) if mode == "upsert" else None, "one")
+    write = opened(url, f"nested_{mode}", output)
+    write([("+", 1, *row) for row in rows], 0)
+    names = "key, pair, amounts, days"
+    assert Counter(map(repr, rows_of(url, f"nested_{mode}", names))) == shown
+    with psycopg.connect(url) as connection:
+        found = connection.execute(f"SELECT pair->>'a' FROM nested_{mode} WHERE key = '[1, null]'").fetchall()  # type: ignore[call-overload]
+    assert found == [("1",)]
+    if mode != "changes":
+        write([("-", 2, *row) for row in rows[1:]], 1)
+        write([("+", 3, [1, None], {"a": 2, "b b": None}, [], None), ("-", 3, *rows[0])], 2)
+        assert rows_of(url, f"nested_{mode}", names) == [([1, None], {"a": 2}, {}, None)]
+
+
+@pytest.mark.parametrize("mode", ["upsert", "net", "changes"])
 def test_every_type_and_null_comes_back_as_it_went(url: str, mode: Any) -> None:
     values = {
         "bo": (BOOLEAN, True), "ti": (TINYINT, -128), "si": (SMALLINT, 32767), "i": (INT, -(2**31)),

@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from sash.errors import CatalogError, OptionError, SinkError
+from sash.operators.scalar.json_values import to_json
 from sash.plan.options import Mode
+from sash.plan.types import STRING, is_nested
 from sash.spark.sinks.base import Batch, OutputSpec, Sink, WriteBatch, refuse_added
 from sash.spark.sinks.postgres_errors import to_sink_error
 from sash.spark.sinks.postgres_sql import Statements, quoted
@@ -223,6 +225,8 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """A column of values that CSV has."""
     if pa.types.is_duration(column.type):
         return pc.binary_join_element_wise(column.cast(pa.int64()).cast(pa.string()), "microseconds", " ")
+    if is_nested(column.type):
+        return to_json([column.combine_chunks()], STRING)
     return _to_hex(column) if pa.types.is_binary(column.type) else column
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sash.errors import CatalogError
 from sash.plan.sql_types import DayTimeInterval, Variant, YearMonthInterval
 from sash.plan.types import (
     BINARY,
@@ -20,7 +19,6 @@ from sash.plan.types import (
     TIMESTAMP_NTZ,
     is_integer,
     is_nested,
-    type_name,
 )
 from sash.spark.sinks.base import OutputSpec
 
@@ -49,14 +47,10 @@ def pg_type(dtype: pa.DataType) -> str:
         return f"numeric({dtype.precision}, {dtype.scale})"
     if isinstance(dtype, DayTimeInterval):
         return "interval"
-    if isinstance(dtype, Variant):
+    if isinstance(dtype, Variant) or is_nested(dtype):
         return "jsonb"
     if isinstance(dtype, YearMonthInterval):
         return "integer"
-    if is_nested(dtype):
-        raise CatalogError(
-            f"the postgres sink cannot store {type_name(dtype)}: select the parts that you need, or CAST(... AS STRING)"
-        )
     return _TYPES.get(dtype, "text")
 
 
