@@ -24,6 +24,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sash.errors import SqlSyntaxError, UnsupportedSqlError, WindowError, excerpt
+from sash.sql.pipes import PipeParser
 from sash.sql.source import SqlText, did_you_mean, too_deep, whole_number
 from sash.sql.tokens import read_as_spark
 from sash.sql.words import NODES, word_of
@@ -115,7 +116,7 @@ def _negate_innermost(cast: exp.Cast) -> None:
     inner.replace(exp.Neg(this=inner.copy()))
 
 
-class SashParser(SparkParser):
+class SashParser(PipeParser):
     """Spark's parser, extended with windows, and with the precedence of Spark's operators."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
