@@ -78,11 +78,47 @@ def test_windows_are_joined_when_they_end() -> None:
     )
 
 
+GAP = 4
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shards", "batch"),
+    [("auto", 1, None), ("auto", 3, 1), ("negative-tuple", 2, 7), ("hybrid", 2, 5), ("direct", 1, 9)],
+)
+def test_each_session_is_emitted_when_it_ends(strategy: Any, shards: int, batch: int | None) -> None:
+    rng, given, now = random.Random(7), list[dict[str, Any]](), 0
+    for _ in range(60):
+        now += rng.choice((0, 0, 1, 2, GAP, GAP + 1, 9))
+        given.append({"ts": now, "k": rng.choice((1, 2, None)), "v": rng.randrange(9)})
+    sessions: list[list[dict[str, Any]]] = []
+    for key in (1, 2, None):
+        for row in (row for row in given if row["k"] == key):
+            if not sessions or sessions[-1][0]["k"] != key or row["ts"] > sessions[-1][-1]["ts"] + GAP:
+                sessions.append([])
+            sessions[-1].append(row)
+    options = {"strategy": strategy, "shards": shards, "batch": batch}
+    window = f"session_window(ts, '{GAP} seconds')"
+    grouped = emitted(
+        "SELECT k, unix_seconds(session_window.start) AS begun, unix_seconds(session_window.end) AS ended, COUNT(*) AS n, "
+        f"SUM(v) AS t FROM s GROUP BY k, {window} HAVING COUNT(*) > 1",
+        given,
+        **options,
+    )
+    assert grouped == Counter(
+        (end, found[0]["k"], found[0]["ts"], end, len(found), sum(row["v"] for row in found))
+        for found in sessions
+        for end in (found[-1]["ts"] + GAP,)
+        if len(found) > 1
+    )
+    highest = emitted(f"SELECT DISTINCT MAX(v) AS v FROM s GROUP BY k, {window}", given, **options)
+    assert highest == Counter({(found[-1]["ts"] + GAP, max(row["v"] for row in found)) for found in sessions})
+
+
 REFUSED = {
     "SELECT k FROM s": "assign the rows of s",
     "SELECT window.start FROM s [RANGE 1 HOUR] GROUP BY window(ts, '1 minute')": "without a window in brackets",
     "SELECT COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 MINUTE)": "group by the window",
-    "SELECT k FROM s GROUP BY k, session_window(ts, '1 minute')": "sessions end when no row comes",
+    "SELECT k FROM s [RANGE 1 HOUR] GROUP BY k, session_window(ts, '1 minute')": "without a window in brackets",
 }
 
 

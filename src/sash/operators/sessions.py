@@ -2,7 +2,8 @@
 
 Meaning: (row, ts, +) gives (row + (label), ts, +). If the session decides how long its rows are valid (`closes`), all of them
 leave together a gap after the last one: (row + (label), last + gap, -), unless another row comes at that very instant, which
-belongs to the session, too. Otherwise rows expire as below, the oldest first, and labels stay: of the rows that are left,
+belongs to the session, too. If it `emits`, rows are valid for that instant alone: (row + (label), last + gap, last + gap + 1, +).
+Otherwise rows expire as below, the oldest first, and labels stay: of the rows that are left,
 the same ones are at most a gap apart.
 """
 
@@ -29,10 +30,17 @@ class Sessions(Operator):
     """The open session of every key, and with `closes` its rows. A calendar has the keys by the end of their sessions."""
 
     def __init__(
-        self, memory: Memory, inputs: tuple[Edge], keys: tuple[int, ...], time: int, gap: int, closes: bool
+        self,
+        memory: Memory,
+        inputs: tuple[Edge],
+        keys: tuple[int, ...],
+        time: int,
+        gap: int,
+        closes: bool,
+        emits: bool = False,
     ) -> None:
         (edge,) = inputs
-        self._key_columns, self._time, self._gap, self._closes = keys, time, gap, closes
+        self._key_columns, self._time, self._gap, self._closes, self._emits = keys, time, gap, closes, emits
         self._keys = Interner(memory.scope("keys"))
         self._ends = CalendarBuffer(memory.scope("ends"), 1024, max(1, gap // 512))
         self._timed = Arrays(memory, {"timed": np.int64})
@@ -68,8 +76,11 @@ class Sessions(Operator):
         count = self._end(clock, gone, ends, count)
         gone, ends = gone[:count], ends[:count]
         output = ChangeBatch(batch.ts, batch.exp, batch.sign, (*batch.columns, pa.array(placed)))
-        if self._closes and count:
+        if self._closes:
             columns = [*self._rows.take(gone), pa.array(self._records["records"][ROW * gone + LABEL])]
+        if self._emits:
+            output = ChangeBatch.stamped(ends, ends + 1, columns).sorted()
+        elif self._closes and count:
             removed = ChangeBatch.explicit(ends, np.full(count, -1, np.int8), columns)
             output = concat([removed, output]).sorted() if len(output) else removed.sorted()
         if self._closes:

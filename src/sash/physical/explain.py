@@ -281,7 +281,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
         case nodes.Final():
             return ()
         case nodes.Sessions():
-            return _by(schema, node.keys), f"GAP {duration_text(node.gap)}"
+            emitted = " EMIT ON CLOSE" if node.emits else ""
+            return _by(schema, node.keys), f"GAP {duration_text(node.gap)}{emitted}"
         case nodes.Lifetime():
             start, end = (None if e is None else describe(e) for e in (node.start, node.end))
             return (lifetime_text(start, end),)

@@ -321,8 +321,16 @@ class Lowering:
         """Sessions by key; their rows must come with their expiration times, so that a row has one label."""
         child = self._stamped(node.child)
         output = _explicit(node) if node.closes else _passed(node, child)
+        if node.emits:
+            output = OutputEdge(node.schema, "calendar", pattern(node), horizon=1)
         made = physical.Sessions(
-            keys=node.keys, time=node.time, gap=node.gap, closes=node.closes, inputs=(child,), output=output
+            keys=node.keys,
+            time=node.time,
+            gap=node.gap,
+            closes=node.closes,
+            emits=node.emits,
+            inputs=(child,),
+            output=output,
         )
         return with_retractions(made) if self._expire == "bottom" else made
 

@@ -170,12 +170,14 @@ class Final(_Operator):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sessions(_Operator):
-    """Labels the rows of each session. If it `closes`, it retracts them together when the session ends."""
+    """Labels the rows of each session. If it `closes`, it retracts them together when the session ends; if it `emits`,
+    it outputs them only then, for an instant."""
 
     keys: tuple[int, ...]
     time: int
     gap: int
     closes: bool
+    emits: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

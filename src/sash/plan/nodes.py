@@ -241,13 +241,15 @@ class Sessions(_Unary):
     """Rows with a label after their columns, the same for the rows of a session: those with equal `keys` of which each comes
     at most `gap` microseconds after the one before, by the column `time`.
 
-    If it `closes`, rows leave together, a gap after the last one; otherwise when their windows say so.
+    If it `closes`, rows leave together, a gap after the last one; otherwise when their windows say so. If it also `emits`, rows
+    are valid only then, for an instant.
     """
 
     keys: tuple[int, ...]
     time: int
     gap: int
     closes: bool
+    emits: bool = False
 
     @cached_property
     def schema(self) -> Schema:

@@ -55,6 +55,8 @@ def pattern(node: nodes.Node) -> Pattern:
         case nodes.Final():
             return Pattern.MONO
         case nodes.Sessions():
+            if node.emits:
+                return Pattern.WK
             return Pattern.STR if node.closes else pattern(node.child)
         case nodes.Lifetime():
             endless = node.end is None and pattern(node.child) == Pattern.MONO
@@ -169,7 +171,8 @@ def row_keeping_operator(node: nodes.Node) -> str | None:
                 if call.distinct:
                     return f"{call.function.upper()}(DISTINCT ...)"
                 if call.function not in _BOUNDED_AGGREGATES:
-                    return call.function.upper()
+                    user = None if call.detail is None else call.detail.user
+                    return call.function.upper() if user is None else user.name.upper()
             return None
         case (
             nodes.Stream()

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from sash.errors import UnsupportedSqlError
-from sash.plan.nodes import Aggregate, Aligned, Final, Node, Sessions, Stream, walk
+from sash.plan.nodes import Aggregate, Aligned, Final, Node, Sessions, Stream
 from sash.sql.source import SqlText
 
 _emitting: ContextVar[bool] = ContextVar("emitting", default=False)
@@ -35,15 +35,18 @@ def emits() -> bool:
 def emitted(source: SqlText, plan: Node, at: int) -> Node:
     """The plan whose rows are only added. All its streams must be in windows that end."""
     problem = None
-    for node in walk(plan):
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Sessions) and node.emits:
+            continue
+        pending.extend(node.children)
         match node:
             case Stream(window=Aligned(closing=True)):
                 continue
             case Stream():
-                problem = f"assign the rows of {node.name} by their time with TUMBLE, HOP, CUMULATE or window(...), without a "
+                problem = f"assign the rows of {node.name} by their time with TUMBLE, HOP, CUMULATE, window(...) or session_window(...), without a "
                 problem += "window in brackets"
-            case Sessions():
-                problem = "sessions end when no row comes, and are not emitted so far: take their retractions"
             case Aggregate(keys=()):
                 problem = "group by the window: an aggregate of all rows has a row without any window, too"
             case _:

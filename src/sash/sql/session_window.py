@@ -14,6 +14,7 @@ from sash.plan.nodes import SESSION, Node, Project, Sessions
 from sash.plan.patterns import Pattern, pattern
 from sash.plan.time_bounds import time_columns
 from sash.plan.types import INT
+from sash.sql.emit import emits
 from sash.sql.expressions import ExpressionBinder
 from sash.sql.scope import Entry, Scope
 from sash.sql.source import SqlText, whole_number
@@ -60,7 +61,7 @@ def with_session_column(
         own = tuple(Column(n, field.name, field.dtype) for n, field in enumerate(below.schema))
         below = Project(below, (*(column.name for column in own), _ALL), (*own, Literal(0, INT)))
         keys = [Column(len(own), _ALL, INT)]
-    made = Sessions(below, tuple(dict.fromkeys(key.index for key in keys)), time.index, gap, closes)
+    made = Sessions(below, tuple(dict.fromkeys(key.index for key in keys)), time.index, gap, closes, closes and emits())
     label = Column(len(below.schema), SESSION, made.schema[-1].dtype)
     entries = [Entry(_NAME, SESSION, label, hidden=True), Entry(_NAME, _ALL, keys[0], hidden=True)]
     scope = Scope((*binder.scope.entries, *entries), binder.scope.not_carried)
