@@ -9,7 +9,7 @@ from sash.sql.functions import canonical_name
 from sash.sql.generators import GENERATORS
 from sash.sql.lambdas import NAMES as WITH_LAMBDAS
 from sash.sql.now import NAMES as INSTANTS
-from sash.sql.spark_functions import SKETCH
+from sash.sql.spark_functions import OF_TIME, SKETCH
 from sash.sql.spark_library import LibraryFunction, library
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "functions.md"
@@ -82,10 +82,12 @@ def status(name: str, function: LibraryFunction) -> str:
         if name in _SYNTAX:
             return "Aggregates"
         if SKETCH.search(name):
-            return "Refused: aggregates of sketches, which cannot take back rows that leave a window"
+            return "Refused: aggregates of sketches that merge at random, or have no format that others read"
         return "Refused: aggregates that Sash does not have"
     if canonical_name(name) is not None or name in _SYNTAX | _OPERATORS | WITH_LAMBDAS or not name.isidentifier():
         return "Anywhere"
+    if name in OF_TIME:
+        return "Refused: Spark has the type TIME switched off"
     return "Above a source"
 
 

@@ -24,6 +24,7 @@ from sash.plan.nodes import Node, Relation, SortKey, Stream, walk
 from sash.plan.options import DEFAULT, Mode, Options
 from sash.plan.patterns import Pattern, pattern
 from sash.plan.relations import refuse_misused_relations
+from sash.plan.sketches import refuse_sketches_of_rows
 from sash.plan.snapshot_aggregates import exact_aggregates
 from sash.plan.tree import tree
 from sash.plan.types import Schema
@@ -146,6 +147,7 @@ def plan_query(
     try:
         written = exact_aggregates(query.plan)
         refuse_unbounded(written)
+        refuse_sketches_of_rows(written)
         optimization = optimize(written, disable=disable)
         refuse_misused_relations(optimization.plan)
         physical = plan_physical(optimization.plan, shards, options)

@@ -11,6 +11,7 @@ from sash.plan.types import type_name
 from sash.sql import parse
 from sash.sql.functions import FUNCTIONS
 from sash.sql.render import quoted, to_spark_sql
+from sash.sql.signatures.sketches import SIGNATURES as SKETCHES
 from tests.sql.spark_expressions import read, topics
 from tests.sql.test_types import CATALOG, COLUMNS, TYPES
 
@@ -107,7 +108,8 @@ def test_every_function_is_among_the_samples() -> None:
     everything = " ".join(rendered(expression)[2] for expression in SCALARS)
     pinned = " ".join(one.sql for topic in topics() for one in read(topic))
     missing = {name for name in FUNCTIONS if f"function='{name}'" not in everything and f"{name}(" not in pinned}
-    assert missing <= {"to_date", "nvl2", "bit_not", "between", "named_struct"}  # a cast, a CASE, operators, and struct
+    rewritten = {"to_date", "nvl2", "bit_not", "between", "named_struct"}  # a cast, a CASE, operators, and struct
+    assert missing <= rewritten | SKETCHES.keys()
 
 
 @pytest.mark.spark

@@ -76,6 +76,7 @@ def describe_aggregate(aggregate: AggregateCall) -> str:
     if aggregate.detail is not None and aggregate.detail.user is not None:
         condition = f" FILTER (WHERE {arguments.pop()})" if aggregate.detail.filtered else ""
         distinct = "DISTINCT " if aggregate.distinct else ""
+        arguments += map(str, aggregate.detail.user.settings)
         return f"{aggregate.detail.user.name}({distinct}{', '.join(arguments)}){condition}"
     if aggregate.function in TIMED and len(arguments) == 2:
         return f"{aggregate.function}({arguments[0]}) FILTER (WHERE {arguments[1]})"

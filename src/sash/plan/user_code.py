@@ -1,9 +1,14 @@
-"""Functions and aggregates that users write in Python: their names, types and versions, and their code."""
+"""Functions and aggregates that are Python code: their names, types and versions, and their code.
+
+Most are written by users. Some aggregates of Sash's own have the same methods as those of users.
+"""
 
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
+from importlib import import_module
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -15,13 +20,16 @@ from sash.errors import CatalogError
 class UserCode:
     """A Python function of Arrow arrays, or a class of aggregates. Two of one name and version are the same.
 
-    `packed` is the code as bytes that `pickle` reads, for other processes; without it, it stays in this one.
+    `packed` is the code as bytes that `pickle` reads, for other processes; without it, it stays in this one. Of an aggregate
+    of Sash's own, `library` is the module and the class, made with `settings`.
     """
 
     name: str
     version: str
     dtype: pa.DataType
     packed: bytes = field(default=b"", compare=False, repr=False)
+    library: str = ""
+    settings: tuple[int | float, ...] = ()
     _loaded: Any = field(default=None, init=False, compare=False, repr=False)
 
     @classmethod
@@ -35,30 +43,42 @@ class UserCode:
     def code(self) -> Any:
         """The function or class."""
         if self._loaded is None:
-            object.__setattr__(self, "_loaded", pickle.loads(self.packed))  # noqa: S301  (packed by the engine)
+            object.__setattr__(self, "_loaded", self._load())
         return self._loaded
 
+    def _load(self) -> Any:
+        if not self.library:
+            return pickle.loads(self.packed)  # noqa: S301  (packed by the engine)
+        module, _, name = self.library.partition(":")
+        return partial(getattr(import_module(f"sash.operators.aggregates.{module}"), name), *self.settings)
+
     def __getstate__(self) -> dict[str, Any]:
-        if not self.packed:
+        if not self.packed and not self.library:
             raise CatalogError(f"{self.name} is only known to this process: register it with an engine")
-        return {"name": self.name, "version": self.version, "dtype": self.dtype, "packed": self.packed, "_loaded": None}
+        return {**{each.name: getattr(self, each.name) for each in fields(self)}, "_loaded": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether values can be taken back; a sketch only merges."""
+        return not self.library.startswith("sketches:")
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
 
 
 Way = Literal["remove", "merge", "recompute"]
-"""How an aggregate of a user's is maintained: by taking rows back, by two stacks of merged states, or anew from all rows."""
+"""How such an aggregate is maintained: by taking rows back, by two stacks of merged states, or anew from all rows."""
 
 
 def way_of(code: UserCode, expiry: str, *, distinct: bool = False) -> Way:
     """How the aggregate is maintained over rows that end in this way; that of distinct values is computed anew."""
     if distinct:
         return "recompute"
-    if callable(getattr(code.code, "remove", None)):
+    made = code.code.func if code.library else code.code
+    if callable(getattr(made, "remove", None)):
         return "remove"
-    return "merge" if expiry == "fifo" and callable(getattr(code.code, "merge", None)) else "recompute"
+    return "merge" if expiry == "fifo" and callable(getattr(made, "merge", None)) else "recompute"

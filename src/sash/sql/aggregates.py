@@ -29,6 +29,7 @@ from sash.plan.expressions import (
 )
 from sash.plan.sql_types import VARIANT
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
+from sash.sql.coded_aggregates import CODED, bind_coded
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
 from sash.sql.row_aggregates import BoundAggregate, SortedBy, array_type, bind_histogram, bind_rows
 
@@ -43,6 +44,9 @@ AGGREGATES: dict[str, str] = {
     "bit_and": "bit_and",
     "bit_or": "bit_or",
     "bit_xor": "bit_xor",
+    "bitmap_and_agg": "bitmap_and_agg",
+    "bitmap_construct_agg": "bitmap_construct_agg",
+    "bitmap_or_agg": "bitmap_or_agg",
     "bool_and": "bool_and",
     "bool_or": "bool_or",
     "collect_list": "collect_list",
@@ -50,12 +54,15 @@ AGGREGATES: dict[str, str] = {
     "corr": "corr",
     "count": "count",
     "count_if": "count_if",
+    "count_min_sketch": "count_min_sketch",
     "covar_pop": "covar_pop",
     "covar_samp": "covar_samp",
     "every": "bool_and",
     "first": "first",
     "first_value": "first",
     "histogram_numeric": "histogram_numeric",
+    "hll_sketch_agg": "hll_sketch_agg",
+    "hll_union_agg": "hll_union_agg",
     "kurtosis": "kurtosis",
     "last": "last",
     "last_value": "last",
@@ -88,6 +95,9 @@ AGGREGATES: dict[str, str] = {
     "stddev_samp": "stddev_samp",
     "string_agg": "listagg",
     "sum": "sum",
+    "theta_intersection_agg": "theta_intersection_agg",
+    "theta_sketch_agg": "theta_sketch_agg",
+    "theta_union_agg": "theta_union_agg",
     "try_avg": "try_avg",
     "try_sum": "try_sum",
     "var_pop": "var_pop",
@@ -143,6 +153,8 @@ def bind_aggregate(
     FIRST and LAST, which do not skip NULLs, take the condition as a second argument. `descending` is WITHIN GROUP's order of values, `order` that of LISTAGG's rows."""
     _refuse_variants(function, arguments, distinct)
     parameter = precision = fractions = None
+    if function in CODED:
+        return bind_coded(function, arguments, distinct, condition)
     if function == "histogram_numeric":
         return bind_histogram(arguments, distinct, condition)
     if function in COLLECTED or (function in ("min_by", "max_by") and len(arguments) == 3):

@@ -198,7 +198,11 @@ class Binder:
         if clause is None:
             return self
         if clause.args.get("recursive"):
-            raise self.source.error(UnsupportedSqlError, "Sash does not run recursive queries (WITH RECURSIVE)", clause)
+            problem = (
+                "Sash does not run recursive queries (WITH RECURSIVE), whose steps would be computed anew at each change; for a "
+                "series of numbers use FROM range(n) or explode(sequence(a, b))"
+            )
+            raise self.source.error(UnsupportedSqlError, problem, clause)
         self.source.refuse_all_but(clause, "expressions")
         binder = self
         names: set[str] = set()

@@ -53,10 +53,16 @@ def bind_frame(binder: ExpressionBinder, spec: exp.Expr | None, order: Sequence[
     if spec is None:
         return BoundFrame(BoundEnd(), current)
     source = binder.source
+    if spec.args.get("exclude") is not None:
+        raise source.error(UnsupportedSqlError, "Sash does not run EXCLUDE in a frame, and Spark has none either", spec)
     source.refuse_all_but(spec, "kind", "start", "start_side", "end", "end_side")
     kind = str(spec.args.get("kind")).upper()
     if kind not in ("ROWS", "RANGE"):
-        raise source.error(UnsupportedSqlError, f"Sash does not run {kind} frames; write ROWS or RANGE", spec)
+        raise source.error(
+            UnsupportedSqlError,
+            f"Sash does not run {kind} frames, and Spark has none either; write ROWS or RANGE",
+            spec,
+        )
     ends = []
     for name in ("start", "end"):
         value, side = spec.args.get(name), str(spec.args.get(f"{name}_side") or "").upper()

@@ -13,7 +13,7 @@ from sash.plan.expressions import Cast, Expression
 from sash.plan.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
 from sash.sql import function_rules as rules
 from sash.sql import nested_rules
-from sash.sql.signatures import conditional, dates, formats, json, lists, numbers, strings, variants
+from sash.sql.signatures import conditional, dates, formats, json, lists, numbers, sketches, strings, variants
 from sash.sql.signatures.base import Signature
 
 
@@ -116,6 +116,7 @@ FUNCTIONS: dict[str, Signature] = {
     **json.SIGNATURES,
     **lists.SIGNATURES,
     **numbers.SIGNATURES,
+    **sketches.SIGNATURES,
     **strings.SIGNATURES,
     **variants.SIGNATURES,
 }

@@ -18,10 +18,17 @@ from sash.sql.functions import canonical_name
 from sash.sql.render import quoted, to_spark_sql
 from sash.sql.source import SqlText
 from sash.sql.spark_library import calls, library, similar_function
+from sash.sql.type_names import NO_TIME
 from sash.sql.words import word_of
 
 SKETCH = re.compile(r"sketch|^hll_|^kll_|^theta_|^tuple_|^approx_top_k_")
 """The names of aggregates that return sketches, or combine them."""
+
+OF_TIME = frozenset({"make_time", "time", "to_time", "try_to_time"}) | {
+    f"time_{name}"
+    for name in ("diff", "from_micros", "from_millis", "from_seconds", "to_micros", "to_millis", "to_seconds", "trunc")
+}
+"""Functions that take, or return, values of the type TIME."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +93,16 @@ class SparkFunctions:
         name = function_name(call)
         if name in AGGREGATES:
             return
+        if name in OF_TIME:
+            problem = f"Sash does not run {name}, since it does not support the type TIME: {NO_TIME}"
+            raise self.source.error(UnsupportedSqlError, problem, call)
         match library().kind(name):
             case "varying":
                 problem = f"{name} is not deterministic, so a continuous query cannot use it"
             case "aggregate" if SKETCH.search(name):
                 problem = (
-                    f"Sash does not run the aggregate {name}: a sketch cannot take back the rows that leave a window; use "
-                    "COUNT(DISTINCT x), PERCENTILE or GROUP BY, which are exact"
+                    f"Sash does not run the aggregate {name}: its sketches merge at random or have no format that "
+                    "others read; use COUNT(DISTINCT x), PERCENTILE or GROUP BY, which are exact"
                 )
             case "aggregate":
                 problem = f"Sash does not run the aggregate {name}; supported are {', '.join(AGGREGATES)}"

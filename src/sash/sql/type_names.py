@@ -32,6 +32,9 @@ _TYPES: dict[exp.DType, pa.DataType] = {
 }
 
 
+NO_TIME = "Spark has it switched off (spark.sql.timeType.enabled); use a TIMESTAMP, or an INTERVAL HOUR TO SECOND"
+"""Why there are no columns of TIME, and what to use instead."""
+
 _NESTED = (exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT)
 
 
@@ -46,6 +49,8 @@ def type_of(source: SqlText, node: exp.Expr) -> pa.DataType:
             return _nested(source, node)
         if isinstance(node.this, exp.Interval):
             return _interval(source, node)
+        if node.this == exp.DType.TIME:
+            raise source.error(UnsupportedSqlError, f"Sash does not support the type TIME: {NO_TIME}", node)
     raise source.error(UnsupportedSqlError, f"Sash does not support the type {node.sql(dialect='spark')}", node)
 
 

@@ -113,7 +113,8 @@ def _name(call: AggregateCall, expiry: Expiry) -> str:
     detail = call.detail
     if detail is not None and detail.user is not None:
         filtered = ".filtered" if detail.filtered else ""
-        return f"user.{detail.user.name.lower()}.{columns}{filtered}{distinct}"
+        settings = "".join(f".{setting}" for setting in detail.user.settings)
+        return f"user.{detail.user.name.lower()}{settings}.{columns}{filtered}{distinct}"
     if function == "count_star" or (function == "count" and not call.arguments):
         return "rows"
     if function == "count":

@@ -1,4 +1,4 @@
-"""Aggregates that users write in Python, by one of three ways.
+"""Aggregates that are Python classes, of users or of Sash, by one of three ways.
 
 A class has `init()`, `add(state, *arrays)` and `result(state)`; `add` gets the rows of one group and one instant as Arrow
 arrays, in order, and returns the new state. With `remove(state, *arrays)` a group keeps one state, from which rows are
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash.errors import SashError
 from sash.operators.aggregates.arguments import Argument, ArgumentColumns
 from sash.operators.aggregates.base import NO_MASK, Accumulator, Versions, Work, array_versions, canonical
 from sash.operators.aggregates.collected import Collected
@@ -56,6 +57,8 @@ class UserState:
     def _run(self, function: Any, *arguments: Any) -> Any:
         try:
             return function(*arguments)
+        except SashError:
+            raise
         except Exception as error:
             raise failed(self.code, error) from error
 

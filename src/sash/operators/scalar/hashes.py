@@ -59,7 +59,7 @@ def _murmur_numbers(values: Numbers, seed: Numbers) -> Numbers:
     return _murmur_end(_murmur_step(_murmur_step(seed, low), high), 8)
 
 
-def _murmur_bytes(value: str | bytes, seed: int) -> int:
+def murmur_bytes(value: str | bytes, seed: int) -> int:
     """Words of four bytes, then each byte that is left, as a signed integer."""
     data, hash_ = as_bytes(value), seed & _M32
     words = len(data) // 4
@@ -187,6 +187,6 @@ def _big_endian(number: int) -> bytes:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "hash": Function(_hash(_murmur_numbers, _murmur_bytes), 1, MANY, strict=False),
+    "hash": Function(_hash(_murmur_numbers, murmur_bytes), 1, MANY, strict=False),
     "xxhash64": Function(_hash(_xx_numbers, _xx_bytes), 1, MANY, strict=False),
 }

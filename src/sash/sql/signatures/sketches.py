@@ -1,0 +1,40 @@
+"""Functions of sketches."""
+
+from __future__ import annotations
+
+from sash.errors import TypeMismatchError
+from sash.plan.expressions import Call, Expression, Literal
+from sash.plan.types import BIGINT, BINARY, BOOLEAN, INT, NULL, type_name
+from sash.sql.coercion import coerce
+from sash.sql.function_rules import Arguments
+from sash.sql.signatures.base import Signature
+
+
+def _sketch(name: str, argument: Expression) -> Expression:
+    if argument.dtype not in (BINARY, NULL):
+        raise TypeMismatchError(f"{name} takes BINARY, not {type_name(argument.dtype)}")
+    return coerce(argument, BINARY)
+
+
+def _estimate(name: str, arguments: Arguments) -> Expression:
+    return Call(name, (_sketch(name, arguments[0]),), BIGINT)
+
+
+def _two(name: str, arguments: Arguments) -> Expression:
+    """Two sketches, and for unions a BOOLEAN or the size of the result, which is a constant."""
+    sketches = tuple(_sketch(name, argument) for argument in arguments[:2])
+    rest = tuple(arguments[2:])
+    if rest and name == "hll_union" and not (isinstance(rest[0], Literal) and rest[0].dtype == BOOLEAN):
+        raise TypeMismatchError("the third argument of hll_union is TRUE or FALSE")
+    if rest and name == "theta_union":
+        size = rest[0]
+        if not (isinstance(size, Literal) and size.dtype == INT and 5 <= (size.value or 0) <= 26):
+            raise TypeMismatchError("the third argument of theta_union is a whole number from 5 to 26")
+    return Call(name, (*sketches, *rest), BINARY)
+
+
+SIGNATURES: dict[str, Signature] = {
+    **{name: Signature(1, 1, _estimate) for name in ("hll_sketch_estimate", "theta_sketch_estimate")},
+    **{name: Signature(2, 3, _two) for name in ("hll_union", "theta_union")},
+    **{name: Signature(2, 2, _two) for name in ("theta_difference", "theta_intersection")},
+}
