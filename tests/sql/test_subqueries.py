@@ -182,3 +182,32 @@ def _height(node: Node) -> int:
 def test_many_subqueries_are_bound_in_linear_depth() -> None:
     conditions = " AND ".join(f"item + {n} IN (SELECT item FROM clicks)" for n in range(20))
     assert _height(plan_of(f"SELECT item FROM sales WHERE {conditions}")) < 100
+
+
+GENERATED = {
+    "SELECT v FROM s WHERE v IN (SELECT explode(array(s.k, 3)))": [(3,)],
+    "SELECT v, (SELECT MAX(x) FROM (SELECT explode(array(s.v, 3)) AS x)) AS m FROM s": [(2, 3), (3, 3), (4, 4)],
+    "SELECT v, (SELECT SUM(x) FROM explode(array(s.v, s.k)) AS t(x)) AS m FROM s": [(2, 2), (3, 4), (4, 6)],
+    "SELECT v FROM s WHERE EXISTS (SELECT x FROM r LATERAL VIEW explode(array(r.w, 1)) t AS x WHERE x = s.v)": [
+        (2,),
+        (3,),
+    ],
+    "SELECT s.v, t.x FROM s, LATERAL (SELECT explode(sequence(0, s.v)) AS x) t WHERE t.x > 2": [(3, 3), (4, 3), (4, 4)],
+    "SELECT v, (SELECT COUNT(*) FROM r, LATERAL explode(array(r.w, s.v)) AS t(x) WHERE x > 2) AS n FROM s": [
+        (2, 1),
+        (3, 3),
+        (4, 3),
+    ],
+}
+
+
+@pytest.mark.parametrize("sql", GENERATED)
+def test_generators_in_correlated_subqueries(sql: str) -> None:
+    streams = {
+        "s": [{"ts": ts, "k": ts % 3, "v": ts % 7} for ts in range(1, 12)],
+        "r": [{"ts": ts, "w": ts % 7} for ts in range(1, 11)],
+    }
+    schemas = {"s": "ts BIGINT, k INT, v INT", "r": "ts BIGINT, w INT"}
+    result = replay(f"{sql} WINDOW 3 SECONDS", streams, schemas=schemas, unit="s", until=20)
+    assert sorted(tuple(row.values()) for row in result.at(11)) == GENERATED[sql]
+    assert result.at(14) == []
