@@ -54,6 +54,14 @@ def batch_metrics(progress: Any) -> dict[str, Any] | None:
     return fresh[0] if fresh else None
 
 
+def names() -> set[str]:
+    """The names of all metrics, for dashboards."""
+    totals = [f"{part}_total" for part in _TOTALS] + [f"operator_{part}_total" for part in _OPERATOR_TOTALS]
+    gauges = [*_GAUGES, *(f"operator_{part}" for part in _OPERATOR_GAUGES), "operator_rows_per_second"]
+    histogram = [f"output_delay_seconds_{part}" for part in ("bucket", "sum", "count")]
+    return {f"sash_{name}" for name in (*totals, *gauges, *histogram, "up", "parked", "batch_delay_seconds")}
+
+
 def exposition(running: Mapping[str, RunningQuery | JobQuery]) -> str:
     """The metrics of the queries in the text format of Prometheus."""
     progress = {name: query.progress() for name, query in running.items()}

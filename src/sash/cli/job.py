@@ -49,6 +49,7 @@ class JobSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     shards: int | None = None
     metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     on_change: OnChange = "refuse"
     as_json: bool = False
 
@@ -73,7 +74,9 @@ def run_job(path: Path, settings: JobSettings) -> int:
 
         backend = DryRunBackend(conf)
         problems = check(text, backend)
-        problems = problems or check_surroundings(backend, folder, settings.metrics_port, conf, master)
+        problems = problems or check_surroundings(
+            backend, folder, settings.metrics_port, conf, master, settings.metrics_host
+        )
         for problem in problems:
             _log_error(log, path, text, problem)
         if problems:
@@ -81,7 +84,7 @@ def run_job(path: Path, settings: JobSettings) -> int:
         entry = stack.enter_context(present(path.name, folder, log))
         engine = engine_of()
         if settings.metrics_port is not None:
-            log.write("metrics", url=engine.metrics(settings.metrics_port))
+            log.write("metrics", url=engine.metrics(settings.metrics_port, settings.metrics_host))
         script = RunningScript(path, engine, Session.on(engine), conf)
         if not stop.is_set() and not _start(path, text, script.session, log, settings.on_change):
             return INVALID

@@ -190,6 +190,9 @@ def run_file(
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port.")
     ] = None,
+    metrics_host: Annotated[
+        str, typer.Option(help="The address that serves them; 0.0.0.0 is every one, as a container needs.")
+    ] = "127.0.0.1",
     on_change: Annotated[
         Literal["ask", "apply", "refuse"],
         typer.Option(
@@ -210,7 +213,7 @@ def run_file(
     launch_java(master, settings)
     from sash.cli.job import JobSettings, run_job
 
-    options = JobSettings(checkpoint, master, settings, shards, metrics_port, on_change, as_json)
+    options = JobSettings(checkpoint, master, settings, shards, metrics_port, metrics_host, on_change, as_json)
     raise typer.Exit(run_job(job, options))
 
 
@@ -278,7 +281,19 @@ def list_jobs(as_json: AsJson = False) -> None:
     list_known(as_json=as_json)
 
 
-JobNamed = Annotated[str, typer.Argument(help="The job: its file's name, with or without ending, or its checkpoint.")]
+def _complete_job(incomplete: str) -> list[str]:
+    """The names of known jobs that begin so, for the completion of shells."""
+    from sash.job_index import known_jobs
+
+    return [entry.name for entry in known_jobs() if entry.name.startswith(incomplete)]
+
+
+JobNamed = Annotated[
+    str,
+    typer.Argument(
+        help="The job: its file's name, with or without ending, or its checkpoint.", autocompletion=_complete_job
+    ),
+]
 
 
 @app.command("status")
@@ -343,6 +358,16 @@ def validate(
     from sash.cli.check import validate_job
 
     raise typer.Exit(validate_job(job, _settings(conf, packages), as_json=as_json))
+
+
+@app.command("init")
+def init_folder(
+    folder: Annotated[Path, typer.Argument(file_okay=False, help="The folder, which is made if it does not exist.")],
+) -> None:
+    """Start a job of your own: write a job, a generator of data for it, and tests of its queries, which pass."""
+    from sash.cli.init import init
+
+    typer.echo(init(folder))
 
 
 @app.command("prepare")

@@ -28,11 +28,18 @@ _DEFAULT_SYSTEM = "spark.hadoop.fs.defaultFS"
 
 
 def check_surroundings(
-    backend: DryRunBackend, checkpoint: str, metrics_port: int | None, conf: Mapping[str, str], master: str | None
+    backend: DryRunBackend,
+    checkpoint: str,
+    metrics_port: int | None,
+    conf: Mapping[str, str],
+    master: str | None,
+    metrics_host: str = "127.0.0.1",
 ) -> list[SqlSyntaxError]:
     """The errors of what a checked job needs; those that are about no statement have no position."""
     found: list[SqlSyntaxError] = []
-    for check, statement in _checks(backend, checkpoint, metrics_port, conf, here=is_local(conf, master)):
+    for check, statement in _checks(
+        backend, checkpoint, (metrics_port, metrics_host), conf, here=is_local(conf, master)
+    ):
         try:
             check()
         except SashError as problem:
@@ -41,10 +48,10 @@ def check_surroundings(
 
 
 def _checks(
-    backend: DryRunBackend, checkpoint: str, metrics_port: int | None, conf: Mapping[str, str], *, here: bool
+    backend: DryRunBackend, checkpoint: str, metrics: tuple[int | None, str], conf: Mapping[str, str], *, here: bool
 ) -> Iterator[tuple[Callable[[], None], Statement | None]]:
     """The checks, each with the statement that it is about; those of paths only if they are on this machine (`here`)."""
-    yield partial(check_port, metrics_port), None
+    yield partial(check_port, *metrics), None
     if here:
         yield partial(check_folder, checkpoint), None
         yield partial(refuse_locked, checkpoint), None
