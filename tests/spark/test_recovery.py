@@ -56,18 +56,6 @@ def test_differential_tasks_that_fail_and_workers_that_are_killed(
     running.stop()
 
 
-def test_differential_count_windows_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
-    rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
-    for number, batch in enumerate(batches_of(rows)):
-        write_batch(tmp_path / "in", number, batch)
-        query = file_engine(spark, tmp_path / "in").sql(COUNT_WINDOWS)
-        running = query.start(sink, trigger="available_now", checkpoint=str(tmp_path / "checkpoint"))
-        running.await_termination()
-        assert bool(running.progress()["total_rebuilt"]) == (number > 0)
-        running.stop()
-    assert sink.read() == expected(COUNT_WINDOWS, rows)
-
-
 def test_differential_arenas_that_are_lost_or_left_dirty(spark: SparkSession, tmp_path: Path) -> None:
     rows, sink = made_up_rows(4), FolderSink(tmp_path / "out")
     running = file_engine(spark, tmp_path / "in").sql(SQL).start(sink)
