@@ -9,6 +9,7 @@ from sash.plan.catalog import Catalog
 from sash.plan.nodes import Expand, Generate, walk
 from sash.rows import parse_schema
 from sash.sql import parse
+from sash.testing import replay
 
 CATALOG = Catalog()
 CATALOG.add_stream(
@@ -81,6 +82,7 @@ def test_an_array_that_is_written_out_is_expanded() -> None:
         ("SELECT explode(ts) FROM s [NOW]", TypeMismatchError, "explode takes an array or a map, not BIGINT"),
         ("SELECT explode(a), explode(a) FROM s [NOW]", UnsupportedSqlError, "may have one generator"),
         ("SELECT explode(m) AS k FROM s [NOW]", TypeMismatchError, "1 names for 2 columns"),
+        ("SELECT hash(ts, array(m)) FROM s [NOW]", TypeMismatchError, "hash does not take ARRAY<MAP<STRING, INT>>"),
         ("SELECT stack(ts, 1) FROM s [NOW]", TypeMismatchError, "a constant number of rows"),
         ("SELECT id FROM range(1, 1000000)", UnsupportedSqlError, "range may have 10,000 rows"),
     ],
@@ -88,3 +90,17 @@ def test_an_array_that_is_written_out_is_expanded() -> None:
 def test_what_is_refused(sql: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         parse(sql, CATALOG)
+
+
+def test_the_hash_of_a_nested_value_is_that_of_its_parts() -> None:
+    """Spark goes on from part to part, as it does from argument to argument, and NULLs change nothing."""
+    rows = [
+        {"ts": n, "k": (None, "é", "")[n % 3], "v": (7, None)[n % 2], "x": (-0.0, None, 1e300, 2.5)[n % 4]}
+        for n in range(12)
+    ]
+    parts = "array(v, v + 1, NULL), struct(k, x, array(struct(v, k), NULL)), CAST(NULL AS ARRAY<INT>), array()"
+    flat = "v, v + 1, k, x, v, k"
+    sql = f"SELECT hash({parts}) AS a, hash({flat}) AS b, xxhash64({parts}) AS c, xxhash64({flat}) AS d FROM (SELECT DISTINCT * FROM s [RANGE 1 HOUR])"
+    found = replay(sql, {"s": rows}, unit="s", until=12).at(12)
+    assert len({row["a"] for row in found}) == len(rows)
+    assert all(row["a"] == row["b"] and row["c"] == row["d"] for row in found)

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sash.errors import OptionError, StoreError, UnsupportedSqlError, WindowError
+from sash.errors import OptionError, StoreError, TypeMismatchError, UnsupportedSqlError, WindowError
 from sash.window_store.store.layout import LAYOUT_FILE, StoreLayout
 from tests.window_store.feeding import Fed, counted, layout, table
 
@@ -117,6 +117,12 @@ def test_summaries_are_found_by_queries_that_are_written_otherwise(fed: Fed) -> 
         ("SELECT COUNT(*) AS n FROM s [ROWS 1000]", StoreError, "rows too few"),
         ("SELECT COUNT(*) AS n FROM s [PARTITION BY k ROWS 3]", WindowError, "per partition"),
         ("SELECT s.k FROM s [NOW] JOIN s AS o [NOW] ON s.k = o.k", UnsupportedSqlError, "one window"),
+        ("SELECT k, ROW_NUMBER() OVER (ORDER BY ts) AS n FROM s", UnsupportedSqlError, r"window functions \(OVER\)"),
+        ("SELECT explode(array(v, x)) AS n FROM s", UnsupportedSqlError, r"several rows of one \(explode"),
+        ("SELECT k, COUNT(*) AS n FROM s GROUP BY ROLLUP (k)", UnsupportedSqlError, "GROUPING SETS, ROLLUP"),
+        ("SELECT parse_json(k) AS j FROM s", UnsupportedSqlError, "does not return VARIANT"),
+        ("SELECT make_dt_interval(v) AS i FROM s", UnsupportedSqlError, "does not return INTERVAL DAY TO SECOND"),
+        ("SELECT approx_top_k(array(k), 2) AS t FROM s", TypeMismatchError, "does not take ARRAY<STRING>"),
         ("SELECT FIRST(n) AS f FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) AS g", UnsupportedSqlError, "MIN_BY"),
     ],
 )

@@ -28,7 +28,7 @@ from sash.plan.expressions import (
     Literal,
 )
 from sash.plan.sql_types import VARIANT
-from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_numeric, type_name
+from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, is_integer, is_nested, is_numeric, type_name
 from sash.sql.coded_aggregates import CODED, bind_coded
 from sash.sql.coercion import bounded_decimal, coerce, digits_of, is_decimal
 from sash.sql.row_aggregates import BoundAggregate, SortedBy, array_type, bind_histogram, bind_rows
@@ -192,6 +192,10 @@ def bind_aggregate(
         _arity(function, arguments, 2 if function in ("min_by", "max_by") or function in COMOMENTS else 1)
     if distinct and function == "approx_top_k":
         raise TypeMismatchError(f"{function} takes no DISTINCT")
+    if function == "approx_top_k" and is_nested(arguments[0].dtype):
+        raise TypeMismatchError(
+            f"{function} does not take {type_name(arguments[0].dtype)}: take a field or an element of it"
+        )
     operands = [_operand(function, argument) for argument in arguments]
     if function == "percentile" and len(arguments) == 2:
         operands[1] = arguments[1]

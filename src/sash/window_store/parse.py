@@ -22,9 +22,12 @@ from sash.plan.nodes import (
     Aggregate,
     AssignWindows,
     Distinct,
+    Expand,
     Filter,
+    Generate,
     Lifetime,
     Node,
+    Over,
     Project,
     SortKey,
     Stream,
@@ -32,7 +35,7 @@ from sash.plan.nodes import (
     walk,
 )
 from sash.plan.snapshot_aggregates import refuse_standing_aggregates
-from sash.plan.types import Schema
+from sash.plan.types import Schema, type_name
 from sash.sql import Query, parse_query
 from sash.window_store.spans import Span, span_of
 from sash.window_store.store.layout import StoreLayout
@@ -107,7 +110,11 @@ def parse_queries(
 def _checked(query: Query) -> Query:
     """The query; an error if it returns values that a snapshot cannot show."""
     if query.schema:
-        raise UnsupportedSqlError("a snapshot does not return intervals: CAST them AS STRING, or select numbers")
+        stored = query.plan.schema
+        shown = [f.dtype for f, kept in zip(query.schema, stored, strict=True) if f.dtype != kept.dtype]
+        raise UnsupportedSqlError(
+            f"a snapshot does not return {type_name(shown[0])}: CAST it AS STRING, or select what you need of it"
+        )
     return query
 
 
@@ -121,6 +128,11 @@ def shape_of(plan: Node, signed: bool = False, order: tuple[SortKey, ...] = ()) 
             raise UnsupportedSqlError(
                 "a snapshot reads the rows of a window as they are: it takes TUMBLE, but neither HOP nor CUMULATE, and compares "
                 "NOW(), the instant of the snapshot, with the time of the stream alone"
+            )
+        if isinstance(node, Over | Generate | Expand):
+            raise UnsupportedSqlError(
+                "a snapshot runs neither window functions (OVER) nor what makes several rows of one (explode, GROUPING SETS, "
+                "ROLLUP, CUBE, UNPIVOT): keep the answer of a query with engine.keep(engine.sql(...), name=...) and query that"
             )
         if not isinstance(node, Filter | Project | Aggregate | Distinct | TopK):
             raise UnsupportedSqlError(

@@ -1,17 +1,22 @@
-"""HASH (Murmur3 of 32 bits) and XXHASH64 as Spark computes them: each argument's hash is the seed of the next."""
+"""HASH (Murmur3 of 32 bits) and XXHASH64 as Spark computes them: each argument's hash is the seed of the next.
+
+The fields of a struct and the elements of an array count as further arguments.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sash.operators.scalar import arrays, decimals
 from sash.operators.scalar.arrays import Array, Datum, Numbers
 from sash.operators.scalar.encodings import as_bytes
 from sash.operators.scalar.function import MANY, Function
+from sash.plan.types import is_nested, is_struct
 
 _SEED = 42
 _M32, _M64 = 2**32 - 1, 2**64 - 1
@@ -134,27 +139,42 @@ def _xx_bytes(value: str | bytes, seed: int) -> int:
 def _hash(
     of_numbers: Callable[[Numbers, Numbers], Numbers], of_bytes: Callable[[str | bytes, int], int]
 ) -> Callable[[Sequence[Datum], pa.DataType], Array]:
+    def add(values: Array, result: Numbers) -> Numbers:
+        """The hashes of rows that go on with these values; where one is NULL, the hash stays."""
+        if pa.types.is_null(values.type):
+            return result
+        if is_nested(values.type):
+            for part in _parts(values):
+                result = add(part, result)
+            return result
+        words, signed = _words(values), result.dtype
+        if words is None:
+            seeds: Array = pa.array(result)
+            hashed = arrays.numbers(arrays.map_rows(of_bytes, [_text(values), seeds], seeds.type))
+        else:
+            with np.errstate(over="ignore"):
+                hashed = of_numbers(words, result.view(f"u{signed.itemsize}")).view(signed)
+        return np.where(values.is_valid().to_numpy(zero_copy_only=False), hashed, result)
+
     def run(arguments: Sequence[Datum], dtype: pa.DataType) -> Array:
         rows = arrays.rows_of(arguments)
-        signed = np.dtype(f"i{dtype.bit_width // 8}")
-        unsigned = np.dtype(f"u{dtype.bit_width // 8}")
-        result = np.full(rows, _SEED, signed)
+        result: Numbers = np.full(rows, _SEED, f"i{dtype.bit_width // 8}")
         for argument in arguments:
-            values = arrays.broadcast(argument, rows)
-            if pa.types.is_null(values.type):
-                continue
-            words = _words(values)
-            if words is None:
-                seeds: Array = pa.array(result, dtype)
-                hashed = arrays.numbers(arrays.map_rows(of_bytes, [_text(values), seeds], dtype))
-            else:
-                with np.errstate(over="ignore"):
-                    hashed = of_numbers(words, result.view(unsigned)).view(signed)
-            known = values.is_valid().to_numpy(zero_copy_only=False)
-            result = np.where(known, hashed, result)
+            result = add(arrays.broadcast(argument, rows), result)
         return pa.array(result, dtype)
 
     return run
+
+
+def _parts(values: Array) -> Iterator[Array]:
+    """What the hash of a struct or an array goes on with: its fields, or its elements, one after the other."""
+    if is_struct(values.type):
+        yield from values.flatten()
+        return
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    starts = values.offsets.to_numpy()[:-1]
+    for place in range(int(lengths.max(initial=0))):
+        yield values.values.take(pa.array(starts + place, mask=lengths <= place))
 
 
 def _words(values: Array) -> Numbers | None:

@@ -11,7 +11,7 @@ from sash.plan import types
 from sash.plan.expressions import Call, Expression, Literal
 from sash.plan.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TINYINT
 from sash.sql.coercion import coerce, implicit, is_decimal
-from sash.sql.function_rules import Arguments, Rule, arithmetic, of_anything, of_types, rounded, to_integer
+from sash.sql.function_rules import Arguments, Rule, arithmetic, of_types, rounded, to_integer
 from sash.sql.signatures.base import Signature
 
 _DECIMALS = {
@@ -68,6 +68,23 @@ def _bit_get(name: str, arguments: Arguments) -> Expression:
     return Call("bit_get", (_integer(name, arguments[0]), implicit(arguments[1], INT, name)), TINYINT)
 
 
+def _hashed(result: pa.DataType) -> Rule:
+    """Arguments of any types without maps, whose entries have no order."""
+
+    def rule(name: str, arguments: Arguments) -> Expression:
+        for argument in arguments:
+            if _has_map(argument.dtype):
+                found = types.type_name(argument.dtype)
+                raise TypeMismatchError(f"{name} does not take {found}: hash array_sort(map_entries(...)) instead")
+        return Call(name, tuple(arguments), result)
+
+    return rule
+
+
+def _has_map(dtype: pa.DataType) -> bool:
+    return types.is_map(dtype) or any(map(_has_map, types.parts_of(dtype)))
+
+
 def _attempt(name: str, arguments: Arguments) -> Expression:
     """The types of the arithmetic that it attempts."""
     typed = arithmetic(_TRY[name], arguments)
@@ -112,8 +129,8 @@ SIGNATURES: dict[str, Signature] = {
     "bit_count": Signature(1, 1, _bit_count),
     "bit_get": Signature(2, 2, _bit_get),
     **{name: Signature(2, 2, _attempt) for name in _TRY},
-    "hash": Signature(1, None, of_anything(INT)),
-    "xxhash64": Signature(1, None, of_anything(BIGINT)),
+    "hash": Signature(1, None, _hashed(INT)),
+    "xxhash64": Signature(1, None, _hashed(BIGINT)),
     "div": Signature(2, 2, _int_divide),
 }
 ALIASES = {"getbit": "bit_get"}
