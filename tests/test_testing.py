@@ -244,3 +244,27 @@ def test_equal_rows_of_different_shards_may_cancel_out_at_one_instant() -> None:
     for instant in range(80):
         one, many = (Counter(row["n"] for row in result.at(instant)) for result in results.values())
         assert one == many
+
+
+OUT_OF_STEP = [
+    {"ts": ts + behind, "k": "ab"[ts // 100 % 2], "p": p}
+    for ts in range(0, 2_000, 100)
+    for p, behind in ((0, 3_600_000), (1, 0))
+] + [{"ts": 7_200_000, "k": "end", "p": p} for p in (0, 1)]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "time-message"])
+def test_the_watermark_of_partitions_that_are_out_of_step_is_that_of_the_slowest(strategy: Any) -> None:
+    sql = COUNT.replace("5 SECONDS", "500 MILLISECONDS")
+    whole = replay(sql, streams={"s": sorted(OUT_OF_STEP, key=lambda row: row["ts"])})
+    parts = replay(sql, streams={"s": OUT_OF_STEP}, partition_by={"s": "p"}, batch=3, strategy=strategy)
+    assert parts.late == 0
+    assert Counter((c.ts, c.op, str(c.row)) for c in parts.changes) == Counter(
+        (c.ts, c.op, str(c.row)) for c in whole.changes
+    )
+    assert replay(sql, streams={"s": OUT_OF_STEP}, batch=3).late, "of one clock, rows of the slow partition are late"
+
+
+def test_the_partition_of_a_stream_must_be_one_of_its_columns() -> None:
+    with pytest.raises(SashError, match="stream s has no column 'q' to be its partition"):
+        replay(COUNT, streams={"s": OUT_OF_STEP}, partition_by={"s": "q"})

@@ -103,6 +103,8 @@ class Engine(WindowMethods):
         statistics: Statistics = UNKNOWN,
         history: ReadAgain | Rereading | None = None,
         unbounded: str = "refuse",
+        partition_by: str | Sequence[str] | None = None,
+        idle_after: str | None = None,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
@@ -122,10 +124,19 @@ class Engine(WindowMethods):
 
         With `unbounded="allow"`, queries that keep all rows of the stream for ever run: the stream has no window in them,
         or `[RANGE UNBOUNDED]`. Their state grows without end. By default they are refused.
+
+        `partition_by` names the column, or columns, with the partition that a row comes from, where partitions may be out of
+        step: rows have to be in order within their partition only, and the stream's watermark is that of the slowest
+        partition. A partition without rows for `idle_after` (1 minute) is not waited for.
         """
         from sash.spark.sources.history import Rereading
-        from sash.spark.sources.inputs import StreamSource, check_frame, drops_bad_rows
-        from sash.spark.types import read_schema
+        from sash.spark.sources.inputs import (
+            IDLE_AFTER,
+            StreamSource,
+            check_frame,
+            drops_bad_rows,
+            stream_partitions,
+        )
 
         self._catalog.check_name(name)
         if not check_frame(name, df).isStreaming:
@@ -133,12 +144,17 @@ class Engine(WindowMethods):
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
         dropping = drops_bad_rows(bad_rows)
-        schema, not_carried = read_schema(df)
+        schema, not_carried, partition = stream_partitions(name, df, partition_by)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         again = history if isinstance(history, Rereading) else None
         if history is not None and again is None:
             again = Rereading(check_function("history", history))
-        source = StreamSource(df, microseconds(slack, "slack"), beat, dropping, history=again)
+        if idle_after is not None and partition is None:
+            raise CatalogError(f"stream {name} has no partitions to be idle: name their column with partition_by")
+        idle = IDLE_AFTER if idle_after is None else microseconds(idle_after, "idle_after")
+        source = StreamSource(
+            df, microseconds(slack, "slack"), beat, dropping, history=again, partition=partition, idle_after=idle
+        )
         self._catalog.add_stream(
             name,
             schema,

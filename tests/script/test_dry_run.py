@@ -57,6 +57,8 @@ def over(expression: str, into: str = "noop") -> str:
             "the option create of postgres is true or false",
         ),
         (over("k", "noop TRIGGER '5 bananas'"), 4, 19, "trigger must be"),
+        (STREAM.replace(";", " PARTITION BY (z);"), 1, 92, "stream s has no column 'z' to be its partition"),
+        (STREAM.replace(";", " IDLE AFTER '1 hour';"), 1, 87, "IDLE AFTER is for streams with partitions"),
         (over("k", "noop KEY (z)"), 4, 15, "key column 'z' is not in the answer"),
         (over("k", "noop MODE upsert"), 4, 16, "upsert needs rows with a key"),
         (f"SET trigger = banana;{over('k')}", 1, 15, "trigger must be"),

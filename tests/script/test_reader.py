@@ -252,6 +252,14 @@ def test_a_stream_may_be_kept_for_ever() -> None:
         assert statement.unbounded == word.lower()
 
 
+def test_the_partitions_of_a_stream() -> None:
+    (statement,) = read_script(
+        "CREATE STREAM s (ts TIMESTAMP, p INT) USING csv OPTIONS (path 'in') PARTITION BY (p) IDLE AFTER '5 minutes'"
+    )
+    assert isinstance(statement, CreateStream)
+    assert (statement.partition_by, statement.idle_after) == (("p",), "5 minutes")
+
+
 def test_commas_in_types_belong_to_them() -> None:
     text = "CREATE STREAM s (a MAP<STRING, ARRAY<INT>>, b STRUCT<x: INT, y: DECIMAL(3, 1)>, c INT) USING csv"
     (statement,) = read_script(text)

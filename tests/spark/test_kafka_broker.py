@@ -157,7 +157,65 @@ def test_columns_are_taken_from_the_record(spark: SparkSession, kafka: Broker, t
     kafka.create_topic("out-records", 1)
     run(session)
     found = [tuple(json.loads(record.value()).values())[2:] for record in kafka.records("out-records")]
-    assert sorted(found) == [("a", 0, 0, "x", 1_000), ("b", 1, 0, "y", 1_500)], "the last row is at the clock"
+    assert sorted(found) == [("a", 0, 0, "x", 1_000)], "the other partition is at 1.5 seconds"
+
+
+HOUR = 3_600_000_000
+BY_VALUE = "SELECT v, COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS] GROUP BY v"
+
+
+def late(session: Session) -> int:
+    (job,) = session.backend.jobs().values()
+    return sum(int(batch["late"]) for batch in job.drain_progress())
+
+
+def test_partitions_an_hour_apart_lose_no_row(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    """A backlog in small batches, over a restart and a change of the job: its first batch has rows of one partition only."""
+    for topic in ("in-apart", "out-apart", "out-apart-later"):
+        kafka.create_topic(topic, 2 if topic.startswith("in") else 1)
+    behind = made_up_rows(4)
+    ahead = [{**row, "ts": row["ts"] + HOUR} for row in made_up_rows(6, seed=1)]
+    end = [{"ts": 2 * HOUR, "k": "end", "v": 9}] * 2
+    stream = declared(kafka, "in-apart", options=", maxOffsetsPerTrigger 60") + " IDLE AFTER '1 day'"
+    totals = query(kafka, "out-apart", clauses="MODE changes")
+    by_value = query(kafka, "out-apart-later", BY_VALUE, "MODE changes", name="by_value")
+    dropped = 0
+    for number, (slow, fast) in enumerate(
+        ((behind[:80], ahead[:80]), ([], ahead[80:]), (behind[80:], []), (end[:1], end[:1]))
+    ):
+        kafka.produce(
+            "in-apart",
+            [{"value": json.dumps(row), "partition": at} for at, rows in ((0, fast), (1, slow)) for row in rows],
+        )
+        session = session_of(spark, tmp_path / "state", stream, totals, *([by_value] if number else []))
+        session.backend.session_jobs.on_change = "apply"  # type: ignore[attr-defined]
+        run(session)
+        dropped += late(session)
+    assert dropped == 0
+    everything = sorted([*behind, *ahead, *end], key=lambda row: row["ts"])
+    assert changes(kafka.records("out-apart")) == expected(SQL, everything)
+    window, written = 60_000, changes(kafka.records("out-apart-later"))
+    for begin, until in ((behind[79]["ts"] + window, HOUR), (ahead[79]["ts"] + window, 2 * HOUR)):
+        whole = expected(BY_VALUE, everything)
+        assert {c: n for c, n in written.items() if begin < c[1] < until} == {
+            c: n for c, n in whole.items() if begin < c[1] < until
+        }, "the new query lacks no row that came after its begin"
+
+
+def test_an_idle_partition_is_not_waited_for(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    for topic in ("in-idle", "out-idle"):
+        kafka.create_topic(topic, 2 if topic.startswith("in") else 1)
+    rows = made_up_rows(2)
+    statements = (
+        declared(kafka, "in-idle") + " IDLE AFTER '0 seconds'",
+        query(kafka, "out-idle", clauses="MODE changes"),
+    )
+    for batch, places in ((rows[:40], 2), (rows[40:], 1)):
+        kafka.produce("in-idle", [{"value": json.dumps(row), "partition": n % places} for n, row in enumerate(batch)])
+        session = session_of(spark, tmp_path / "state", *statements)
+        run(session)
+        assert late(session) == 0
+    assert changes(kafka.records("out-idle")) == expected(SQL, rows)
 
 
 def test_a_new_query_is_filled_from_the_topic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from sash.spark.layout import Target
 from sash.spark.messages import CONTROL, METRICS, SCHEMA, Message, from_frame, to_frames, to_record_batches
 from sash.spark.scatter import ClockScatter, Feed, Scatter
 from sash.state.encoding import decode
+from sash.state.partition_clocks import PartitionReport
 
 LABELS = (2, 0, 14, 3)
 TARGETS = (Target(0, (0,), LABELS), Target(3, (), LABELS[:1]))
@@ -60,6 +62,14 @@ def test_all_shards_receive_the_clock_even_if_every_row_is_refused() -> None:
     clocks = {(row["channel"], row["label"]): row["clock"] for row in packed if row["channel"] != METRICS}
     assert clocks == {**{(0, label): 290 for label in LABELS}, (3, 2): 290}
     assert not rows_of(packed, 0)
+
+
+def test_the_marks_of_partitions_are_of_all_rows() -> None:
+    batch = leg([100, 300, 200], ok=[True, False, True])
+    batch = batch.append_column("_part", pa.array(["0", "0", "1"])).append_column("_now", pa.array([7, 7, 7]))
+    packed = scattered(replace(scatter(), idle_after=5), batch)
+    reports = {str(row["marks"]) for row in packed if row["channel"] != METRICS}
+    assert list(map(PartitionReport.from_text, reports)) == [PartitionReport(7, 5, {"0": 290, "1": 190})]
 
 
 def test_a_stream_without_rows_sends_nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sash.testing import replay_job
+from sash.testing import replay, replay_job
 
 pytestmark = pytest.mark.spark
 
@@ -30,6 +30,22 @@ def rows(seed: int) -> list[dict[str, Any]]:
 
 def folded(result: Any, instant: int) -> list[str]:
     return sorted(map(repr, result.at(instant)))
+
+
+def test_partitions_out_of_step() -> None:
+    """Rows that a filter refuses, or that a table does not have, count for the clock of their partition, too."""
+    sql = "SELECT a.k, COUNT(*) AS n FROM a [RANGE 20 SECONDS] JOIN r ON a.k = r.k WHERE v % 3 > 0 GROUP BY a.k"
+    arriving = [
+        row for pair in zip(rows(1), ({**r, "ts": r["ts"] + 900} for r in rows(2)), strict=True) for row in pair
+    ]
+    given: dict[str, Any] = {"unit": "s", "relations": {"r": [{"k": 0}, {"k": 2}]}, "until": 1_200}
+    sides = [{**row, "p": str(number % 2)} for number, row in enumerate(arriving)]
+    spark = replay(sql, {"a": sides}, runtime="spark", partition_by={"a": "p"}, batch=30, **given)
+    assert spark.late == 0
+    whole = replay(sql, {"a": sorted(sides, key=lambda row: row["ts"])}, **given)
+    assert sorted((c.ts, c.op, repr(c.row)) for c in spark.changes) == sorted(
+        (c.ts, c.op, repr(c.row)) for c in whole.changes
+    )
 
 
 def test_same_answers_as_locally() -> None:

@@ -181,10 +181,12 @@ class _Classifier:
         return stage is not None and not stage.snapshot
 
     def _now(self, channel: Channel, clock: int) -> int:
-        """The time from which on a log that starts now has every row: those within the slack may have come already."""
+        """The time from which on a log that starts now has every row: those within the slack may have come already, and those
+        of partitions that are ahead."""
         if clock <= BEGINNING or channel.stream is None:
             return int(BEGINNING)
-        return clock + self._new.slack.get(channel.stream.lower(), 0) + 1
+        name = channel.stream.lower()
+        return max(clock, self._stored.fastest.get(name, clock)) + self._new.slack.get(name, 0) + 1
 
     def _stage(self, index: int, inputs: dict[int, tuple[Channel, Reader]]) -> StageChange:
         stage, identity = self._new.physical.stages[index], self._new.channels.stages[index]

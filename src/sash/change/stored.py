@@ -128,9 +128,11 @@ class History:
 class StoredState:
     """The logs of a checkpoint by the identities of channels, and the state of stages by theirs.
 
-    `histories` are those of the streams, by lower-case name.
+    `histories` are those of the streams, by lower-case name, and `fastest` has, of those with partitions, the clock of the one
+    that is ahead.
     """
 
     logs: Mapping[str, StoredLog] = field(default_factory=dict)
     stages: Mapping[str, StoredStage] = field(default_factory=dict)
     histories: Mapping[str, History] = field(default_factory=dict)
+    fastest: Mapping[str, int] = field(default_factory=dict)

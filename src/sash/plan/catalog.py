@@ -214,5 +214,18 @@ def key_columns(name: str, schema: Schema, key: Key) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(known.index(column.lower()) for column in wanted))
 
 
+def partition_names(name: str, schema: Schema, columns: Key) -> tuple[str, ...]:
+    """The columns that make the partition of a stream's row, as the schema spells them; none if it has no partitions."""
+    if columns is None:
+        return ()
+    known = {field.name.lower(): field.name for field in schema}
+    wanted = check_columns("partition_by", columns)
+    missing = next((column for column in wanted if column.lower() not in known), None)
+    if missing is not None or not wanted:
+        problem = "no columns" if missing is None else f"no column {shown(missing)}"
+        raise CatalogError(f"stream {name} has {problem} to be its partition; its columns are {', '.join(known)}")
+    return tuple(dict.fromkeys(known[column.lower()] for column in wanted))
+
+
 def _names(schema: Schema) -> tuple[str, ...]:
     return tuple(field.name for field in schema)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sash.durations import microseconds
 from sash.errors import OptionError
-from sash.plan.catalog import Catalog
+from sash.plan.catalog import Catalog, partition_names
 from sash.plan.options import JoinForm, Options, Strategy
+from sash.plan.types import Schema
 from sash.planning import Planned
 from sash.script.statements import (
     Attach,
@@ -20,6 +21,7 @@ from sash.script.statements import (
     JobAction,
     Keep,
     Value,
+    about,
 )
 
 if TYPE_CHECKING:
@@ -206,6 +208,19 @@ def check_sink_options(statement: CreateQuery) -> dict[str, Value]:
         if name.lower() in ("mode", "key", "trigger", "strategy", "join", "tau", "probe", "patience", "name", "sink"):
             raise OptionError(f"{name} is not an option of a sink: write {name.upper()} after the options")
     return dict(statement.options)
+
+
+def check_partitions(statement: CreateStream, columns: Schema) -> None:
+    """Raise an error if the clauses about the partitions of a stream are wrong."""
+    name = statement.declaration.name
+    with about("partition"):
+        partition_names(name, columns, statement.partition_by)
+    if statement.idle_after is None:
+        return
+    with about("idle"):
+        microseconds(statement.idle_after, "idle_after")
+        if statement.partition_by is None and statement.declaration.source != "kafka":
+            raise OptionError(f"stream {name}: IDLE AFTER is for streams with partitions: add PARTITION BY (column)")
 
 
 def check_relation(statement: CreateRelation) -> None:

@@ -14,7 +14,14 @@ from sash.plan.catalog import Catalog, update_columns
 from sash.plan.options import Mode, Trigger
 from sash.plan.types import TIMESTAMP, Schema
 from sash.planning import Planned, PlannedJob, plan_query, plan_together
-from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation, check_sink_options
+from sash.script.backend import (
+    QueryHandle,
+    QueryOptions,
+    WindowHandle,
+    check_partitions,
+    check_relation,
+    check_sink_options,
+)
 from sash.script.extensions import Extensions
 from sash.script.groups import explain_jobs, job_names, trigger_key
 from sash.script.sources import RELATIONS, STREAMS, check_options, relation_columns, stream_columns
@@ -101,6 +108,7 @@ class DryRunBackend:
         with about("slack"):
             microseconds(statement.slack, "slack")
         self._check_heartbeat(statement)
+        check_partitions(statement, columns)
         self._catalog.add_stream(
             declaration.name,
             columns,

@@ -50,7 +50,7 @@ class LiveBackend:
         declaration = statement.declaration
         self.engine.stream(
             declaration.name,
-            stream_frame(self.engine.spark, declaration),
+            stream_frame(self.engine.spark, declaration, partitioned=True),
             time=time_column(f"stream {declaration.name}", stream_columns(declaration), statement.time),
             slack=statement.slack,
             heartbeat=statement.heartbeat,
@@ -59,6 +59,8 @@ class LiveBackend:
             distinct=statement.distinct,
             history=stream_rereading(self.engine.spark, declaration),
             unbounded=statement.unbounded,
+            partition_by=statement.partition_by,
+            idle_after=statement.idle_after,
         )
 
     def add_relation(self, statement: CreateRelation) -> None:

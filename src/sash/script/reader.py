@@ -113,7 +113,9 @@ class _Reader(Cursor):
         match self._one_of(*_CREATED, "FUNCTION", "AGGREGATE"):
             case "STREAM":
                 declaration = self._declaration("stream")
-                clauses = self._clauses("TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED")
+                clauses = self._clauses(
+                    "TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED", "PARTITION", "IDLE"
+                )
                 return statements.CreateStream(position, declaration, **clauses)
             case "RELATION":
                 declaration = self._declaration("relation")
@@ -156,6 +158,12 @@ class _Reader(Cursor):
                 case "NON":
                     self._one_of("RETROACTIVE")
                     found["retroactive"] = False
+                case "PARTITION":
+                    self._one_of("BY")
+                    found["partition_by"] = self._columns()
+                case "IDLE":
+                    self._one_of("AFTER")
+                    found["idle_after"] = self._string("a time such as '1 minute'")
                 case "ON":
                     self._one_of("ERROR")
                     found["on_error"] = self._one_of("SUSPEND", "FAIL").lower()

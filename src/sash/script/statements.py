@@ -98,6 +98,8 @@ def about_query(name: str) -> Iterator[None]:
 class CreateStream(Positioned):
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
 
+    [PARTITION BY (columns)] [IDLE AFTER '..'] are for streams whose partitions may be out of step.
+
     With [UNBOUNDED ALLOW] queries may keep all its rows for ever. [RATE n] and [DISTINCT (column n, ...)] give statistics to the optimizer.
     """
 
@@ -109,6 +111,8 @@ class CreateStream(Positioned):
     rate: float | None = None
     distinct: Mapping[str, float] = field(default_factory=dict)
     unbounded: str = "refuse"
+    partition_by: tuple[str, ...] | None = None
+    idle_after: str | None = None
 
 
 @dataclass(frozen=True)

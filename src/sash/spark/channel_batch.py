@@ -23,11 +23,12 @@ from sash.spark.stream_counts import StreamCounts, count_late
 from sash.state.changes import ChangeBatch
 from sash.state.encoding import decode_all
 from sash.state.log import Chunks, InputLog, Netting
+from sash.state.partition_clocks import PartitionReport, slowest
 from sash.time import BEGINNING
 
 Record = dict[str, Any]
 """What the header has of a channel: the directory of its `log`, its `clock`, the clocks that senders `reported`, and, where
-operators may be behind the clock, their `times`."""
+operators may be behind the clock, their `times`; of a stream with partitions, their `marks`."""
 
 _BEGINNING = [int(BEGINNING)] * 3
 
@@ -106,7 +107,8 @@ class ChannelBatch:
         return counts
 
     def _clock(self, received: Sequence[Message]) -> int:
-        """The clock of a stage is that of its slowest shard; of a source, that of its rows or heartbeats."""
+        """The clock of a stage is that of its slowest shard; of a source, that of its rows or heartbeats, or of its slowest
+        partition."""
         reported = self._record["reported"]
         if reported:
             for message in received:
@@ -115,6 +117,10 @@ class ChannelBatch:
         rows = [m.clock for m in received if m.kind == ROWS]
         beats = [m.clock for m in received if m.kind == HEARTBEAT]
         controls = [m.clock for m in received if m.kind in (CONTROL, END)]
+        reports = [PartitionReport.from_text(m.marks) for m in received if m.marks is not None]
+        if reports:
+            clock = slowest(self._record.setdefault("marks", {}), reports)
+            rows = rows if clock is None else [clock]
         return max([*(rows or beats), *controls])
 
     def _times_of(self, received: Sequence[Message]) -> Times | None:

@@ -31,7 +31,7 @@ from sash.spark.output import OutputMode
 from sash.spark.packed_processor import PackedProcessor
 from sash.spark.scan import scan_frame
 from sash.spark.scatter import ENDED, TIME, ClockScatter, Feed, Scatter
-from sash.spark.sources.inputs import QueryInputs, heartbeats
+from sash.spark.sources.inputs import QueryInputs, StreamSource, heartbeats
 from sash.spark.stage import StageProcessor
 
 
@@ -225,7 +225,8 @@ class _Sources:
         if self._chosen is not None:
             by_filter = {n: by_filter.get(n, [_NO_QUERY]) for n in range(len(scan.filters))}
             by_column = {n: by_column.get(n, [_NO_QUERY]) for n in range(len(scan.columns))}
-        rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._unevaluated)
+        partition = self._partition(source)
+        rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._unevaluated, partition)
         self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
 
     def _leg(self, number: int, channels: list[Channel]) -> None:
@@ -237,7 +238,9 @@ class _Sources:
         if isinstance(leg, StreamLeg):
             lookups = find_lookups(leg.node, self._inputs.relations, self._tables)
             below = leg.node if lookups is None else lookups.below
-            rows, schema = leg_frame(below, source.frame, source.time, self._inputs.relations), below.schema
+            partition = self._partition(source)
+            rows = leg_frame(below, source.frame, source.time, self._inputs.relations, partition)
+            schema = below.schema
         else:
             rows, schema = update_frame(leg, source.frame, source.time), leg.schema
         targets = tuple(map(self._layout.target, channels))
@@ -262,15 +265,21 @@ class _Sources:
         source = self._inputs.streams[name]
         counts = name not in self._readers and self._chosen is None
         self._readers.setdefault(name, []).extend(channels)
-        scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed)
+        idle_after = None if signed or self._partition(source) is None else source.idle_after
+        scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed, idle_after)
         self._found.append((self._lowest(channels), rows.mapInArrow(scatter, DDL)))
         self.names.append(name)
+
+    def _partition(self, source: StreamSource) -> str | None:
+        """The partition of a row, whose clock is needed only where clocks are."""
+        return source.partition if self._chosen is None else None
 
     def _clocks(self, name: str, channels: list[Channel]) -> None:
         source, control = self._inputs.streams[name], self._inputs.control
         targets: tuple[Target, ...] = tuple(map(self._layout.target, channels))
         if source.heartbeat is not None:
-            beats = heartbeats(source).mapInArrow(ClockScatter(HEARTBEAT, source.slack, targets), DDL)
+            idle_after = None if source.partition is None else source.idle_after
+            beats = heartbeats(source).mapInArrow(ClockScatter(HEARTBEAT, source.slack, targets, idle_after), DDL)
             self._found.append((self._lowest(channels), beats))
             self.names.append(f"heartbeat of {name}")
         if control is not None:

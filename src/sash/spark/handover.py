@@ -18,6 +18,7 @@ from sash.plan.nodes import Node
 from sash.spark.layout import Layout
 from sash.spark.stored_state import Headers, header_part, log_place
 from sash.state.changes import ChangeBatch
+from sash.state.partition_clocks import Marks, merge
 
 RAW = 5
 """The kind of a message with a chunk of a log or snapshot, unchanged; `sender` is the label that it comes from."""
@@ -91,6 +92,15 @@ class Handover:
     constants: Mapping[int, ChangeBatch] = field(default_factory=dict)
     in_place: bool = False
     staying: Mapping[int, Channel] = field(default_factory=dict)
+
+    def marks(self, stream: str) -> Marks:
+        """What the old job knows of the partitions of a stream."""
+        found: Marks = {}
+        for channel in self.old.channels.channels:
+            if (channel.stream or "").lower() == stream.lower():
+                for header in self.headers.values():
+                    merge(found, header.get("channels", {}).get(channel.identity, {}).get("marks", {}))
+        return found
 
     @property
     def restored(self) -> frozenset[int]:

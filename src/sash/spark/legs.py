@@ -24,7 +24,7 @@ from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import ONE_ROW, Expand, Filter, Join, Node, Project, Relation, Stream
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.runtime.legs import LegRunner, constant_table
-from sash.spark.scatter import ACCEPTED, SIGN, TIME
+from sash.spark.scatter import ACCEPTED, BATCH_TIME, PARTITION, SIGN, TIME
 from sash.spark.sql_types import stored_column
 from sash.spark.types import arrow_type
 from sash.sql.render import quoted, to_spark_sql
@@ -38,11 +38,12 @@ _MATCHES, _ROW = "_matches", "_row"
 
 @dataclass(frozen=True)
 class _LegRows:
-    """The rows of a part of a leg: `_ts`, `_ok` if it refuses rows, then c0 ... cn."""
+    """The rows of a part of a leg: `_ts`, `_ok` if it refuses rows, c0 ... cn, and where partitions matter what they need."""
 
     frame: DataFrame
     width: int
     filtered: bool
+    partitioned: bool
 
     @property
     def columns(self) -> list[str]:
@@ -52,6 +53,10 @@ class _LegRows:
     def head(self) -> list[str]:
         return [TIME, ACCEPTED] if self.filtered else [TIME]
 
+    @property
+    def tail(self) -> list[str]:
+        return [PARTITION, BATCH_TIME] if self.partitioned else []
+
     def guarded(self, sql: str) -> str:
         """Evaluate the expression for accepted rows only."""
         return f"CASE WHEN {ACCEPTED} THEN {sql} END" if self.filtered else sql
@@ -59,37 +64,55 @@ class _LegRows:
     def refuse(self, condition: str) -> _LegRows:
         """Refuse the rows for which the condition does not hold."""
         accepted = f"coalesce({self.guarded(condition)}, false) AS {ACCEPTED}"
-        return _LegRows(self.frame.selectExpr(TIME, accepted, *self.columns), self.width, True)
+        return self.made(self.frame.selectExpr(TIME, accepted, *self.columns, *self.tail), self.width, filtered=True)
+
+    def made(self, frame: DataFrame, width: int, *, filtered: bool) -> _LegRows:
+        """The rows that were made of these."""
+        return _LegRows(frame, width, filtered, self.partitioned)
 
 
-def leg_frame(node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> DataFrame:
+def leg_frame(
+    node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame], partition: str | None = None
+) -> DataFrame:
     """Build the rows of a leg, or of its lower part: `_ts`, `_ok` if it refuses rows, and its columns c0 ... cn.
 
-    `time` names a column of microseconds to use for `_ts` instead of the stream's time column.
+    `time` names a column of microseconds to use for `_ts` instead of the stream's time column. With `partition`, an
+    expression, the columns `partition_columns` follow.
     """
-    rows = _rows(node, stream, time, relations)
+    rows = _rows(node, stream, time, relations, partition)
     if not rows.filtered:
         return rows.frame
-    return rows.frame.selectExpr(*rows.head, *(f"{rows.guarded(name)} AS {name}" for name in rows.columns))
+    guarded = (f"{rows.guarded(name)} AS {name}" for name in rows.columns)
+    return rows.frame.selectExpr(*rows.head, *guarded, *rows.tail)
 
 
-def _rows(node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame]) -> _LegRows:
+def partition_columns(partition: str | None) -> list[str]:
+    """The partition of a row, and the time of the batch, which Spark records, in microseconds; none without partitions."""
+    if partition is None:
+        return []
+    return [f"CAST({partition} AS STRING) AS {PARTITION}", f"unix_micros(current_timestamp()) AS {BATCH_TIME}"]
+
+
+def _rows(
+    node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame], partition: str | None
+) -> _LegRows:
     match node:
         case Stream():
             named = [f"{stored_column(stream, field.name)} AS c{index}" for index, field in enumerate(node.schema)]
             field = node.schema[node.time]
             moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
-            frame = stream.selectExpr(f"{moment} AS {TIME}", *named)
-            return _LegRows(frame, len(node.schema), False)
+            frame = stream.selectExpr(f"{moment} AS {TIME}", *named, *partition_columns(partition))
+            return _LegRows(frame, len(node.schema), False, partition is not None)
         case Filter():
-            rows = _rows(node.child, stream, time, relations)
+            rows = _rows(node.child, stream, time, relations, partition)
             return rows.refuse(to_spark_sql(node.predicate, rows.columns))
         case Project():
-            return _project(node, _rows(node.child, stream, time, relations))
+            return _project(node, _rows(node.child, stream, time, relations, partition))
         case Expand():
-            return _expand(node, _rows(node.child, stream, time, relations))
+            return _expand(node, _rows(node.child, stream, time, relations, partition))
         case Join():
-            return _join(node, _rows(node.left, stream, time, relations), relation_frame(node.right, relations))
+            rows = _rows(node.left, stream, time, relations, partition)
+            return _join(node, rows, relation_frame(node.right, relations))
         case _:
             raise AssertionError(f"{type(node).__name__} does not run in a leg")
 
@@ -100,15 +123,15 @@ def _project(node: Project, rows: _LegRows) -> _LegRows:
         return rows.guarded(sql) if may_fail(expression) else sql
 
     named = [f"{typed(computed(e), e)} AS c{index}" for index, e in enumerate(node.expressions)]
-    return _LegRows(rows.frame.selectExpr(*rows.head, *named), len(named), rows.filtered)
+    return rows.made(rows.frame.selectExpr(*rows.head, *named, *rows.tail), len(named), filtered=rows.filtered)
 
 
 def _expand(node: Expand, rows: _LegRows) -> _LegRows:
     """Several rows per accepted row; a refused row stays one."""
     made = rows.guarded(_structs(node, rows.columns))
     columns = ", ".join(f"c{index}" for index in range(len(node.names)))
-    frame = rows.frame.selectExpr(*rows.head, f"inline_outer({made}) AS ({columns})")
-    return _LegRows(frame, len(node.names), rows.filtered)
+    frame = rows.frame.selectExpr(*rows.head, f"inline_outer({made}) AS ({columns})", *rows.tail)
+    return rows.made(frame, len(node.names), filtered=rows.filtered)
 
 
 def _structs(node: Expand, columns: Sequence[str]) -> str:
@@ -140,8 +163,10 @@ def _join(node: Join, rows: _LegRows, relation: DataFrame) -> _LegRows:
     width = rows.width + len(theirs)
     renamed = [f"{name} AS c{rows.width + index}" for index, name in enumerate(theirs)]
     if node.kind == "left":
-        return _LegRows(joined.selectExpr(*rows.head, *rows.columns, *renamed), width, rows.filtered)
-    return _LegRows(joined.selectExpr(TIME, f"{_ROW} IS NOT NULL AS {ACCEPTED}", *rows.columns, *renamed), width, True)
+        frame = joined.selectExpr(*rows.head, *rows.columns, *renamed, *rows.tail)
+        return rows.made(frame, width, filtered=rows.filtered)
+    matched = f"{_ROW} IS NOT NULL AS {ACCEPTED}"
+    return rows.made(joined.selectExpr(TIME, matched, *rows.columns, *renamed, *rows.tail), width, filtered=True)
 
 
 def _existence(node: Join, rows: _LegRows, relation: DataFrame) -> _LegRows:
@@ -158,7 +183,9 @@ def _existence(node: Join, rows: _LegRows, relation: DataFrame) -> _LegRows:
         found = f"coalesce(exists({_MATCHES}, {_ROW} -> {condition}), false)"
     conditions = [f"{rows.columns[left]} = {k}" for (left, _), k in zip(node.keys, keys, strict=True)]
     joined = rows.frame.join(broadcast(_read(groups)), expr(" AND ".join(conditions) or "true"), "left")
-    return _LegRows(joined, rows.width, rows.filtered).refuse(found if node.kind == "semi" else f"NOT {found}")
+    return rows.made(joined, rows.width, filtered=rows.filtered).refuse(
+        found if node.kind == "semi" else f"NOT {found}"
+    )
 
 
 def _read(frame: DataFrame) -> DataFrame:

@@ -50,6 +50,7 @@ _FIELDS: dict[str, pa.DataType] = {
     "clock": pa.int64(),
     "metrics": pa.string(),
     "times": pa.string(),
+    "marks": pa.string(),
     "blob": pa.binary(),
 }
 SCHEMA = pa.schema(list(_FIELDS.items()))
@@ -59,7 +60,8 @@ DDL = ", ".join(f"{name} {_TYPES[dtype]}" for name, dtype in _FIELDS.items())
 
 @dataclass
 class Message:
-    """One message to the shard with this label; `times` is what an edge between stages carries of time (`Times`)."""
+    """One message to the shard with this label; `times` is what an edge between stages carries of time (`Times`), and `marks`
+    what a source with partitions does (`PartitionReport`)."""
 
     label: int
     channel: int
@@ -70,6 +72,7 @@ class Message:
     clock: int = 0
     metrics: str | None = None
     times: str | None = None
+    marks: str | None = None
     blob: Any = None
 
 
@@ -91,9 +94,9 @@ def to_frames(messages: Iterable[Message]) -> Iterator[pd.DataFrame]:
 def from_frame(frame: pd.DataFrame) -> Iterator[Message]:
     """Read the messages of a pandas frame."""
     for values in zip(*(frame[name] for name in _FIELDS), strict=True):
-        *numbers, metrics, times, blob = values
+        *numbers, metrics, times, marks, blob = values
         named = dict(zip(_FIELDS, map(int, numbers), strict=False))
-        yield Message(**named, metrics=metrics, times=times, blob=blob)
+        yield Message(**named, metrics=metrics, times=times, marks=marks, blob=blob)
 
 
 def _groups(messages: Iterable[Message]) -> Iterator[list[Message]]:

@@ -209,7 +209,8 @@ def _stream(
     schema = struct((Field(_TIME, BIGINT), *(Field(f.name, storage(f.dtype)) for f in given.schema)))
     if given.signs is not None:
         schema = schema.add(OP, "string")
-    return StreamSource(_files(spark, directory, schema), given.slack, time=_TIME)
+    partition = None if given.partition is None else f"`{names[given.partition]}`"
+    return StreamSource(_files(spark, directory, schema), given.slack, time=_TIME, partition=partition)
 
 
 def _write_control(directory: Path, number: int, clocks: Sequence[tuple[str, int]], *, ended: bool = False) -> None:

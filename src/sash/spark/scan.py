@@ -20,8 +20,8 @@ from sash.plan.compound import balanced
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Expression, columns_of
 from sash.plan.types import type_name
-from sash.spark.legs import micros, typed
-from sash.spark.scatter import MASK, TIME
+from sash.spark.legs import micros, partition_columns, typed
+from sash.spark.scatter import BATCH_TIME, MASK, PARTITION, TIME
 from sash.spark.sql_types import stored_column
 from sash.spark.stage_errors import queries_in_text
 from sash.sql.render import quoted, to_spark_sql
@@ -36,10 +36,12 @@ def scan_frame(
     filters: Mapping[int, Sequence[str]],
     columns: Mapping[int, Sequence[str]],
     parked: Collection[str] = (),
+    partition: str | None = None,
 ) -> DataFrame:
     """Build the rows of a scan. `filters` and `columns` have the queries that need each filter and each column.
 
     What may fail, and only parked queries need, is not evaluated: such a filter accepts nothing, and such a column is NULL.
+    With `partition`, an expression, the columns `partition_columns` follow.
     """
     used = sorted(
         set().union(*(columns_of(column.expression) for column in scan.columns))
@@ -49,8 +51,9 @@ def scan_frame(
     named = [f"{stored_column(stream, schema[index].name)} AS s{index}" for index in used]
     field = schema[scan.stream.time]
     moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
-    frame = stream.selectExpr(f"{moment} AS {TIME}", *named)
-    frame, sources = _named_by_queries(frame, scan, used, filters, columns)
+    frame = stream.selectExpr(f"{moment} AS {TIME}", *named, *partition_columns(partition))
+    tail = [] if partition is None else [PARTITION, BATCH_TIME]
+    frame, sources = _named_by_queries(frame, scan, used, filters, columns, tail)
 
     def skipped(expressions: Sequence[Expression], queries: Sequence[str]) -> bool:
         return any(map(may_fail, expressions)) and bool(queries) and set(queries) <= set(parked)
@@ -87,7 +90,7 @@ def scan_frame(
         elif not scan.everything:
             sql = f"CASE WHEN {some} THEN {sql} END"
         computed.append(f"{typed(sql, column.expression)} AS c{index}")
-    return frame.selectExpr(TIME, *masks, *computed)
+    return frame.selectExpr(TIME, *masks, *computed, *tail)
 
 
 def _accepts(number: int) -> str:
@@ -110,6 +113,7 @@ def _named_by_queries(
     used: Sequence[int],
     filters: Mapping[int, Sequence[str]],
     columns: Mapping[int, Sequence[str]],
+    tail: Sequence[str],
 ) -> tuple[DataFrame, Callable[[Sequence[str]], list[str]]]:
     """Add the columns of what may fail once more, under names with its queries; also returns the names for queries."""
     risky: dict[tuple[str, ...], set[int]] = {}
@@ -134,4 +138,4 @@ def _named_by_queries(
         if any(queries)
         for index in sorted(read)
     ]
-    return frame.selectExpr(TIME, *(f"s{index}" for index in used), *added) if added else frame, names
+    return frame.selectExpr(TIME, *(f"s{index}" for index in used), *added, *tail) if added else frame, names

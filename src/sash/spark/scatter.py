@@ -1,7 +1,7 @@
 """Scatter: partition a stream's rows by the keys of the channels that carry them, and pack one blob per shard.
 
 Runs in `mapInArrow`, over the rows of a leg (`_ts`, `_ok` if the leg filters, c0 ... cn) or of a scan (`_ts`, masks m0 ...,
-c0 ... cn). Every shard that reads a channel gets a message, even without rows, so that all of them get the stream's clock in
+c0 ... cn), with `_part` and `_now` if the stream has partitions that may be out of step. Every shard that reads a channel gets a message, even without rows, so that all of them get the stream's clock in
 the same batch.
 """
 
@@ -28,12 +28,14 @@ from sash.spark.workers import freeze_loaded_objects
 from sash.state.changes import ChangeBatch, Signs, concat
 from sash.state.encoding import encode, pieces, size_of
 from sash.state.memory import Ints
+from sash.state.partition_clocks import PartitionReport
 from sash.time import FOREVER
 
 if TYPE_CHECKING:
     from sash.spark.legs import Lookups
 
 TIME, ACCEPTED, SIGN, MASK, ENDED = "_ts", "_ok", "_sign", "m", "ended"
+PARTITION, BATCH_TIME = "_part", "_now"
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Scatter:
     """Scatters the rows of one leg or scan.
 
     `counts` is whether to count the rows, which one pass per stream does. `signed` rows are updates of a relation, with
-    `_sign` after their columns.
+    `_sign` after their columns. `idle_after` is after how long a partition without rows is idle, in microseconds; None if the
+    stream has no partitions of its own.
     """
 
     stream: str
@@ -99,6 +102,7 @@ class Scatter:
     counts: bool
     feeds: tuple[Feed, ...]
     signed: bool = False
+    idle_after: int | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return to_record_batches(self._messages(batches))
@@ -109,6 +113,8 @@ class Scatter:
         runners = [None if feed.lookups is None else feed.lookups.runner() for feed in self.feeds]
         metrics = BatchMetrics()
         high: int | None = None
+        now = 0
+        marks: dict[str, int] = {}
         held: list[list[ChangeBatch]] = [[] for _ in self.feeds]
         size = 0
         for batch in batches:
@@ -117,19 +123,33 @@ class Scatter:
                 continue
             top = pc.max(timely.column(TIME)).as_py()
             high = top if high is None else max(high, top)
+            if self.idle_after is not None:
+                now = max(now, pc.max(timely.column(BATCH_TIME)).as_py())
+                self._mark(timely, marks)
             for feed, runner, parts, rows in zip(self.feeds, runners, held, self._fed(timely), strict=True):
                 with naming_queries(feed.queries):
                     made = rows if runner is None else runner.run(rows.slice(0, 0) if feed.skipped else rows)
                     parts.append(feed.needed(made))
                 size += size_of(parts[-1])
             if size > 2 * BLOB_BYTES * len(self.feeds):
-                yield from self._split(held, high - self.slack, sender, seq)
+                yield from self._split(held, high - self.slack, self._report(now, marks), sender, seq)
                 held, size, seq = [[parts[-1].slice(0, 0)] for parts in held], 0, seq + 1
         if high is not None:
-            yield from self._split(held, high - self.slack, sender, seq)
+            yield from self._split(held, high - self.slack, self._report(now, marks), sender, seq)
         if self.counts and (metrics.rows_in or metrics.bad):
             metrics.streams = {self.stream: {"rows_in": metrics.rows_in}}
             yield Message(self.feeds[0].targets[0].labels[0], METRICS, metrics=metrics.to_json())
+
+    def _mark(self, batch: pa.RecordBatch, marks: dict[str, int]) -> None:
+        """Note the largest time of every partition."""
+        columns = {name: batch.column(name) for name in (PARTITION, TIME)}
+        highest = pa.table(columns).group_by(PARTITION, use_threads=False).aggregate([(TIME, "max")])
+        names, highs = (highest.column(name).to_pylist() for name in (PARTITION, f"{TIME}_max"))
+        for name, high in zip(map(str, names), highs, strict=True):
+            marks[name] = max(high - self.slack, marks.get(name, high - self.slack))
+
+    def _report(self, now: int, marks: dict[str, int]) -> str | None:
+        return None if self.idle_after is None else PartitionReport(now, self.idle_after, marks).to_text()
 
     def _timely(self, batch: pa.RecordBatch, metrics: BatchMetrics) -> pa.RecordBatch:
         """Drop, or refuse, rows without a time, and updates without a sign."""
@@ -162,11 +182,15 @@ class Scatter:
         for feed in self.feeds:
             yield feed.rows(batch, ts, sign, accepted)
 
-    def _split(self, held: list[list[ChangeBatch]], clock: int, sender: int, seq: int) -> Iterator[Message]:
+    def _split(
+        self, held: list[list[ChangeBatch]], clock: int, marks: str | None, sender: int, seq: int
+    ) -> Iterator[Message]:
         for feed, parts in zip(self.feeds, held, strict=True):
             rows = concat(parts)
             for target in feed.targets:
-                yield from scatter_rows(rows, target, Message(0, target.channel, ROWS, sender, seq, clock=clock))
+                yield from scatter_rows(
+                    rows, target, Message(0, target.channel, ROWS, sender, seq, clock=clock, marks=marks)
+                )
 
 
 @dataclass(frozen=True)
@@ -176,6 +200,7 @@ class ClockScatter:
     kind: int
     slack: int
     targets: tuple[Target, ...]
+    idle_after: int | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return to_record_batches(self._messages(batches))
@@ -186,9 +211,10 @@ class ClockScatter:
             return
         high = max(pc.max(batch.column(TIME)).as_py() for batch in given)
         ended = any(pc.any(batch.column(ENDED)).as_py() for batch in given if ENDED in batch.schema.names)
+        marks = None if self.idle_after is None else PartitionReport(high, self.idle_after).to_text()
         for target in self.targets:
             for label in target.labels:
-                yield Message(label, target.channel, END if ended else self.kind, clock=high - self.slack)
+                yield Message(label, target.channel, END if ended else self.kind, clock=high - self.slack, marks=marks)
 
 
 def scatter_rows(rows: ChangeBatch, target: Target, message: Message) -> Iterator[Message]:

@@ -174,6 +174,7 @@ class SeedShard:
                 clock = min((m.clock for m in messages), default=int(BEGINNING))
         assert clock is not None
         record |= {"log": self._log(channel, raw), "clock": int(clock), "reported": [int(clock)] * senders}
+        self._mark(channel, record)
         made = ChannelBatch(channel, senders, self._chunks, record)
         if len(rows):
             rows = rows.sorted()
@@ -197,7 +198,13 @@ class SeedShard:
             "clock": int(change.clock),
             "reported": [int(change.clock)] * senders,
         }
+        self._mark(channel, record)
         return ChannelBatch(channel, senders, self._chunks, record)
+
+    def _mark(self, channel: Channel, record: dict[str, Any]) -> None:
+        """Go on with the marks of the partitions of a stream."""
+        if channel.stream is not None and (marks := self._handover.marks(channel.stream)):
+            record["marks"] = marks
 
     def _constants(self, channel: Channel) -> ChangeBatch:
         """The constants of alike queries that begin with this generation, which this shard reads."""

@@ -80,7 +80,19 @@ def stored_state(
         snapshots = [one["snapshot"] for one in found if one is not None and one.get("snapshot")]
         size = sum(int(one["size"]) for one in snapshots)
         stages[identity] = StoredStage(bool(snapshots), size, complete.get(identity))
-    return StoredState(logs, stages)
+    return StoredState(logs, stages, fastest=_fastest(layout, headers))
+
+
+def _fastest(layout: Layout, headers: Headers) -> dict[str, int]:
+    """The largest mark of the partitions of every stream that has any, by lower-case name."""
+    streams = {channel.identity: (channel.stream or "").lower() for channel in layout.channels.channels}
+    found: dict[str, int] = {}
+    for header in headers.values():
+        for identity, record in header.get("channels", {}).items():
+            for mark, _ in record.get("marks", {}).values():
+                name = streams.get(identity, "")
+                found[name] = max(mark, found.get(name, mark))
+    return found
 
 
 def header_part(headers: Headers, level: int, label: int, kind: str, identity: str) -> dict[str, Any] | None:

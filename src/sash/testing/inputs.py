@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from sash.arguments import check_count, check_mapping, check_named, shown
 from sash.errors import BadRowError, CatalogError
-from sash.plan.catalog import OP, Catalog
+from sash.plan.catalog import OP, Catalog, partition_names
 from sash.plan.statistics import UNKNOWN
 from sash.plan.types import BIGINT, Field, Schema, is_numeric, type_name
 from sash.rows import parse_schema, refuse_duplicates
 from sash.state.changes import ChangeBatch, Signs
 from sash.state.memory import Ints
+from sash.state.partition_clocks import Marks, PartitionReport, slowest
 from sash.testing.tables import InputRows, Rows, TypedRows, read_rows, typed
 from sash.testing.times import TimeUnit
-from sash.time import BEGINNING, FOREVER
+from sash.time import FOREVER
 
 TIME = "ts"
 """The column with the time of a row."""
@@ -30,7 +31,8 @@ class ReplayInput:
     """The rows of a stream, or the updates of a relation, with their times in microseconds.
 
     Updates are sorted by time and have signs; rows of a stream have none. `not_carried` has the types, by name, of columns
-    that no query can use. `dated` means that the times were given as datetimes.
+    that no query can use. `dated` means that the times were given as datetimes. `partition` is the position of
+    the column with the partition of a row, if partitions may be out of step.
     """
 
     schema: Schema
@@ -40,6 +42,16 @@ class ReplayInput:
     signs: Signs | None = None
     not_carried: Mapping[str, str] = field(default_factory=dict)
     dated: bool = False
+    partition: int | None = None
+
+    def marks(self, chosen: Ints) -> dict[str, int]:
+        """The largest time of every partition among these rows, less the slack; without partitions all rows are of one."""
+        found: dict[str, int] = {}
+        of = None if self.partition is None else self.columns[self.partition].take(pa.array(chosen)).to_pylist()
+        for position, at in enumerate(self.times[chosen].tolist()):
+            name = "" if of is None else str(of[position])
+            found[name] = max(at - self.slack, found.get(name, at - self.slack))
+        return found
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,7 @@ class Inputs:
         keys: object,
         statistics: object,
         unbounded: str = "refuse",
+        partition_by: object = None,
     ) -> tuple[Catalog, dict[str, ReplayInput], dict[str, pa.Table]]:
         """Register all inputs, and return them: streams and relations with updates, and tables."""
         tables = {**self.relations, **self.nrrs}
@@ -86,12 +99,17 @@ class Inputs:
         parsed = {name: parse_schema(text) for name, text in written.items()}
         key = check_named("keys", keys, tables, "relations")
         held = check_named("slack", slack, self.streams, "streams") if isinstance(slack, Mapping) else None
+        parts = check_named("partition_by", partition_by, self.streams, "streams")
         known = {name.lower(): given for name, given in check_mapping("statistics", statistics).items()}
         catalog, inputs, static = Catalog(), {}, {}
         for name, rows in self.streams.items():
             catalog.check_name(name)
             length = unit.length("slack", slack if held is None else held.get(name, 0))
-            inputs[name] = stream = stream_input(name, rows, parsed.get(name), unit, length)
+            stream = stream_input(name, rows, parsed.get(name), unit, length)
+            if name in parts:
+                (column,) = partition_names(name, stream.schema, parts[name])
+                stream = replace(stream, partition=[field.name for field in stream.schema].index(column))
+            inputs[name] = stream
             given = known.get(name.lower(), UNKNOWN)
             catalog.add_stream(
                 name,
@@ -207,7 +225,7 @@ def micro_batches(inputs: Mapping[str, ReplayInput], batch: int | Sequence[int] 
         order += [(int(at), number, position) for position, at in enumerate(reached)]
     order.sort()
     names = list(inputs)
-    high = dict.fromkeys(names, BEGINNING)
+    marks: dict[str, Marks] = {name: {} for name in names}
     batches = []
     for part in _split(order, batch):
         rows: dict[str, ChangeBatch] = {}
@@ -224,8 +242,9 @@ def micro_batches(inputs: Mapping[str, ReplayInput], batch: int | Sequence[int] 
             signs = np.ones(len(ts), np.int8) if given.signs is None else given.signs[chosen]
             rows[name] = ChangeBatch(ts, np.full(len(ts), FOREVER), signs, columns)
             if given.signs is None:
-                high[name] = max(high[name], int(ts.max()))
-                clocks[name] = high[name] - given.slack
+                clock = slowest(marks[name], [PartitionReport(0, 0, given.marks(chosen))])
+                assert clock is not None
+                clocks[name] = clock
         batches.append(MicroBatch(rows, clocks))
     return batches
 

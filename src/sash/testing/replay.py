@@ -54,6 +54,7 @@ def replay(
     *,
     schemas: Mapping[str, str] | None = None,
     slack: float | Mapping[str, float] = 0,
+    partition_by: Mapping[str, str] | None = None,
     shards: int = 2,
     join: JoinForm = "auto",
     tau: float | None = None,
@@ -73,7 +74,9 @@ def replay(
     "ms", "s", "m" or "h"), or a datetime, which is in UTC if it is naive. Numbers stay numbers in SQL, unless `schemas`
     makes the column a TIMESTAMP; then SQL sees the instant. `batch` is the number of rows per micro-batch, or a list of
     such numbers; by default all rows are one micro-batch. Rows of a micro-batch may come in any order, rows of different
-    ones must be in order within `slack` (the watermark delay, in `unit`, of all streams or by name). The replay ends at
+    ones must be in order within `slack` (the watermark delay, in `unit`, of all streams or by name); in streams of which
+    `partition_by` names a column, rows arrive in the order of the list, and only those of one partition must be in order, as
+    with that argument of `Engine.stream`. The replay ends at
     `until`, a time, or after the last expiration. `runtime` is "local" or "spark", with `shards` shards.
 
     A relation is given likewise, with its rows, or with updates that have `ts` and `_op` ('+' or '-'). Relations in `nrrs` are
@@ -105,7 +108,7 @@ def replay(
     settings = _settings(units, delays, probe, patience)
     if runtime == "spark" and settings.delays:
         raise StrategyError("delays are simulated: use runtime='local'")
-    catalog, inputs, tables = given.read(units, schemas, slack, keys, statistics, unbounded)
+    catalog, inputs, tables = given.read(units, schemas, slack, keys, statistics, unbounded, partition_by)
     pack: Packer | None = None
     if runtime == "spark":
         from sash.spark.packing import pack

@@ -58,6 +58,7 @@ def replay_job(
     *,
     schemas: Mapping[str, str] | None = None,
     slack: float | Mapping[str, float] = 0,
+    partition_by: Mapping[str, str] | None = None,
     shards: int = 2,
     keys: Mapping[str, Sequence[str]] | None = None,
     statistics: Mapping[str, Statistics] | None = None,
@@ -78,7 +79,7 @@ def replay_job(
     check_word("runtime", runtime, ("local", "spark"))
     shards = check_count("shards", shards, most=MOST_SHARDS)
     catalog, inputs, tables = Inputs.of(streams, relations, nrrs).read(
-        units, schemas, slack, keys, statistics, unbounded
+        units, schemas, slack, keys, statistics, unbounded, partition_by
     )
     pack: Packer | None = None
     if runtime == "spark":

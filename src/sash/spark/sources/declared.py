@@ -25,16 +25,19 @@ from sash.script.sources import (
 )
 from sash.script.statements import Declaration, Value
 from sash.spark.packages import missing_kafka
-from sash.spark.sources.history import FILE_FORMATS, Rereading, file_rereading, kafka_options
+from sash.spark.sources.history import FILE_FORMATS, RECORD_PARTITION, Rereading, file_rereading, kafka_options
 from sash.spark.sql_types import spark_struct, spark_type
 from sash.sql.source import did_you_mean
+
+_STAMPED = ("current_timestamp() AS ts", "value")
+_PARTITION = "concat_ws('/', topic, partition)"
 
 FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
 """By default Spark ignores files much older than the newest, even unread ones."""
 
 
-def stream_frame(spark: SparkSession, given: Declaration) -> DataFrame:
-    """The streaming DataFrame of a stream's source."""
+def stream_frame(spark: SparkSession, given: Declaration, *, partitioned: bool = False) -> DataFrame:
+    """The streaming DataFrame of a stream's source; `partitioned` adds the partitions of Kafka's records."""
     columns = stream_columns(given)
     options = dict(given.options)
     with _spark_errors("stream", given, STREAMS):
@@ -43,7 +46,8 @@ def stream_frame(spark: SparkSession, given: Declaration) -> DataFrame:
         if given.source in ("text", "socket", "kafka"):
             encoding = option(options, "format")
             reader = spark.readStream.format(given.source).options(**_headers(given), **_spark_options(options))
-            return _parse_lines(reader.load(), given, None if encoding is None else str(encoding))
+            form = None if encoding is None else str(encoding)
+            return _parse_lines(reader.load(), given, form, partitioned=partitioned and given.source == "kafka")
         if given.source == "rate":
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
         chosen = {**FILES_OF_ANY_AGE, **_file_options(given.source, options)}
@@ -112,10 +116,11 @@ def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:
     return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **chosen}
 
 
-def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None) -> DataFrame:
+def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, partitioned: bool = False) -> DataFrame:
     """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
+    place = [sf.expr(_PARTITION).alias(RECORD_PARTITION)] if partitioned else []
     if given.columns is None:
-        return frame if given.source == "kafka" else frame.selectExpr("current_timestamp() AS ts", "value")
+        return frame.select("*", *place) if given.source == "kafka" else frame.selectExpr(*_STAMPED)
     record = {field.name: RECORD_COLUMNS[field.name.lower()] for field in given.columns if is_of_record(given, field)}
     payload = tuple(field for field in given.columns if field.name not in record)
     parse: Callable[..., object] = sf.from_json if (encoding or "").lower() == "json" else sf.from_csv
@@ -124,11 +129,12 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None) -> 
     columns = [sf.expr(text).alias(name) for name, text in record.items()]
     if payload:
         columns.append(parse(value, ddl).alias("row"))  # type: ignore[attr-defined]
-    return frame.select(*columns).select(
+    return frame.select(*columns, *place).select(
         *(
             _from_record(field) if field.name in record else sf.col("row").getField(field.name).alias(field.name)
             for field in given.columns
-        )
+        ),
+        *([RECORD_PARTITION] if partitioned else []),
     )
 
 

@@ -15,6 +15,9 @@ from sash.spark.folders import Folder
 
 FILE_FORMATS = ("csv", "json", "parquet", "orc", "text")
 
+RECORD_PARTITION = "_sash_partition"
+"""The column that the DataFrame of a Kafka stream has beside those of the stream: the partition of the record."""
+
 ReadAgain = Callable[[list[str] | str], DataFrame]
 """Returns the rows of a list of files, or of a source of another kind up to Spark's offset, given as JSON."""
 

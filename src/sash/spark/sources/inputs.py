@@ -11,15 +11,19 @@ from pyspark.sql import functions as sf
 from sash.arguments import check_word, shown
 from sash.durations import microseconds
 from sash.errors import BadRowError, CatalogError
-from sash.plan.catalog import Key, key_columns, update_columns
+from sash.plan.catalog import Key, key_columns, partition_names, update_columns
 from sash.plan.options import BAD_ROWS
 from sash.plan.types import Schema
 from sash.spark.scatter import TIME
-from sash.spark.sources.history import Rereading
+from sash.spark.sources.history import RECORD_PARTITION, Rereading
 from sash.spark.sources.refresh import RefreshedTable
 from sash.spark.stream_watch import WatchedStream
 from sash.spark.types import read_schema
+from sash.sql.render import quoted
 from sash.time import SECOND
+
+IDLE_AFTER = 60 * SECOND
+"""After how long a partition without rows is not waited for, if it is not declared."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class StreamSource:
     With a `heartbeat`, a period in microseconds, the wall clock advances the stream's clock while no rows arrive. `time`
     names the column with a row's time in microseconds, if that is not the stream's own time column; for updates it is the
     column with their times, of any type. `history` is how its rows are read again; None if only its DataFrame may tell.
+    `partition` is an expression for the partition of a row, if partitions may be out of step, and `idle_after` after how long
+    one without rows is not waited for, in microseconds.
     """
 
     frame: DataFrame
@@ -37,6 +43,8 @@ class StreamSource:
     drop_bad_rows: bool = False
     time: str | None = None
     history: Rereading | None = None
+    partition: str | None = None
+    idle_after: int = IDLE_AFTER
 
     @property
     def watched(self) -> WatchedStream:
@@ -112,6 +120,20 @@ def check_frame(name: str, df: object) -> DataFrame:
     if not isinstance(df, DataFrame):
         raise CatalogError(f"{name} must be a DataFrame of Spark's, not {shown(df)}")
     return df
+
+
+def stream_partitions(name: str, df: DataFrame, columns: Key) -> tuple[Schema, dict[str, str], str | None]:
+    """The columns of a stream, those of unsupported types, and the expression for the partition of a row, if it has any."""
+    of_record = RECORD_PARTITION in df.columns
+    schema, not_carried = read_schema(df.drop(RECORD_PARTITION) if of_record else df)
+    names = [quoted(column) for column in partition_names(name, schema, columns)]
+    if not names:
+        return schema, not_carried, RECORD_PARTITION if of_record else None
+    return (
+        schema,
+        not_carried,
+        names[0] if len(names) == 1 else f"to_json(array({', '.join(f'CAST({one} AS STRING)' for one in names)}))",
+    )
 
 
 def drops_bad_rows(bad_rows: str) -> bool:
