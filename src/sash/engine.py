@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sash.spark.kept_window import KeptWindow
     from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.history import ReadAgain, Rereading
-    from sash.spark.sources.inputs import StreamSource
+    from sash.spark.sources.inputs import KeptRows, StreamSource
     from sash.spark.sources.refresh import RefreshedTable
 
 
@@ -105,6 +105,9 @@ class Engine(WindowMethods):
         unbounded: str = "refuse",
         partition_by: str | Sequence[str] | None = None,
         idle_after: str | None = None,
+        bad_rows_into: KeptRows = None,
+        late_rows_into: KeptRows = None,
+        max_bad_rows: float | None = None,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
@@ -128,6 +131,10 @@ class Engine(WindowMethods):
         `partition_by` names the column, or columns, with the partition that a row comes from, where partitions may be out of
         step: rows have to be in order within their partition only, and the stream's watermark is that of the slowest
         partition. A partition without rows for `idle_after` (1 minute) is not waited for.
+
+        `bad_rows_into` and `late_rows_into` keep the rows that a job drops: the path of a changelog, or the name of a sink of
+        Sash's with its options, as in `("kafka", {...})`. With `max_bad_rows=1`, a job fails when more than one percent of
+        the stream's rows have no time.
         """
         from sash.spark.sources.history import Rereading
         from sash.spark.sources.inputs import (
@@ -135,6 +142,7 @@ class Engine(WindowMethods):
             StreamSource,
             check_frame,
             drops_bad_rows,
+            read_rejects,
             stream_partitions,
         )
 
@@ -143,7 +151,7 @@ class Engine(WindowMethods):
             raise CatalogError(
                 f"{name} is not a streaming DataFrame: read it with spark.readStream, or register it as a relation"
             )
-        dropping = drops_bad_rows(bad_rows)
+        dropping = drops_bad_rows(bad_rows) or bad_rows_into is not None or max_bad_rows is not None
         schema, not_carried, partition = stream_partitions(name, df, partition_by)
         beat = None if heartbeat is None else microseconds(heartbeat, "heartbeat")
         again = history if isinstance(history, Rereading) else None
@@ -153,8 +161,9 @@ class Engine(WindowMethods):
             raise CatalogError(f"stream {name} has no partitions to be idle: name their column with partition_by")
         idle = IDLE_AFTER if idle_after is None else microseconds(idle_after, "idle_after")
         source = StreamSource(
-            df, microseconds(slack, "slack"), beat, dropping, history=again, partition=partition, idle_after=idle
-        )
+            df, microseconds(slack, "slack"), beat, dropping, history=again, partition=partition, idle_after=idle,
+            rejects=read_rejects(df, schema, bad_rows_into, late_rows_into, max_bad_rows),
+        )  # fmt: skip
         self._catalog.add_stream(
             name,
             schema,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sash.arguments import check_flag, check_path, check_query_name, check_word
 from sash.display import code, facts, folded, section
-from sash.errors import CatalogError
+from sash.errors import CatalogError, OptionError
 from sash.plan.annotated import PlanNode
 from sash.plan.options import MODES, Mode, StartOptions
 from sash.plan.patterns import Pattern
@@ -217,6 +217,11 @@ class Query:
     def _changes(self, mode: Mode, key: tuple[int, ...] | None, inputs: QueryInputs) -> DataFrame:
         from sash.spark.dataflow import change_frame
 
+        for stream in self.planned.streams:
+            if inputs.streams[stream.lower()].rejects is not None:
+                raise OptionError(
+                    f"the dropped rows of stream {stream} are kept by jobs only: leave out SEPARATE, or start the query in a job"
+                )
         return change_frame(self.planned.physical, self.planned.output, inputs, self._width, mode, key)
 
     def _checkpoint_path(self, checkpoint: str | None, name: str | None) -> tuple[str, TemporaryFolder | None]:

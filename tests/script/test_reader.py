@@ -260,6 +260,15 @@ def test_the_partitions_of_a_stream() -> None:
     assert (statement.partition_by, statement.idle_after) == (("p",), "5 minutes")
 
 
+def test_where_dropped_rows_go() -> None:
+    text = "CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'in') BAD ROWS INTO 'bad' LATE ROWS INTO kafka (topic 't')"
+    (statement,) = read_script(f"{text} MAX BAD ROWS 0.5 PERCENT")
+    assert isinstance(statement, CreateStream)
+    assert (statement.bad_rows, statement.max_bad_rows) == ("drop", 0.5)
+    assert statement.bad_rows_into == ("changelog", {"path": "bad"})
+    assert statement.late_rows_into == ("kafka", {"topic": "t"})
+
+
 def test_commas_in_types_belong_to_them() -> None:
     text = "CREATE STREAM s (a MAP<STRING, ARRAY<INT>>, b STRUCT<x: INT, y: DECIMAL(3, 1)>, c INT) USING csv"
     (statement,) = read_script(text)

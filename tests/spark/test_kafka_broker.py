@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,10 +70,13 @@ def header(record: Any, name: str) -> str:
     return str(dict(record.headers())[name].decode())
 
 
+def identity(record: Any) -> tuple[str, ...]:
+    return tuple(header(record, name) for name in ("sash-query", "sash-batch", "sash-sequence"))
+
+
 def changes(records: list[Any]) -> Counter[tuple[Any, ...]]:
     """The changes in a topic, each once."""
-    names = ("sash-query", "sash-batch", "sash-sequence")
-    once = {tuple(header(record, name) for name in names): json.loads(record.value()) for record in records}
+    once = {identity(record): json.loads(record.value()) for record in records}
     return Counter((row.pop("_op"), row.pop("_ts"), *row.values()) for row in once.values())
 
 
@@ -110,6 +116,26 @@ def test_messages_of_a_repeated_batch_are_recognized(spark: SparkSession, kafka:
     records = kafka.records("out-twice")
     assert len(records) > written, "the batch was written again"
     assert changes(records) == expected(SQL, rows)
+
+
+def test_a_topic_has_every_change_although_the_job_is_killed(kafka: Broker, tmp_path: Path) -> None:
+    """The process dies twice: with half of a batch in the topic, and with all of it, but no record of that."""
+    rows = made_up_rows(5)
+    kafka.create_topic("in-killed", 2)
+    kafka.create_topic("out-killed", 3)
+    kafka.produce("in-killed", [{"value": json.dumps(row), "partition": n % 2} for n, row in enumerate(rows)])
+    stream = declared(kafka, "in-killed", options=", maxOffsetsPerTrigger 40")
+    (tmp_path / "job.sql").write_text(f"{stream}; {query(kafka, 'out-killed', clauses='MODE changes')};")
+    codes = [
+        subprocess.run(
+            [sys.executable, "-m", "tests.spark.kafka_driver", str(tmp_path), *deadly], capture_output=True, check=False
+        ).returncode
+        for deadly in (("1", "half"), ("3", "all"), ())
+    ]
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    records, last = kafka.records("out-killed"), rows[-2]["ts"]
+    assert changes(records) == Counter({c: n for c, n in expected(SQL, rows).items() if c[1] < last})
+    assert len(records) > len(set(map(identity, records))), "batches were repeated"
 
 
 def test_an_upsert_topic_has_the_answer(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
@@ -266,3 +292,51 @@ def test_a_broker_that_cannot_be_reached_is_named(spark: SparkSession, tmp_path:
         other.stop()
         with pytest.raises(SashError, match="Kafka brokers cannot be reached"):
             run(session)
+
+
+def test_dropped_rows_are_kept_once(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    """Rows without a time go to a folder and late ones to a topic, as they came, although the batch is repeated."""
+    for topic in ("in-dropped", "out-dropped", "late-rows"):
+        kafka.create_topic(topic, 1)
+    late_into = f"kafka (kafka.bootstrap.servers '{kafka.servers}', topic 'late-rows')"
+    statements = (
+        declared(kafka, "in-dropped") + f" BAD ROWS INTO '{tmp_path}/bad' LATE ROWS INTO {late_into}",
+        query(kafka, "out-dropped", clauses="MODE changes"),
+    )
+    rows = made_up_rows(2)
+    put(kafka, "in-dropped", rows[:40])
+    run(session_of(spark, tmp_path / "state", *statements))
+    texts = ["not JSON", '{"k": "no time"}', json.dumps({**rows[0], "v": 1}), json.dumps(rows[1])]
+    kafka.produce("in-dropped", [{"value": text} for text in (*texts, *map(json.dumps, rows[40:]))])
+    run(session_of(spark, tmp_path / "state", *statements))
+    (commit,) = (path for path in (tmp_path / "state" / "job").rglob("commits/1") if not path.name.endswith(".crc"))
+    for file in (commit, commit.with_name(".1.crc"), *(tmp_path / "state").rglob("ledger/*")):
+        if file.is_file():
+            file.unlink()
+    run(session_of(spark, tmp_path / "state", *statements))
+    bad = spark.read.parquet(f"{tmp_path}/bad").orderBy("origin").collect()
+    assert [tuple(row[2:]) for row in bad] == [
+        ("s", "no time", None, f"in-dropped/0/{40 + n}", text, 1) for n, text in enumerate(texts[:2])
+    ]
+    records = kafka.records("late-rows")
+    assert len(records) > 2, "the batch was written again"
+    once = {identity(record): json.loads(record.value()) for record in records}
+    assert sorted((one["reason"], one["origin"], one["row"]) for one in once.values()) == [
+        ("late", f"in-dropped/0/{42 + n}", text) for n, text in enumerate(texts[2:])
+    ], "although the filter of the query drops one of them"
+    assert changes(kafka.records("out-dropped")) == expected(SQL, rows)
+
+
+def test_too_many_bad_rows_fail_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("".join(f"{n * 10},k,{n}\n" for n in range(90)) + "x,k,1\n" * 11)
+    stream = f"CREATE STREAM s (ts BIGINT, k STRING, v BIGINT) USING text OPTIONS (path '{tmp_path}/in', format 'csv')"
+    into = f"CREATE QUERY q AS {SQL} INTO changelog (path '{tmp_path}/log')"
+    clauses = f" BAD ROWS INTO '{tmp_path}/bad' MAX BAD ROWS 1 PERCENT"
+    with pytest.raises(
+        SashError, match=r"11 of 101 rows of stream s have no time, more than MAX BAD ROWS 1 PERCENT: see .*/bad"
+    ):
+        run(session_of(spark, tmp_path / "state", stream + clauses, into))
+    assert {row.row for row in spark.read.parquet(f"{tmp_path}/bad").collect()} == {"x,k,1"}
+    run(session_of(spark, tmp_path / "state", stream + clauses.replace("1 P", "2 P"), into))
+    assert spark.read.parquet(f"{tmp_path}/bad").count() == 11, "the batch that failed is repeated"

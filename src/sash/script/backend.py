@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from sash.window_store.options import IsolationLevel
     from sash.window_store.snapshot import Snapshot
 
+_ALL = 100
+
 
 @dataclass(frozen=True)
 class QueryOptions:
@@ -210,11 +212,25 @@ def check_sink_options(statement: CreateQuery) -> dict[str, Value]:
     return dict(statement.options)
 
 
+def check_kept_in(sink: str, options: Mapping[str, Value]) -> None:
+    """Raise OptionError if dropped rows cannot be kept in a sink with these options."""
+    from sash.spark.sources.inputs import kept_in
+
+    kept_in((sink, options))
+
+
 def check_partitions(statement: CreateStream, columns: Schema) -> None:
-    """Raise an error if the clauses about the partitions of a stream are wrong."""
+    """Raise an error if the clauses about the partitions of a stream, or about its dropped rows, are wrong."""
     name = statement.declaration.name
     with about("partition"):
         partition_names(name, columns, statement.partition_by)
+    for part, kept in (("bad", statement.bad_rows_into), ("late", statement.late_rows_into)):
+        if kept is not None:
+            with about(part):
+                check_kept_in(*kept)
+    if statement.max_bad_rows is not None and not 0 <= statement.max_bad_rows <= _ALL:
+        with about("max"):
+            raise OptionError(f"stream {name}: MAX BAD ROWS is a share from 0 to 100 PERCENT")
     if statement.idle_after is None:
         return
     with about("idle"):

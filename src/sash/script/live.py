@@ -50,7 +50,7 @@ class LiveBackend:
         declaration = statement.declaration
         self.engine.stream(
             declaration.name,
-            stream_frame(self.engine.spark, declaration, partitioned=True),
+            stream_frame(self.engine.spark, declaration, whole=True),
             time=time_column(f"stream {declaration.name}", stream_columns(declaration), statement.time),
             slack=statement.slack,
             heartbeat=statement.heartbeat,
@@ -61,6 +61,9 @@ class LiveBackend:
             unbounded=statement.unbounded,
             partition_by=statement.partition_by,
             idle_after=statement.idle_after,
+            bad_rows_into=statement.bad_rows_into,
+            late_rows_into=statement.late_rows_into,
+            max_bad_rows=statement.max_bad_rows,
         )
 
     def add_relation(self, statement: CreateRelation) -> None:

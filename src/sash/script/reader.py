@@ -31,6 +31,9 @@ _PLURALS: dict[str, Any] = {
     "WINDOWS": "WINDOW",
     "JOBS": "JOB",
 }
+_STREAM_CLAUSES = (
+    "TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED", "PARTITION", "IDLE", "LATE", "MAX",
+)  # fmt: skip
 _QUERY_CLAUSES = (
     "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
     "BACKFILL",
@@ -113,9 +116,7 @@ class _Reader(Cursor):
         match self._one_of(*_CREATED, "FUNCTION", "AGGREGATE"):
             case "STREAM":
                 declaration = self._declaration("stream")
-                clauses = self._clauses(
-                    "TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED", "PARTITION", "IDLE"
-                )
+                clauses = self._clauses(*_STREAM_CLAUSES)
                 return statements.CreateStream(position, declaration, **clauses)
             case "RELATION":
                 declaration = self._declaration("relation")
@@ -152,7 +153,20 @@ class _Reader(Cursor):
             match clause:
                 case "BAD":
                     self._one_of("ROWS")
-                    found["bad_rows"] = self._one_of("FAIL", "DROP").lower()
+                    into = ("INTO",) if "LATE" in words else ()
+                    what = self._one_of("FAIL", "DROP", *into)
+                    found["bad_rows"] = "fail" if what == "FAIL" else "drop"
+                    if what == "INTO":
+                        found["bad_rows_into"] = self._kept_in()
+                case "LATE":
+                    self._one_of("ROWS")
+                    self._one_of("INTO")
+                    found["late_rows_into"] = self._kept_in()
+                case "MAX" if "LATE" in words:
+                    self._one_of("BAD")
+                    self._one_of("ROWS")
+                    found["max_bad_rows"] = self._number()
+                    self._one_of("PERCENT")
                 case "UNBOUNDED":
                     found["unbounded"] = self._one_of("ALLOW", "REFUSE").lower()
                 case "NON":
@@ -245,6 +259,12 @@ class _Reader(Cursor):
         sink = self._source_name("a sink, such as console or postgres")
         self._word("OPTIONS")
         return sink, self._options() if self._next.is_mark("(") else {}
+
+    def _kept_in(self) -> tuple[str, dict[str, Value]]:
+        """'path' of a changelog, or a sink [(options)]."""
+        if self._next.kind == "string":
+            return "changelog", {"path": self._string("a path")}
+        return self._sink()
 
     def _keep(self, position: Position) -> statements.Keep:
         name = self._name("the name of a stream")

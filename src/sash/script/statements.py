@@ -98,7 +98,8 @@ def about_query(name: str) -> Iterator[None]:
 class CreateStream(Positioned):
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
 
-    [PARTITION BY (columns)] [IDLE AFTER '..'] are for streams whose partitions may be out of step.
+    [PARTITION BY (columns)] [IDLE AFTER '..'] are for streams whose partitions may be out of step. [BAD ROWS INTO target]
+    and [LATE ROWS INTO target] keep dropped rows, in a sink with its options; [MAX BAD ROWS n PERCENT] bounds them.
 
     With [UNBOUNDED ALLOW] queries may keep all its rows for ever. [RATE n] and [DISTINCT (column n, ...)] give statistics to the optimizer.
     """
@@ -113,6 +114,9 @@ class CreateStream(Positioned):
     unbounded: str = "refuse"
     partition_by: tuple[str, ...] | None = None
     idle_after: str | None = None
+    bad_rows_into: tuple[str, Mapping[str, Value]] | None = None
+    late_rows_into: tuple[str, Mapping[str, Value]] | None = None
+    max_bad_rows: float | None = None
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ from sash.spark.legs import Lookups, find_lookups, leg_frame, relation_table, up
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import OutputMode
 from sash.spark.packed_processor import PackedProcessor
+from sash.spark.rejected import BATCH_TIME, ORIGIN, RAW, RejectedOutput, RejectPositions, rejected_outputs
 from sash.spark.scan import scan_frame
-from sash.spark.scatter import ENDED, TIME, ClockScatter, Feed, Scatter
+from sash.spark.scatter import ENDED, PARTITION, TIME, ClockScatter, Feed, Scatter
 from sash.spark.sources.inputs import QueryInputs, StreamSource, heartbeats
 from sash.spark.stage import StageProcessor
 
@@ -60,7 +61,9 @@ def job_frame(
 
     `modes` has the mode of every output of the plan. For queries that are not evaluated, lookups do not run, either.
     """
-    return _levels(layout_of(plan, shards, share=True, suspended=suspended), inputs, modes, None, suspended.unevaluated)
+    layout = layout_of(plan, shards, share=True, suspended=suspended)
+    rejected = rejected_outputs(layout.counted(), inputs, len(plan.outputs))
+    return _levels(layout, inputs, modes, None, suspended.unevaluated, rejected)
 
 
 def _levels(
@@ -69,10 +72,11 @@ def _levels(
     modes: Sequence[OutputMode],
     gather: Gather | None,
     unevaluated: Collection[str] = (),
+    rejected: Sequence[RejectedOutput] = (),
 ) -> DataFrame:
     _refuse_constant_stages(layout.plan)
     joining: dict[int, list[DataFrame]] = {}
-    for number, frame in _Sources(layout, inputs, unevaluated).frames():
+    for number, frame in _Sources(layout, inputs, unevaluated, rejected=rejected).frames():
         joining.setdefault(number, []).append(frame)
     # Legs join with their relations in Spark or in scatter; stages need theirs as tables.
     tables = {node: relation_table(node, inputs.relations) for node in stage_tables(layout.plan)}
@@ -80,7 +84,7 @@ def _levels(
     for level in range(layout.height):
         frames = [*([] if packed is None else [packed]), *joining.get(level, ())]
         last = gather if level == layout.height - 1 else None
-        processor = StageProcessor(layout, level, tables, modes, last, bounded=inputs.bounded)
+        processor = StageProcessor(layout, level, tables, modes, last, bounded=inputs.bounded, rejected=rejected)
         grouped = reduce(DataFrame.unionAll, frames).groupBy("label")
         ddl = DDL if last is None else last.struct
         packed = grouped.transformWithStateInPandas(PackedProcessor(processor), ddl, "Append", "None")
@@ -154,7 +158,9 @@ class _Sources:
         inputs: QueryInputs,
         unevaluated: Collection[str],
         chosen: Mapping[int, int] | None = None,
+        rejected: Sequence[RejectedOutput] = (),
     ) -> None:
+        self._rejected = rejected
         self._chosen = chosen
         self._layout = layout
         self._inputs = inputs
@@ -225,8 +231,8 @@ class _Sources:
         if self._chosen is not None:
             by_filter = {n: by_filter.get(n, [_NO_QUERY]) for n in range(len(scan.filters))}
             by_column = {n: by_column.get(n, [_NO_QUERY]) for n in range(len(scan.columns))}
-        partition = self._partition(source)
-        rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._unevaluated, partition)
+        extra = self._extra(name, source)
+        rows = scan_frame(scan, source.frame, source.time, by_filter, by_column, self._unevaluated, extra)
         self._add(name, rows, scan.stream.name, [channel for channel, _ in fed], _joined([feed for _, feed in fed]))
 
     def _leg(self, number: int, channels: list[Channel]) -> None:
@@ -238,8 +244,8 @@ class _Sources:
         if isinstance(leg, StreamLeg):
             lookups = find_lookups(leg.node, self._inputs.relations, self._tables)
             below = leg.node if lookups is None else lookups.below
-            partition = self._partition(source)
-            rows = leg_frame(below, source.frame, source.time, self._inputs.relations, partition)
+            extra = self._extra(name, source)
+            rows = leg_frame(below, source.frame, source.time, self._inputs.relations, extra)
             schema = below.schema
         else:
             rows, schema = update_frame(leg, source.frame, source.time), leg.schema
@@ -265,14 +271,29 @@ class _Sources:
         source = self._inputs.streams[name]
         counts = name not in self._readers and self._chosen is None
         self._readers.setdefault(name, []).extend(channels)
-        idle_after = None if signed or self._partition(source) is None else source.idle_after
-        scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed, idle_after)
+        idle_after = None if signed or not self._partitioned(source) else source.idle_after
+        rejects = None
+        if counts and not signed:
+            level, knows = min((min(self._layout.levels_of(one)), one.index) for one in channels)
+            labels = self._layout.read_by(self._layout.channels.channels[knows], level)
+            rejects = RejectPositions.of(name, self._rejected, knows, tuple(labels))
+        scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed, idle_after, rejects)
         self._found.append((self._lowest(channels), rows.mapInArrow(scatter, DDL)))
         self.names.append(name)
 
-    def _partition(self, source: StreamSource) -> str | None:
-        """The partition of a row, whose clock is needed only where clocks are."""
-        return source.partition if self._chosen is None else None
+    def _partitioned(self, source: StreamSource) -> bool:
+        """Whether the clocks of partitions are needed."""
+        return source.partition is not None and self._chosen is None
+
+    def _extra(self, name: str, source: StreamSource) -> dict[str, str]:
+        """What scatter needs of a row besides; the first pass over a stream also brings what is kept of dropped rows."""
+        found: dict[str, str] = {}
+        if self._partitioned(source):
+            found[PARTITION] = f"CAST({source.partition} AS STRING)"
+        if name not in self._readers and any(one.stream == name for one in self._rejected):
+            assert source.rejects is not None
+            found |= {RAW: source.rejects.text, ORIGIN: f"CAST({source.rejects.origin} AS STRING)"}
+        return {**found, BATCH_TIME: "unix_micros(current_timestamp())"} if found else {}
 
     def _clocks(self, name: str, channels: list[Channel]) -> None:
         source, control = self._inputs.streams[name], self._inputs.control

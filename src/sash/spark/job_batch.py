@@ -23,6 +23,7 @@ from sash.spark.job_progress import Delivery, JobProgress
 from sash.spark.ledger import Ledger
 from sash.spark.messages import ANSWER, LARGE, METRICS, OUTPUT
 from sash.spark.parking import Parking
+from sash.spark.rejected import BadRowLimit
 from sash.spark.resumption import Resumption, ShardAnswer
 from sash.spark.sinks.batch import Batch, Unpack, split_answers, typed_schema
 from sash.spark.sinks.start import WriteFailure
@@ -97,6 +98,9 @@ class BatchFunction:
     refused: int | None = None
     number: int = -1
     """The number of the batch that is being processed."""
+    rejected: Sequence[JobOutput] = ()
+    """The outputs of rows that are dropped. Their sinks come first: they tell why the job fails on too many of them."""
+    limits: Mapping[str, BadRowLimit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         threads = max(1, min(_MOST_THREADS, len(self.outputs)))
@@ -140,6 +144,11 @@ class BatchFunction:
         writing: dict[str, Future[Delivery]] = {}
         outputs = self.outputs
         self.resumption.take(messages.answers, messages.blobs, self.first + number)
+        for output, batch in self._batches(self.rejected, persisted, messages):
+            if output.name not in done and batch.rows:
+                self._put(output, batch, self.first + number)
+        for limit in self.limits.values():
+            limit.check(total)
         for output, batch in self._batches(outputs, persisted, messages):
             if output.name not in done:
                 batch.clock = total.outputs.get(str(output.position), {}).get("clock")

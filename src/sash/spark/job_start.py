@@ -19,6 +19,7 @@ from sash.physical.canonical import value_text
 from sash.physical.channels import channels_of
 from sash.physical.nodes import PhysicalPlan
 from sash.plan.nodes import Relation, Stream, walk
+from sash.plan.types import TIMESTAMP
 from sash.planning import PlannedJob, PlannedTemplate
 from sash.spark.alike_run import AlikeRun, described
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
@@ -47,6 +48,7 @@ from sash.spark.ledger import Ledger
 from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
 from sash.spark.parking import Parking
+from sash.spark.rejected import COLUMNS, bad_row_limits, rejected_outputs
 from sash.spark.resumption import Resumption, forget_answers
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
@@ -144,7 +146,8 @@ class JobStart:
                 complete=_completeness(folder, planned.physical),
             )
             outputs = [make(member, planned=planned) for member in self._members]
-            for output in outputs:
+            rejected = self._rejected(planned, inputs, identity, folder, parking)
+            for output in (*outputs, *rejected):
                 output.open()
                 output.catch_up()
             streams = {query.name: query.planned.streams for query in planned.queries}
@@ -153,6 +156,8 @@ class JobStart:
                 if output.template is not None:
                     progress.add_alike(output.name, output.template)
             run = self._run(planned, shards, inputs, folder, outputs, progress, parking)
+            run.batches.rejected = rejected
+            run.batches.limits = bad_row_limits(planned.streams, inputs)
             undo.pop_all()
         started = StartedJob(
             job.name, planned, run, {o.name: o for o in outputs}, progress, parking, tables,
@@ -347,6 +352,18 @@ class JobStart:
         if member.name in planned.members:
             template, query = planned.members[member.name]
             made.template, made.number = template.name, query.number
+        return made
+
+    def _rejected(
+        self, planned: PlannedJob, inputs: QueryInputs, identity: str, folder: Folder, parking: Parking
+    ) -> list[JobOutput]:
+        """The outputs of rows that are dropped."""
+        made = []
+        for one in rejected_outputs(planned.streams, inputs, len(planned.physical.outputs)):
+            spec = OutputSpec(COLUMNS, TIMESTAMP, "changes", None, f"{identity}-{one.name}")
+            outbox = Outbox(folder.inside("outbox"), one.name, spec, 0)
+            to_batch = partial(Batch.of_table, schema=spec.schema, time=spec.time, spark=self._spark)
+            made.append(JobOutput(one.name, one.position, spec, one.sink, "fail", outbox, parking, to_batch))
         return made
 
     def _run(

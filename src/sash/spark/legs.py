@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ from sash.plan.expressions import Column, Expression
 from sash.plan.nodes import ONE_ROW, Expand, Filter, Join, Node, Project, Relation, Stream
 from sash.plan.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, type_name
 from sash.runtime.legs import LegRunner, constant_table
-from sash.spark.scatter import ACCEPTED, BATCH_TIME, PARTITION, SIGN, TIME
+from sash.spark.scatter import ACCEPTED, SIGN, TIME
 from sash.spark.sql_types import stored_column
 from sash.spark.types import arrow_type
 from sash.sql.render import quoted, to_spark_sql
@@ -33,17 +34,27 @@ from sash.time import DAY
 SMALL = 50_000
 """The largest table that is looked up in scatter, in rows: every task indexes it, at some 50 ns per row."""
 
+Extra = Mapping[str, str]
+"""Columns that scatter needs beside those of a leg or scan: their expressions over the stream, by name."""
+
+NO_EXTRA: Extra = MappingProxyType({})
 _MATCHES, _ROW = "_matches", "_row"
+
+
+def named_columns(extra: Extra) -> list[str]:
+    """Such columns in Spark SQL."""
+    return [f"{expression} AS {name}" for name, expression in extra.items()]
 
 
 @dataclass(frozen=True)
 class _LegRows:
-    """The rows of a part of a leg: `_ts`, `_ok` if it refuses rows, c0 ... cn, and where partitions matter what they need."""
+    """The rows of a part of a leg: `_ts`, `_ok` if it refuses rows, c0 ... cn, and `tail`."""
 
     frame: DataFrame
     width: int
     filtered: bool
-    partitioned: bool
+    tail: tuple[str, ...] = ()
+    """Further columns of the stream, by which scatter tells more of a row than queries need."""
 
     @property
     def columns(self) -> list[str]:
@@ -52,10 +63,6 @@ class _LegRows:
     @property
     def head(self) -> list[str]:
         return [TIME, ACCEPTED] if self.filtered else [TIME]
-
-    @property
-    def tail(self) -> list[str]:
-        return [PARTITION, BATCH_TIME] if self.partitioned else []
 
     def guarded(self, sql: str) -> str:
         """Evaluate the expression for accepted rows only."""
@@ -68,50 +75,43 @@ class _LegRows:
 
     def made(self, frame: DataFrame, width: int, *, filtered: bool) -> _LegRows:
         """The rows that were made of these."""
-        return _LegRows(frame, width, filtered, self.partitioned)
+        return _LegRows(frame, width, filtered, self.tail)
 
 
 def leg_frame(
-    node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame], partition: str | None = None
+    node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame], extra: Extra = NO_EXTRA
 ) -> DataFrame:
     """Build the rows of a leg, or of its lower part: `_ts`, `_ok` if it refuses rows, and its columns c0 ... cn.
 
-    `time` names a column of microseconds to use for `_ts` instead of the stream's time column. With `partition`, an
-    expression, the columns `partition_columns` follow.
+    `time` names a column of microseconds to use for `_ts` instead of the stream's time column. Columns that are
+    `extra`, by name with their expressions, follow.
     """
-    rows = _rows(node, stream, time, relations, partition)
+    rows = _rows(node, stream, time, relations, extra)
     if not rows.filtered:
         return rows.frame
     guarded = (f"{rows.guarded(name)} AS {name}" for name in rows.columns)
     return rows.frame.selectExpr(*rows.head, *guarded, *rows.tail)
 
 
-def partition_columns(partition: str | None) -> list[str]:
-    """The partition of a row, and the time of the batch, which Spark records, in microseconds; none without partitions."""
-    if partition is None:
-        return []
-    return [f"CAST({partition} AS STRING) AS {PARTITION}", f"unix_micros(current_timestamp()) AS {BATCH_TIME}"]
-
-
 def _rows(
-    node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame], partition: str | None
+    node: Node, stream: DataFrame, time: str | None, relations: Mapping[str, DataFrame], extra: Extra
 ) -> _LegRows:
     match node:
         case Stream():
             named = [f"{stored_column(stream, field.name)} AS c{index}" for index, field in enumerate(node.schema)]
             field = node.schema[node.time]
             moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
-            frame = stream.selectExpr(f"{moment} AS {TIME}", *named, *partition_columns(partition))
-            return _LegRows(frame, len(node.schema), False, partition is not None)
+            frame = stream.selectExpr(f"{moment} AS {TIME}", *named, *named_columns(extra))
+            return _LegRows(frame, len(node.schema), False, tuple(extra))
         case Filter():
-            rows = _rows(node.child, stream, time, relations, partition)
+            rows = _rows(node.child, stream, time, relations, extra)
             return rows.refuse(to_spark_sql(node.predicate, rows.columns))
         case Project():
-            return _project(node, _rows(node.child, stream, time, relations, partition))
+            return _project(node, _rows(node.child, stream, time, relations, extra))
         case Expand():
-            return _expand(node, _rows(node.child, stream, time, relations, partition))
+            return _expand(node, _rows(node.child, stream, time, relations, extra))
         case Join():
-            rows = _rows(node.left, stream, time, relations, partition)
+            rows = _rows(node.left, stream, time, relations, extra)
             return _join(node, rows, relation_frame(node.right, relations))
         case _:
             raise AssertionError(f"{type(node).__name__} does not run in a leg")

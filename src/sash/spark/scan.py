@@ -20,8 +20,8 @@ from sash.plan.compound import balanced
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Expression, columns_of
 from sash.plan.types import type_name
-from sash.spark.legs import micros, partition_columns, typed
-from sash.spark.scatter import BATCH_TIME, MASK, PARTITION, TIME
+from sash.spark.legs import NO_EXTRA, Extra, micros, named_columns, typed
+from sash.spark.scatter import MASK, TIME
 from sash.spark.sql_types import stored_column
 from sash.spark.stage_errors import queries_in_text
 from sash.sql.render import quoted, to_spark_sql
@@ -36,12 +36,12 @@ def scan_frame(
     filters: Mapping[int, Sequence[str]],
     columns: Mapping[int, Sequence[str]],
     parked: Collection[str] = (),
-    partition: str | None = None,
+    extra: Extra = NO_EXTRA,
 ) -> DataFrame:
     """Build the rows of a scan. `filters` and `columns` have the queries that need each filter and each column.
 
     What may fail, and only parked queries need, is not evaluated: such a filter accepts nothing, and such a column is NULL.
-    With `partition`, an expression, the columns `partition_columns` follow.
+    Columns that are `extra` follow.
     """
     used = sorted(
         set().union(*(columns_of(column.expression) for column in scan.columns))
@@ -51,8 +51,8 @@ def scan_frame(
     named = [f"{stored_column(stream, schema[index].name)} AS s{index}" for index in used]
     field = schema[scan.stream.time]
     moment = quoted(time) if time is not None else micros(quoted(field.name), field.dtype)
-    frame = stream.selectExpr(f"{moment} AS {TIME}", *named, *partition_columns(partition))
-    tail = [] if partition is None else [PARTITION, BATCH_TIME]
+    frame = stream.selectExpr(f"{moment} AS {TIME}", *named, *named_columns(extra))
+    tail = list(extra)
     frame, sources = _named_by_queries(frame, scan, used, filters, columns, tail)
 
     def skipped(expressions: Sequence[Expression], queries: Sequence[str]) -> bool:

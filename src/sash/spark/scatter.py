@@ -23,6 +23,8 @@ from sash.runtime.shard import partition
 from sash.spark.batch_metrics import BatchMetrics
 from sash.spark.layout import Target
 from sash.spark.messages import BLOB_BYTES, END, METRICS, ROWS, Message, to_record_batches
+from sash.spark.output import output_messages
+from sash.spark.rejected import BATCH_TIME, RejectPositions, candidates
 from sash.spark.stage_errors import naming_queries
 from sash.spark.workers import freeze_loaded_objects
 from sash.state.changes import ChangeBatch, Signs, concat
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from sash.spark.legs import Lookups
 
 TIME, ACCEPTED, SIGN, MASK, ENDED = "_ts", "_ok", "_sign", "m", "ended"
-PARTITION, BATCH_TIME = "_part", "_now"
+PARTITION = "_part"
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Scatter:
     feeds: tuple[Feed, ...]
     signed: bool = False
     idle_after: int | None = None
+    rejects: RejectPositions | None = None
+    """Where dropped rows go, if they are kept."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return to_record_batches(self._messages(batches))
@@ -116,9 +120,11 @@ class Scatter:
         now = 0
         marks: dict[str, int] = {}
         held: list[list[ChangeBatch]] = [[] for _ in self.feeds]
-        size = 0
+        size = sent = 0
+        bad: list[ChangeBatch] = []
+        labels, rejects = self.feeds[0].targets[0].labels, self.rejects
         for batch in batches:
-            timely = self._timely(batch, metrics)
+            timely = self._timely(batch, metrics, bad)
             if not timely.num_rows:
                 continue
             top = pc.max(timely.column(TIME)).as_py()
@@ -126,6 +132,9 @@ class Scatter:
             if self.idle_after is not None:
                 now = max(now, pc.max(timely.column(BATCH_TIME)).as_py())
                 self._mark(timely, marks)
+            if rejects is not None and rejects.late is not None:
+                yield candidates(timely, timely.column(TIME).to_numpy(zero_copy_only=False), rejects, sender, sent)
+                sent += 1
             for feed, runner, parts, rows in zip(self.feeds, runners, held, self._fed(timely), strict=True):
                 with naming_queries(feed.queries):
                     made = rows if runner is None else runner.run(rows.slice(0, 0) if feed.skipped else rows)
@@ -136,9 +145,12 @@ class Scatter:
                 held, size, seq = [[parts[-1].slice(0, 0)] for parts in held], 0, seq + 1
         if high is not None:
             yield from self._split(held, high - self.slack, self._report(now, marks), sender, seq)
+        if bad and rejects is not None and rejects.bad is not None:
+            yield from output_messages(concat(bad), rejects.bad, sender, labels[0], 0)
         if self.counts and (metrics.rows_in or metrics.bad):
-            metrics.streams = {self.stream: {"rows_in": metrics.rows_in}}
-            yield Message(self.feeds[0].targets[0].labels[0], METRICS, metrics=metrics.to_json())
+            counted = {"rows_in": metrics.rows_in, **({"bad": metrics.bad} if metrics.bad else {})}
+            metrics.streams = {self.stream: counted}
+            yield Message(labels[0], METRICS, metrics=metrics.to_json())
 
     def _mark(self, batch: pa.RecordBatch, marks: dict[str, int]) -> None:
         """Note the largest time of every partition."""
@@ -151,7 +163,7 @@ class Scatter:
     def _report(self, now: int, marks: dict[str, int]) -> str | None:
         return None if self.idle_after is None else PartitionReport(now, self.idle_after, marks).to_text()
 
-    def _timely(self, batch: pa.RecordBatch, metrics: BatchMetrics) -> pa.RecordBatch:
+    def _timely(self, batch: pa.RecordBatch, metrics: BatchMetrics, rejected: list[ChangeBatch]) -> pa.RecordBatch:
         """Drop, or refuse, rows without a time, and updates without a sign."""
         metrics.rows_in += batch.num_rows
         good = batch.column(TIME).is_valid()
@@ -165,6 +177,8 @@ class Scatter:
         if not self.drop_bad_rows:
             raise BadRowError(f'{what} {self.stream} has a row {missing}, or register the {what} with bad_rows="drop"')
         metrics.bad += bad
+        if self.rejects is not None and self.rejects.bad is not None:
+            rejected.append(self.rejects.without_time(batch.filter(pc.invert(good))))
         return batch.filter(good)
 
     def _fed(self, batch: pa.RecordBatch) -> Iterator[ChangeBatch]:

@@ -23,6 +23,7 @@ from sash.spark.header import read_header, write_header
 from sash.spark.layout import Layout
 from sash.spark.messages import ROWS, Message, from_frame, to_frames
 from sash.spark.output import OutputMode, output_messages, reduce_changes
+from sash.spark.rejected import CANDIDATES, RejectedOutput, late_rows
 from sash.spark.scatter import scatter_rows
 from sash.spark.shard_batch import ShardBatch
 from sash.spark.workers import freeze_loaded_objects
@@ -50,6 +51,7 @@ class StageProcessor:
         gather: Gather | None,
         *,
         bounded: bool = False,
+        rejected: Sequence[RejectedOutput] = (),
     ) -> None:
         self.layout = layout
         self.level = level
@@ -63,6 +65,8 @@ class StageProcessor:
         self.inputs = {stage: layout.channels.inputs_of(stage) for stage in self.stages}
         self.targets = {channel.index: layout.target(channel) for channel in channels}
         self.counted = layout.counted()
+        self._rejecting = {one.position: one.stream for one in rejected}
+        self._lowest = {channel.index: min(layout.levels_of(channel)) for channel in channels}
         self._taken = {c.index: layout.read_by(c, level) for c in channels if level in layout.sent_to(c)}
         self._later = {channel.index for channel in channels if max(layout.levels_of(channel)) > level}
         fed = {stage: [c for c in channels if _sends(c, stage)] for stage in self.stages}
@@ -74,16 +78,21 @@ class StageProcessor:
         freeze_loaded_objects()
         received: dict[int, list[Message]] = {}
         forwarded: list[Message] = []
+        candidates: list[Message] = []
         for frame in rows:
             for message in from_frame(frame):
                 if label in self._taken.get(message.channel, ()):
                     received.setdefault(message.channel, []).append(message)
-                if message.channel < 0 or message.channel in self._later:
+                if message.channel == CANDIDATES and self._lowest[message.kind] == self.level:
+                    candidates.append(message)
+                elif message.channel < 0 or message.channel in self._later:
                     forwarded.append(message)
         yield from self._frames(forwarded)
         if not received:
             return
         header = read_header(chunks, self.layout.channels)
+        identities = {channel.index: channel.identity for channel in self.layout.channels.channels}
+        yield from self._frames(list(late_rows(label, candidates, identities, self._rejecting, header)))
         yield from self._frames(ShardBatch(self, label, header, chunks).run(received))
         write_header(chunks, header)
 

@@ -25,19 +25,28 @@ from sash.script.sources import (
 )
 from sash.script.statements import Declaration, Value
 from sash.spark.packages import missing_kafka
-from sash.spark.sources.history import FILE_FORMATS, RECORD_PARTITION, Rereading, file_rereading, kafka_options
+from sash.spark.sources.history import (
+    FILE_FORMATS,
+    RECORD_ORIGIN,
+    RECORD_PARTITION,
+    RECORD_TEXT,
+    Rereading,
+    file_rereading,
+    kafka_options,
+)
 from sash.spark.sql_types import spark_struct, spark_type
 from sash.sql.source import did_you_mean
 
 _STAMPED = ("current_timestamp() AS ts", "value")
 _PARTITION = "concat_ws('/', topic, partition)"
+_ORIGIN = "concat_ws('/', topic, partition, offset)"
 
 FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
 """By default Spark ignores files much older than the newest, even unread ones."""
 
 
-def stream_frame(spark: SparkSession, given: Declaration, *, partitioned: bool = False) -> DataFrame:
-    """The streaming DataFrame of a stream's source; `partitioned` adds the partitions of Kafka's records."""
+def stream_frame(spark: SparkSession, given: Declaration, *, whole: bool = False) -> DataFrame:
+    """The streaming DataFrame of a stream's source; `whole` adds columns about lines and records (`OF_RECORD`)."""
     columns = stream_columns(given)
     options = dict(given.options)
     with _spark_errors("stream", given, STREAMS):
@@ -47,7 +56,7 @@ def stream_frame(spark: SparkSession, given: Declaration, *, partitioned: bool =
             encoding = option(options, "format")
             reader = spark.readStream.format(given.source).options(**_headers(given), **_spark_options(options))
             form = None if encoding is None else str(encoding)
-            return _parse_lines(reader.load(), given, form, partitioned=partitioned and given.source == "kafka")
+            return _parse_lines(reader.load(), given, form, whole=whole)
         if given.source == "rate":
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
         chosen = {**FILES_OF_ANY_AGE, **_file_options(given.source, options)}
@@ -116,9 +125,14 @@ def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:
     return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **chosen}
 
 
-def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, partitioned: bool = False) -> DataFrame:
+def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, whole: bool = False) -> DataFrame:
     """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
-    place = [sf.expr(_PARTITION).alias(RECORD_PARTITION)] if partitioned else []
+    added: dict[str, str] = {}
+    if whole and given.source == "kafka":
+        added = {RECORD_PARTITION: _PARTITION, RECORD_TEXT: "CAST(value AS STRING)", RECORD_ORIGIN: _ORIGIN}
+    elif whole:
+        added = {RECORD_TEXT: "value"}
+    place = [sf.expr(expression).alias(name) for name, expression in added.items()]
     if given.columns is None:
         return frame.select("*", *place) if given.source == "kafka" else frame.selectExpr(*_STAMPED)
     record = {field.name: RECORD_COLUMNS[field.name.lower()] for field in given.columns if is_of_record(given, field)}
@@ -134,7 +148,7 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, 
             _from_record(field) if field.name in record else sf.col("row").getField(field.name).alias(field.name)
             for field in given.columns
         ),
-        *([RECORD_PARTITION] if partitioned else []),
+        *added,
     )
 
 

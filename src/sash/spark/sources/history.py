@@ -16,7 +16,11 @@ from sash.spark.folders import Folder
 FILE_FORMATS = ("csv", "json", "parquet", "orc", "text")
 
 RECORD_PARTITION = "_sash_partition"
-"""The column that the DataFrame of a Kafka stream has beside those of the stream: the partition of the record."""
+RECORD_TEXT = "_sash_row"
+RECORD_ORIGIN = "_sash_origin"
+OF_RECORD = (RECORD_PARTITION, RECORD_TEXT, RECORD_ORIGIN)
+"""Columns that the DataFrame of a declared stream may have beside its own: of a Kafka record its partition, of a line or record
+its text, and where it came from."""
 
 ReadAgain = Callable[[list[str] | str], DataFrame]
 """Returns the rows of a list of files, or of a source of another kind up to Spark's offset, given as JSON."""

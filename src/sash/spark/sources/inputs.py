@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sash.arguments import check_word, shown
 from sash.durations import microseconds
-from sash.errors import BadRowError, CatalogError
+from sash.errors import BadRowError, CatalogError, OptionError
 from sash.plan.catalog import Key, key_columns, partition_names, update_columns
 from sash.plan.options import BAD_ROWS
 from sash.plan.types import Schema
+from sash.spark.rejected import Rejects
 from sash.spark.scatter import TIME
-from sash.spark.sources.history import RECORD_PARTITION, Rereading
+from sash.spark.sinks import SINKS, Sink
+from sash.spark.sources.history import OF_RECORD, RECORD_ORIGIN, RECORD_PARTITION, RECORD_TEXT, Rereading
 from sash.spark.sources.refresh import RefreshedTable
 from sash.spark.stream_watch import WatchedStream
 from sash.spark.types import read_schema
 from sash.sql.render import quoted
+from sash.sql.source import did_you_mean
 from sash.time import SECOND
 
 IDLE_AFTER = 60 * SECOND
 """After how long a partition without rows is not waited for, if it is not declared."""
+
+KeptRows = str | tuple[str, Mapping[str, Any]] | None
+"""Where dropped rows are kept: the path of a changelog, or a sink and its options."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class StreamSource:
     names the column with a row's time in microseconds, if that is not the stream's own time column; for updates it is the
     column with their times, of any type. `history` is how its rows are read again; None if only its DataFrame may tell.
     `partition` is an expression for the partition of a row, if partitions may be out of step, and `idle_after` after how long
-    one without rows is not waited for, in microseconds.
+    one without rows is not waited for, in microseconds. `rejects` is where dropped rows are kept.
     """
 
     frame: DataFrame
@@ -45,6 +52,7 @@ class StreamSource:
     history: Rereading | None = None
     partition: str | None = None
     idle_after: int = IDLE_AFTER
+    rejects: Rejects | None = None
 
     @property
     def watched(self) -> WatchedStream:
@@ -125,7 +133,7 @@ def check_frame(name: str, df: object) -> DataFrame:
 def stream_partitions(name: str, df: DataFrame, columns: Key) -> tuple[Schema, dict[str, str], str | None]:
     """The columns of a stream, those of unsupported types, and the expression for the partition of a row, if it has any."""
     of_record = RECORD_PARTITION in df.columns
-    schema, not_carried = read_schema(df.drop(RECORD_PARTITION) if of_record else df)
+    schema, not_carried = read_schema(df.drop(*OF_RECORD))
     names = [quoted(column) for column in partition_names(name, schema, columns)]
     if not names:
         return schema, not_carried, RECORD_PARTITION if of_record else None
@@ -134,6 +142,28 @@ def stream_partitions(name: str, df: DataFrame, columns: Key) -> tuple[Schema, d
         not_carried,
         names[0] if len(names) == 1 else f"to_json(array({', '.join(f'CAST({one} AS STRING)' for one in names)}))",
     )
+
+
+def read_rejects(
+    df: DataFrame, schema: Schema, bad: KeptRows, late: KeptRows, most_bad: float | None
+) -> Rejects | None:
+    """Where the dropped rows of a stream are kept, and how a row becomes text: as it came, or else its columns as JSON."""
+    if bad is None and late is None and most_bad is None:
+        return None
+    columns = ", ".join(quoted(field.name) for field in schema)
+    text = RECORD_TEXT if RECORD_TEXT in df.columns else f"to_json(struct({columns}))"
+    origin = RECORD_ORIGIN if RECORD_ORIGIN in df.columns else "NULL"
+    return Rejects(kept_in(bad), kept_in(late), text, origin, most_bad)
+
+
+def kept_in(target: KeptRows) -> Sink | None:
+    """The sink of dropped rows: by default a changelog, whose path is given."""
+    if target is None:
+        return None
+    name, options = ("changelog", {"path": target}) if isinstance(target, str) else target
+    if name not in SINKS:
+        raise OptionError(f"dropped rows cannot be kept in {name}{did_you_mean(name, SINKS)}; use {', '.join(SINKS)}")
+    return SINKS[name](options)
 
 
 def drops_bad_rows(bad_rows: str) -> bool:
