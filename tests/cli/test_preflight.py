@@ -171,7 +171,8 @@ def test_a_job_that_runs_already(home: Path) -> None:
 def test_kafka_needs_its_package(home: Path) -> None:
     kafka = text(home, "kafka (kafka.bootstrap.servers 'h:1', topic 't')")
     (found,) = problems(home, kafka)
-    assert "add --with kafka, or the setting spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:" in found
+    assert "`sash run --with kafka job.sql`" in found
+    assert 'config("spark.jars.packages", "org.apache.spark:spark-sql-kafka-0-10_2.13:' in found
     backend = DryRunBackend()
     assert check(kafka, backend) == []
     assert check_surroundings(backend, str(home / "state"), None, {"spark.jars.packages": "x"}, None) == []

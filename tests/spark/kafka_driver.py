@@ -1,7 +1,7 @@
 """A driver process for recovery tests with Kafka: runs the script HOME/job.sql over all that its topics have.
 
 python -m tests.spark.kafka_driver HOME [BATCH PLACE]: in the given batch the sink kills the process, once the topic has
-`half` of the messages of the batch, or `all` of them, and before anybody knows of that.
+`half` of the messages of the batch, or `all` of them, and before the checkpoint knows of that.
 """
 
 from __future__ import annotations

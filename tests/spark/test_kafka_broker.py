@@ -119,8 +119,8 @@ def test_messages_of_a_repeated_batch_are_recognized(spark: SparkSession, kafka:
 
 
 def test_a_topic_has_every_change_although_the_job_is_killed(kafka: Broker, tmp_path: Path) -> None:
-    """The process dies twice: with half of a batch in the topic, and with all of it, but no record of that."""
-    rows = made_up_rows(5)
+    """The process dies with half of a batch in the topic; that all of one is repeated is another test."""
+    rows = made_up_rows(3)
     kafka.create_topic("in-killed", 2)
     kafka.create_topic("out-killed", 3)
     kafka.produce("in-killed", [{"value": json.dumps(row), "partition": n % 2} for n, row in enumerate(rows)])
@@ -130,9 +130,9 @@ def test_a_topic_has_every_change_although_the_job_is_killed(kafka: Broker, tmp_
         subprocess.run(
             [sys.executable, "-m", "tests.spark.kafka_driver", str(tmp_path), *deadly], capture_output=True, check=False
         ).returncode
-        for deadly in (("1", "half"), ("3", "all"), ())
+        for deadly in (("1", "half"), ())
     ]
-    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert codes == [-signal.SIGKILL, 0]
     records, last = kafka.records("out-killed"), rows[-2]["ts"]
     assert changes(records) == Counter({c: n for c, n in expected(SQL, rows).items() if c[1] < last})
     assert len(records) > len(set(map(identity, records))), "batches were repeated"

@@ -82,7 +82,7 @@ def test_rows_without_a_time_fail_or_are_counted() -> None:
         scattered(scatter(), leg([1, None]))
     packed = scattered(scatter(drop=True), leg([1, None, 3]))
     (metrics,) = [row for row in packed if row["channel"] == METRICS]
-    assert json.loads(str(metrics["metrics"])) == {"rows_in": 3, "bad": 1, "streams": {"s": {"rows_in": 3}}}
+    assert json.loads(str(metrics["metrics"])) == {"rows_in": 3, "bad": 1, "streams": {"s": {"rows_in": 3, "bad": 1}}}
     assert sum(rows_of(packed, 0).values()) == 2
 
 

@@ -19,7 +19,10 @@ PACKAGES = ("kafka",)
 _KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _JARS, _DOWNLOADED = "spark.jars", "spark.jars.packages"
 
-MISSING = "Spark's Kafka package is not loaded: add --with kafka, or the setting {setting}"
+MISSING = (
+    "Spark's Kafka package is not loaded: run `sash run --with kafka job.sql` (and likewise `sash sql --with kafka`), or make "
+    'the session in Python with SparkSession.builder.config("{name}", "{value}")'
+)
 """The message about a session without the connector."""
 
 
@@ -49,4 +52,4 @@ def kafka_package() -> str:
 
 def missing_kafka() -> str:
     """What to do about a session without the connector."""
-    return MISSING.format(setting=f"{_DOWNLOADED}={kafka_package()}")
+    return MISSING.format(name=_DOWNLOADED, value=kafka_package())

@@ -121,13 +121,16 @@ def test_errors_name_the_source_and_the_remedy(spark: SparkSession, text: str, m
 @pytest.mark.skipif(fetched(), reason="Spark's Kafka package is loaded")
 def test_kafka_without_its_package_says_which_one(spark: SparkSession) -> None:
     sql = "CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:1', subscribe 't')"
-    with pytest.raises(CatalogError, match=r"spark\.jars\.packages=org\.apache\.spark:spark-sql-kafka"):
+    with pytest.raises(CatalogError, match=r'"spark\.jars\.packages", "org\.apache\.spark:spark-sql-kafka'):
         stream_frame(spark, given(sql))
 
 
 def test_spark_s_word_for_a_missing_package_is_recognized() -> None:
     declaration = given("CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:1', subscribe 't')")
-    with pytest.raises(CatalogError, match="add --with kafka"), _spark_errors("stream", declaration, STREAMS):
+    with (
+        pytest.raises(CatalogError, match=r"sash run --with kafka job\.sql"),
+        _spark_errors("stream", declaration, STREAMS),
+    ):
         raise AnalysisException("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka.")
 
 
