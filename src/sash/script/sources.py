@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sash.errors import CatalogError, OptionError
 from sash.plan.types import Field, Schema
@@ -149,10 +150,39 @@ def check_options(what: str, declaration: Declaration) -> None:
     if source == "socket":
         valid = f"a whole number from 1 to {_LARGEST_PORT}"
         _check(owner, options, "port", valid, lambda text: text.isdigit() and 0 < int(text) <= _LARGEST_PORT)
+    if source == "kafka":
+        with about("option startingoffsets"):
+            kafka_start(options)
     if source == "kafka" and not {name.lower() for name in options} & {name.lower() for name in _SUBSCRIPTIONS}:
         raise OptionError(
             f"{owner}: kafka needs one of the options {', '.join(_SUBSCRIPTIONS)}: OPTIONS (subscribe 'topic')"
         )
+
+
+def kafka_start(options: Mapping[str, Value]) -> dict[str, Value]:
+    """The options of a Kafka stream with a `startingOffsets` that is a time replaced by those of Spark's connector.
+
+    A partition is then read from its first record of that time or later; one that has none, from its end.
+
+    >>> kafka_start({"subscribe": "t", "startingOffsets": "2026-01-01 00:00:00"})
+    {'subscribe': 't', 'startingTimestamp': '1767225600000', 'startingOffsetsByTimestampStrategy': 'latest'}
+    """
+    found = dict(options)
+    start = str(option(found, "startingOffsets", ""))
+    if not start:
+        return found
+    if start.lower() in ("earliest", "latest") or start.startswith("{"):
+        return {**found, "startingOffsets": start}
+    try:
+        instant = datetime.fromisoformat(start)
+    except ValueError:
+        raise OptionError(
+            f"startingOffsets is earliest, latest, a time such as '2026-01-31 12:00:00' (in UTC, unless it has a zone), or "
+            f"offsets as JSON, not {start!r}"
+        ) from None
+    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
+    millis = round(instant.timestamp() * 1_000)
+    return {**found, "startingTimestamp": str(millis), "startingOffsetsByTimestampStrategy": "latest"}
 
 
 def _check(owner: str, options: dict[str, Value], name: str, valid: str, holds: Callable[[str], bool]) -> None:

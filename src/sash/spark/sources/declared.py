@@ -19,6 +19,7 @@ from sash.script.sources import (
     STREAMS,
     generator_counts,
     is_of_record,
+    kafka_start,
     option,
     relation_columns,
     stream_columns,
@@ -54,6 +55,7 @@ def stream_frame(spark: SparkSession, given: Declaration, *, whole: bool = False
             return _sales(spark, options)
         if given.source in ("text", "socket", "kafka"):
             encoding = option(options, "format")
+            options = kafka_start(options) if given.source == "kafka" else options
             reader = spark.readStream.format(given.source).options(**_headers(given), **_spark_options(options))
             form = None if encoding is None else str(encoding)
             return _parse_lines(reader.load(), given, form, whole=whole)
