@@ -37,7 +37,19 @@ CREATE STREAM link_a (ts TIMESTAMP, source STRING) USING csv OPTIONS (path 'x');
 """Streams that every page may use; its own declarations replace these."""
 
 RUN = ("mkdir", "mv", "printf")
-READ = ("createdb", "curl", "export", "kill", "psql", "source", "spark-submit", "sudo", "systemctl", "systemd-analyze")
+READ = (
+    "createdb",
+    "curl",
+    "export",
+    "kill",
+    "pip",
+    "psql",
+    "source",
+    "spark-submit",
+    "sudo",
+    "systemctl",
+    "systemd-analyze",
+)
 """Programs that change the machine, or need a system that may be missing: only the syntax of their commands is checked."""
 
 OTHER_DIALECTS = ("Flink", "ksqlDB", "Spark")

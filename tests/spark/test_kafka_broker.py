@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -280,20 +281,20 @@ def test_a_new_query_is_filled_from_the_topic(spark: SparkSession, kafka: Broker
     assert changes(kafka.records("out-a")) == expected(SQL, rows)
 
 
-def test_a_broker_that_cannot_be_reached_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broker_that_cannot_be_reached_is_named_and_may_come_back(spark: SparkSession, tmp_path: Path) -> None:
     with broker() as other:
         other.create_topic("in", 1)
         put(other, "in", made_up_rows(1))
         short = ", kafka.default.api.timeout.ms 2000, kafka.request.timeout.ms 1500"
-        session = session_of(
-            spark,
-            tmp_path / "state",
-            declared(other, "in", options=short),
-            f"CREATE QUERY q AS {SQL} INTO changelog (path '{tmp_path}/log')",
-        )
+        into = f"CREATE QUERY q AS {SQL} INTO changelog (path '{tmp_path}/log')"
+        session = session_of(spark, tmp_path / "state", declared(other, "in", options=short), into)
         other.stop()
         with pytest.raises(SashError, match="Kafka brokers cannot be reached"):
             run(session)
+        other.start()
+        run(session_of(spark, tmp_path / "state", declared(other, "in"), into))
+    written = spark.read.parquet(f"{tmp_path}/log").select("_op", "_ts", "k", "n", "total")
+    assert Counter(tuple(row) for row in written.collect()) == expected(SQL, made_up_rows(1))
 
 
 def test_dropped_rows_are_kept_once(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
@@ -342,3 +343,19 @@ def test_too_many_bad_rows_fail_the_job(spark: SparkSession, tmp_path: Path) -> 
     assert {row.row for row in spark.read.parquet(f"{tmp_path}/bad").collect()} == {"x,k,1"}
     run(session_of(spark, tmp_path / "state", stream + clauses.replace("1 P", "2 P"), into))
     assert spark.read.parquet(f"{tmp_path}/bad").count() == 11, "the batch that failed is repeated"
+
+
+def test_the_page_about_kafka_can_be_followed(
+    spark: SparkSession, kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text().replace("localhost:9092", kafka.servers)
+    (job,) = re.findall(r'```sql title="job.sql"\n(.*?)```', page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    kafka.create_topic("clicks", 1)
+    kafka.create_topic("popular", 1, cleanup_policy="compact")
+    records = re.findall(r"^\{.*\}$", page, re.MULTILINE)
+    kafka.produce("clicks", [{"value": text} for text in (*records, "not JSON")])
+    run(session_of(spark, tmp_path / "state", job))
+    answer = {record.key(): record.value() for record in kafka.records("popular")}
+    assert answer == {b'{"page":"/start"}': b'{"page":"/start","n":1}', b'{"page":"/cart"}': None}
+    assert [row.row for row in spark.read.parquet(str(tmp_path / "bad_clicks")).collect()] == ["not JSON"]

@@ -24,6 +24,7 @@ def test_idle_partitions_are_left_out_until_they_have_rows_again() -> None:
     slowest(known, [PartitionReport(0, 5, {"a": 100, "b": 10})])
     assert slowest(known, [PartitionReport(5, 5, {"a": 200})]) == 10
     assert slowest(known, [PartitionReport(6, 5, {"a": 300})]) == 300
+    assert list(known) == ["a"], "what is behind the clock need not be kept"
     assert slowest(known, [PartitionReport(7, 5, {"a": 400, "b": 20})]) == 20
     assert slowest(known, [PartitionReport(100, 5)]) is None, "all are idle, and a heartbeat decides"
 

@@ -37,6 +37,8 @@ class PartitionReport:
 def slowest(known: Marks, reports: Iterable[PartitionReport]) -> int | None:
     """Add the reports of one batch to what is `known`; return the clock, or None if all partitions are idle.
 
+    Idle partitions behind the clock are forgotten: when they have rows again, their old marks would change nothing.
+
     >>> known = {}
     >>> slowest(known, [PartitionReport(now=10, idle_after=5, marks={"0": 700, "1": 100})])
     100
@@ -51,7 +53,12 @@ def slowest(known: Marks, reports: Iterable[PartitionReport]) -> int | None:
         for partition, mark in report.marks.items():
             before = known.get(partition, [mark, now])[0]
             known[partition] = [max(before, mark), now]
-    return min((mark for mark, seen in known.values() if now - seen <= idle_after), default=None)
+    awaited = {partition for partition, (_, seen) in known.items() if now - seen <= idle_after}
+    clock = min((known[partition][0] for partition in awaited), default=None)
+    for partition in [name for name in known if name not in awaited]:
+        if clock is not None and known[partition][0] <= clock:
+            del known[partition]
+    return clock
 
 
 def merge(known: Marks, other: Mapping[str, list[int]]) -> None:
