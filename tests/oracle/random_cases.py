@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.case import SCHEMA, Case, clause
 from tests.oracle.duck import met
+from tests.oracle.random_constructs import construct_queries
 from tests.oracle.random_subqueries import nested
 from tests.oracle.strategies import (
     OPERATORS,
@@ -31,6 +32,12 @@ from tests.oracle.strategies import (
 def cases(draw: st.DrawFn, depth: int = 3, operators: tuple[str, ...] = OPERATORS, max_rows: int = 8) -> Case:
     """A random query on random streams."""
     return _case(draw, draw(queries(depth, operators)), max_rows)
+
+
+@st.composite
+def construct_cases(draw: st.DrawFn) -> Case:
+    """Constructs that turn groups of rows into other rows."""
+    return _case(draw, draw(construct_queries()), max_rows=8)
 
 
 @st.composite
