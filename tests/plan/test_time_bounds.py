@@ -126,6 +126,14 @@ def test_a_joined_row_arrives_with_its_later_part(condition: str, left: int, rig
     assert time_bounds(third) == TimeBounds(left, right)
 
 
+@pytest.mark.parametrize(("window", "operator"), [("1 HOUR", "IntervalJoin"), ("9 MINUTES", "MultiJoin")])
+def test_windows_that_are_long_beside_the_bounds_are_joined_by_them(window: str, operator: str) -> None:
+    near = "c.ts BETWEEN b.ts AND b.ts + INTERVAL 5 MINUTES"
+    made = planned(f"{THIRD}{near} WINDOW {window}")
+    names = {node.name for stage in made.physical.stages for node in operations(stage.root)}
+    assert {name for name in names if "Join" in name} == {operator}
+
+
 def test_endless_streams_are_joined_in_a_row() -> None:
     rows = [{"ts": second, "k": second % 3} for second in range(1000)]
     result = replay(

@@ -12,7 +12,7 @@ from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Call, Column, Expression, columns_of, conjuncts, remap, substitute
 from sash.plan.nodes import Filter, Join, Node, Project
 from sash.plan.patterns import is_nonretroactive, is_static
-from sash.plan.time_bounds import needs_bounds
+from sash.plan.time_bounds import runs_by_bounds
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def decompose(node: Node) -> Chain:
         case Join() if (
             node.kind == "inner"
             and not any(_is_looked_up(side) for side in (node.left, node.right))
-            and not needs_bounds(node)
+            and not runs_by_bounds(node)
         ):
             return _joined(node)
         case _:

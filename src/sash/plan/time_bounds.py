@@ -24,12 +24,16 @@ from sash.plan.nodes import (
     Unbounded,
     Union,
     once_per_node,
+    walk,
 )
 from sash.plan.patterns import Pattern, is_static, looked_up_side, pattern
 from sash.plan.types import TIMESTAMP, TIMESTAMP_NTZ
 
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 """Comparisons of times -> those with the operands swapped."""
+
+_WORTH = 2
+"""Joins are run by their bounds if windows are at least so many times as long."""
 
 
 @dataclass(frozen=True)
@@ -163,3 +167,18 @@ def needs_bounds(node: Node) -> bool:
     bounds = time_bounds(node)
     sides = ((node.left, bounds.left), (node.right, bounds.right))
     return any(life is not None and pattern(side) == Pattern.MONO and not is_static(side) for side, life in sides)
+
+
+@once_per_node
+def runs_by_bounds(node: Node) -> bool:
+    """Whether the join is run by itself, not with others: its bounds make state finite, or much smaller than the windows."""
+    if not isinstance(node, Join) or node.kind != "inner":
+        return False
+    bounds = time_bounds(node)
+    if bounds.left is None or bounds.right is None:
+        return needs_bounds(node)
+    windows = [below.window for below in walk(node) if isinstance(below, Stream)]
+    lengths = [window.length for window in windows if isinstance(window, Range | Aligned)]
+    return needs_bounds(node) or (
+        len(lengths) == len(windows) and _WORTH * max(bounds.left, bounds.right) <= min(lengths)
+    )

@@ -64,12 +64,11 @@ def _cases() -> list[Case]:
     thirds = {
         "chain": "c.k = b.k AND c.ts BETWEEN b.ts - INTERVAL 1 SECOND AND b.ts + INTERVAL 4 SECONDS",
         "star": "c.k = a.k AND c.ts >= a.ts - INTERVAL 3 SECONDS AND c.ts < a.ts + INTERVAL 7 SECONDS",
-        "before": "c.ts BETWEEN b.ts - INTERVAL 6 SECONDS AND a.ts",
+        "behind": "c.ts BETWEEN b.ts - INTERVAL 6 SECONDS AND a.ts",
     }
     for name, condition in thirds.items():
-        for c in (View("c"), View("c", 8)):
-            views = {**_VIEWS["endless"], "c": c}
-            where = "endless" if c == View("c") else "mixed"
+        for where, c in (("endless", View("c")), ("mixed", View("c", 8)), ("long", View("c", 25))):
+            views = {**_VIEWS["long" if where == "long" else "endless"], "c": c}
             made.append(case(f"interval_{name}_{where}", f"{first} JOIN {{c}} AS c ON {condition}", views, **_THREE))
     made.append(case("interval_left_long", outer, _VIEWS["long"], streams=_STREAMS, schemas=_SCHEMAS))
     return made

@@ -20,7 +20,7 @@ from sash.plan.nodes import Join, Node, Project, walk
 from sash.plan.patterns import is_nonretroactive, is_static
 from sash.plan.predicate_cost import predicate_cost
 from sash.plan.selectivity import selectivity
-from sash.plan.time_bounds import needs_bounds
+from sash.plan.time_bounds import runs_by_bounds
 
 _FEWEST = 3
 
@@ -86,7 +86,7 @@ def _is_open(node: Node) -> bool:
         and node.kind == "inner"
         and not any(is_static(side) or is_nonretroactive(side) for side in node.children)
         and (node.condition is None or not may_fail(node.condition))
-        and not needs_bounds(node)
+        and not runs_by_bounds(node)
     )
 
 
