@@ -75,6 +75,24 @@ def windows(
 
 
 @app.command()
+def console(
+    readers: Annotated[int, typer.Option(min=1, help="Readers of changes as server-sent events.")] = 200,
+    rate: Annotated[float, typer.Option(min=1, help="Requests for answers per second.")] = 50,
+    seconds: Annotated[float, typer.Option(min=10, help="How long the load lasts in all.")] = 120,
+    turns: Annotated[
+        int, typer.Option(min=1, help="In how many turns; between them the job runs without a console.")
+    ] = 3,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Batch times of a job of 100 changes per second, with the console under load and without it."""
+    from bench.console.measure import measure, table
+    from bench.report import publish
+
+    publish("console", measure(readers, rate, seconds, turns), table, as_json=as_json, save=save)
+
+
+@app.command()
 def growth(
     windows: Annotated[str, typer.Option(help="Rows in the window, comma-separated.")] = "100000,1000000,5000000",
     operators: Annotated[str, typer.Option(help="Operators, comma-separated: group-by, distinct, join.")] = "all",

@@ -23,9 +23,11 @@ from sash.window_methods import WindowMethods
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from sash.history.limits import HistoryLimits
     from sash.job import Job
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
@@ -83,6 +85,8 @@ class Engine(WindowMethods):
         self._callbacks: list[Callable[[str, dict[str, Any]], None]] = []
         self._listener: BatchListener | None = None
         self._server: MetricsServer | None = None
+        self.history: tuple[Path, HistoryLimits] | None = None
+        """The run folder in which jobs keep their history, and its bounds, if they keep any."""
 
     def __enter__(self) -> Self:
         return self
@@ -391,6 +395,10 @@ class Engine(WindowMethods):
         """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
         self._callbacks.append(check_function("callback", callback))
         self._add_listener()
+
+    def on_batch(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
+        """Call a function with a query's name and its progress after every batch that is noticed: no listener is added."""
+        self._callbacks.append(callback)
 
     def metrics(self, port: int = 0, host: str = "127.0.0.1") -> str:
         """Serve the metrics of all queries for Prometheus, and return the URL; port 0 is any free port."""

@@ -141,6 +141,10 @@ class ControlError(SashError):
     """A running job cannot be reached, or refuses a command."""
 
 
+class NotKeptError(SashError):
+    """The history of a job does not have what was asked for."""
+
+
 class JavaError(SashError):
     """Spark cannot be started: Java is missing or too old, or the cluster cannot be reached."""
 

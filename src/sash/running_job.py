@@ -421,6 +421,11 @@ class JobWindow:
         """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
         return self._writer.progress()
 
+    def facts(self) -> dict[str, Any]:
+        """Where the window is, its progress without its rows, and its reads under way in their order."""
+        queries = self.job.started.alike.job.engine.windows
+        return {"path": str(self._writer.home), "reads": queries.reads(self.name)}
+
     def change_every(self, every: str | int) -> None:
         """Change the length of the sub-windows while the window is kept: `KeptWindow.change_every`."""
         self._writer.change_every(every)

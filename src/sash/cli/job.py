@@ -5,6 +5,7 @@ Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the command
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sash.cli.check import INVALID, check, described, located, positioned
+from sash.cli.console import ConsoleSettings, console_beside
 from sash.cli.job_control import JobControl, ScriptChange
 from sash.cli.job_log import JobLog, JobName
 from sash.cli.preflight import check_surroundings
@@ -23,7 +25,9 @@ from sash.cli.remote import default_checkpoint
 from sash.cli.script_change import RunningScript
 from sash.cli.session import quiet_engine, stopped_by
 from sash.cli.supervise import Supervisor
+from sash.console.report import JobReport
 from sash.errors import ControlError, SashError, SqlSyntaxError
+from sash.history.limits import HistoryLimits
 from sash.script.dry_run import DryRunBackend
 from sash.script.live import LiveBackend
 from sash.script.reader import read_script
@@ -52,6 +56,8 @@ class JobSettings:
     metrics_host: str = "127.0.0.1"
     on_change: OnChange = "refuse"
     as_json: bool = False
+    history: HistoryLimits | None = None
+    console: ConsoleSettings | None = None
 
 
 def run_job(path: Path, settings: JobSettings) -> int:
@@ -85,15 +91,24 @@ def run_job(path: Path, settings: JobSettings) -> int:
         engine = engine_of()
         if settings.metrics_port is not None:
             log.write("metrics", url=engine.metrics(settings.metrics_port, settings.metrics_host))
-        script = RunningScript(path, engine, Session.on(engine), conf)
+        script = RunningScript(path, engine, Session.on(engine), conf, text)
+        run_files = Path(entry.log).parent
+        if settings.history is not None:
+            engine.history = run_files, settings.history
+        else:
+            shutil.rmtree(run_files / "history", ignore_errors=True)
         if not stop.is_set() and not _start(path, text, script.session, log, settings.on_change):
             return INVALID
-        control = JobControl(lambda: script.session, ScriptChange(script.diff, script.apply), stop, entry, log.write)
+        report = JobReport(engine, lambda: script.session, lambda: script.text)
+        change = ScriptChange(script.diff, script.apply)
+        control = JobControl(lambda: script.session, change, stop, entry, log.write, report)
         stack.callback(control.close)
         try:
             stack.callback(control.serve().close)
         except ControlError as problem:
             log.write_warning(f"{problem}: other commands cannot reach this job")
+        if settings.console is not None:
+            stack.enter_context(console_beside(entry, settings.console, log))
         return Supervisor(lambda: script.session, log, control.attend).watch(stop)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sash.arguments import check_text
+from sash.console.report import COMMANDS as REPORTS
+from sash.console.report import JobReport
 from sash.control import ControlServer
 from sash.errors import ControlError
 from sash.job_index import JobEntry, socket_path
@@ -58,6 +60,8 @@ class JobControl:
     entry: JobEntry
     log: Callable[[str], None] = lambda _: None
     """Gets a line about every change."""
+    report: JobReport | None = None
+    """Answers the console."""
     _pending: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = field(default_factory=queue.SimpleQueue)
     _closed: bool = False
 
@@ -73,6 +77,8 @@ class JobControl:
             case "stop":
                 self.stop.set()
                 return {"message": "the job stops after its current batch"}
+            case name if self.report is not None and name in REPORTS:
+                return self.report.handle(name, arguments)
             case "pause":
                 return self._submit(self._pause)
             case "resume":

@@ -54,12 +54,24 @@ def demo(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Also print the query and its plan.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a moving picture.")] = False,
+    console: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="[PORT]", help="Show a job over the story's readings in the web console."
+        ),
+    ] = None,
 ) -> None:
     """Play a story of about a minute: rows that enter and expire, an alert on absence, and a driver that is killed.
 
     The story runs a job on Spark in a process of its own, and compares all answers with a recomputation.
     """
     plain = plain or not sys.stdout.isatty()
+    if console is not None:
+        from sash.cli.demo.command import run_console
+        from sash.console.serve import check_extra
+
+        check_extra()
+        raise typer.Exit(run_console(console))
     if query is None:
         from sash.cli.demo.command import run_story
 
@@ -176,6 +188,17 @@ def sql(
     raise typer.Exit(run_script(text, **options))
 
 
+Console = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, metavar="[PORT]", help="Serve the web console of the job; by default on any free port."
+    ),
+]
+AllowChanges = Annotated[
+    bool, typer.Option("--allow-changes", help="Let the console add queries; otherwise it only shows.")
+]
+
+
 @app.command("run")
 def run_file(
     job: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")],
@@ -200,6 +223,14 @@ def run_file(
         ),
     ] = "refuse",
     as_json: Annotated[bool, typer.Option("--json", help="Log JSON, one line per event and batch.")] = False,
+    console: Console = None,
+    allow_changes: AllowChanges = False,
+    history: Annotated[
+        str,
+        typer.Option(
+            help="How much of the changes is kept for the console and for answers over HTTP: a time, a size, or off."
+        ),
+    ] = "10 minutes, 64 MB",
 ) -> None:
     """Run a file of statements as a job, until its queries end or it is stopped (SIGTERM, Ctrl-C).
 
@@ -207,13 +238,29 @@ def run_file(
     run the job again, it resumes from them. Exit codes: 0 the job ended or was stopped, 1 the file has errors, 2 the
     command line has errors, 3 a query failed.
     """
+    from sash.cli.console import ConsoleSettings
+    from sash.history.limits import HistoryLimits
     from sash.spark.session import launch_java
 
     settings = _settings(conf, packages)
+    beside = None if console is None else ConsoleSettings(console, allow_changes)
+    if beside is not None:
+        beside.check()
     launch_java(master, settings)
     from sash.cli.job import JobSettings, run_job
 
-    options = JobSettings(checkpoint, master, settings, shards, metrics_port, metrics_host, on_change, as_json)
+    options = JobSettings(
+        checkpoint,
+        master,
+        settings,
+        shards,
+        metrics_port,
+        metrics_host,
+        on_change,
+        as_json,
+        HistoryLimits.parse(history),
+        beside,
+    )
     raise typer.Exit(run_job(job, options))
 
 
@@ -344,6 +391,27 @@ def resume_running(job: JobNamed) -> None:
     typer.echo(control_other("RESUME", job))
 
 
+@app.command("console")
+def serve_console(
+    jobs: Annotated[list[str], typer.Argument(metavar="CHECKPOINT...", help="The checkpoints or names of your jobs.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 is any free one.")] = 0,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on. More than this machine's own needs --cert and --key.")
+    ] = "127.0.0.1",
+    cert: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="A TLS certificate, as PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="The certificate's key.")] = None,
+    allow_changes: AllowChanges = False,
+    attended: Annotated[bool, typer.Option("--attended", hidden=True)] = False,
+    as_json: Annotated[bool, typer.Option("--json", hidden=True)] = False,
+) -> None:
+    """Serve the web console, and answers over HTTP, of jobs that run on this machine. It prints a URL with a token."""
+    from sash.cli.console import run_console
+    from sash.console.serve import ServerSettings
+
+    settings = ServerSettings(port, host, cert, key, allow_changes)
+    run_console(jobs, settings, attended=attended, as_json=as_json)
+
+
 @app.command()
 def validate(
     job: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file of statements.")],
@@ -399,10 +467,24 @@ def _file(query: str) -> Path | None:
         return None
 
 
+def with_ports(arguments: list[str]) -> list[str]:
+    """The arguments with a port after every --console that has none: 0, which is any free one.
+
+    >>> with_ports(["run", "job.sql", "--console", "--json"])
+    ['run', 'job.sql', '--console', '0', '--json']
+    """
+    found: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        found.append(argument)
+        if argument == "--console" and not following.isdigit():
+            found.append("0")
+    return found
+
+
 def run() -> None:
     """The entry point: prints errors in one line; the full trace of errors that come out of Spark is in a log file."""
     try:
-        app()
+        app(with_ports(sys.argv[1:]))
     except SashError as problem:
         _fail(problem)
     except Exception as problem:  # noqa: BLE001  (whatever it is, its trace belongs in the log)

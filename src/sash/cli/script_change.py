@@ -29,8 +29,10 @@ _PASSED_OVER = (Show, Explain, ExplainJob, Analyze, SnapshotStatement)
 class RunningScript:
     """The script of a running job, on its engine."""
 
-    def __init__(self, path: Path, engine: Engine, session: Session, conf: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, engine: Engine, session: Session, conf: Mapping[str, str], text: str = "") -> None:
         self._path, self._engine, self._conf = path, engine, conf
+        self.text = text
+        """The script as it was started, or applied last."""
         self.session = session
 
     def diff(self, text: str) -> dict[str, Any]:
@@ -56,7 +58,7 @@ class RunningScript:
         with self._engine.replacing_sources():
             changed = self._read(text, Session.on(self._engine))
             _backend(changed).adopt(_backend(self.session))
-        self.session = changed
+        self.session, self.text = changed, text
         changed.launch()
         return {**found, "text": "\n".join([found["text"], *self._not_applied(text)])}
 

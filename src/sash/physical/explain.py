@@ -196,7 +196,7 @@ def _operators(
         given = inputs[id(node)]
         by = f" by {_names(node.schema, given.keys)}" if given.keys else ""
         return [(f"{indent}{_origin(node, plan)}{by}{', same shard' if given.local else ''}", _edge(node))]
-    text = f"{indent}{_operation(node)}{_state(node)}"
+    text = f"{indent}{operation_text(node)}{_state(node)}"
     reasons = [(f"{indent}{INDENT * 2}{reason}", "") for reason in (*_reasons(node), *remarks.get(id(node), ()))]
     if id(node) in seen:
         return [(f"{text} (the one above)", _edge(node))]
@@ -257,7 +257,7 @@ def _buffer(node: Operation, index: int, edge: Edge) -> str:
             return "hash"
 
 
-def _operation(node: Operation) -> str:
+def operation_text(node: Operation) -> str:
     """The operator's name and parameters."""
     name = "AntiJoin" if isinstance(node, nodes.SemiJoin) and node.anti else node.name
     return " ".join(part for part in (name, *_parameters(node)) if part)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sash.alike import alike_query
 from sash.planning import PlannedJob, PlannedTemplate
 from sash.spark.job_change import has_changed
+from sash.spark.job_history import kept_outputs
 from sash.spark.job_manifest import NAME, read_manifest
 from sash.spark.job_output import JobOutput
 from sash.spark.sources.constants import ConstantsTable
@@ -148,6 +149,8 @@ class AlikeRun:
         return None
 
     def _set(self, planned: PlannedJob, outputs: Mapping[str, JobOutput]) -> None:
+        if self._started.history is not None and outputs.keys() != self._started.outputs.keys():
+            self._started.history.set_outputs(kept_outputs(outputs.values()))
         self._started.planned, self._started.outputs = planned, outputs
         self._started.run.batches.outputs = list(outputs.values())
 

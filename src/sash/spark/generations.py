@@ -36,6 +36,7 @@ from sash.change.diff import JobDiff, diff_jobs
 from sash.change.stored import AT_ONCE, Completeness, JobPlan
 from sash.errors import CheckpointError
 from sash.operators.netting import net_all
+from sash.operators.output_modes import reduce_changes
 from sash.plan.nodes import Node
 from sash.spark.backfill import backfill_frames, check_readable, histories, reached
 from sash.spark.completion import completed
@@ -47,7 +48,6 @@ from sash.spark.layout import Layout
 from sash.spark.messages import DDL, OUTPUT
 from sash.spark.offsets import NOTHING, moved_offsets, source_folders
 from sash.spark.outbox import Outbox
-from sash.spark.output import reduce_changes
 from sash.spark.packed_processor import PackedProcessor
 from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_processor import SeedProcessor

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from sash.plan.alike import QUERY
 from sash.sizes import size_text
 from sash.spark.batch_metrics import BatchMetrics, combined
+from sash.spark.job_history import JobHistory
 from sash.spark.job_output import JobOutput
 from sash.spark.job_progress import Delivery, JobProgress
 from sash.spark.ledger import Ledger
@@ -92,6 +93,7 @@ class BatchFunction:
     """Called with the number of a batch before it is computed."""
     on_parked: Callable[[], None] = lambda: None
     """Called when the operators of a query must stop."""
+    history: JobHistory | None = None
     trial: bool = False
     ends: bool = False
     """Whether no further batch begins: the next one fails with `JobEndsError`, and is `refused`."""
@@ -135,6 +137,8 @@ class BatchFunction:
             self.failure.problem = problem
             raise
         finally:
+            if self.history is not None and not self.trial:
+                self.history.end(self.first + number)
             persisted.unpersist()
 
     def _write(self, persisted: DataFrame, messages: JobMessages, number: int) -> None:
@@ -143,6 +147,8 @@ class BatchFunction:
         done, total = self.ledger.begin(self.first + number), combined(messages.metrics)
         writing: dict[str, Future[Delivery]] = {}
         outputs = self.outputs
+        if self.history is not None:
+            self.history.begin(self.first + number, done)
         self.resumption.take(messages.answers, messages.blobs, self.first + number)
         for output, batch in self._batches(self.rejected, persisted, messages):
             if output.name not in done and batch.rows:
@@ -153,6 +159,11 @@ class BatchFunction:
             if output.name not in done:
                 batch.clock = total.outputs.get(str(output.position), {}).get("clock")
                 writing[output.name] = self._pool.submit(self._put, output, batch, self.first + number)
+        if self.history is not None:
+            for output in outputs:
+                if output.number is not None and output.name not in writing and output.name not in done:
+                    clock = total.outputs.get(str(output.position), {}).get("clock")
+                    self.history.advance(output.name, self.first + number, clock)
         # Every sink finishes before the batch fails: then the ledger has all that need not be repeated.
         problems = [problem for one in writing.values() if (problem := one.exception()) is not None]
         if problems:

@@ -13,6 +13,7 @@ from sash.errors import QueryFailedError, SashError, SinkError
 from sash.spark.causes import one_line
 from sash.spark.completion import Completion
 from sash.spark.errors import to_sash_error
+from sash.spark.job_history import Record
 from sash.spark.outbox import Outbox
 from sash.spark.parking import Parking
 from sash.spark.sinks.base import OutputSpec, Sink
@@ -42,6 +43,8 @@ class JobOutput:
     lock: threading.Lock = field(default_factory=threading.Lock)
     completion: Completion = field(default_factory=Completion)
     """From when the answer is complete. With WHEN COMPLETE, the outbox keeps the changes until then."""
+    record: Record = field(default=lambda _, __: None)
+    """Keeps the changes that the sink got for the history of the job."""
     _write: WriteBatch | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +70,7 @@ class JobOutput:
                     self._deliver()
                 if batch.rows or self.sink.needs_empty_batches:
                     self.retries.writing(self._opened())(batch, number)
+                self.record(batch, number)
             except Exception as problem:
                 if self.on_error == "fail" or self.retries.stopped:
                     raise _named(self.name, problem) from problem
@@ -108,7 +112,13 @@ class JobOutput:
 
     def _deliver(self) -> int:
         write = self.retries.writing(self._opened())
-        return self.outbox.deliver(lambda table, number: write(self.to_batch(table), number))
+
+        def deliver(table: pa.Table, number: int) -> None:
+            batch = self.to_batch(table)
+            write(batch, number)
+            self.record(batch, number)
+
+        return self.outbox.deliver(deliver)
 
     def _opened(self, *, at_start: bool = False) -> WriteBatch:
         if self._write is None:

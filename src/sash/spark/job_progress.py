@@ -5,6 +5,7 @@ A stage that several queries read counts whole for the state of each, and in equ
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -168,6 +169,12 @@ class JobProgress:
         self._last = -1
         self._lock = threading.Lock()
         self.on_batch: Callable[[str, dict[str, Any]], None] | None = None
+        self.shards: dict[str, list[Mapping[str, Any]]] = {}
+        """The figures of every shard in the last batch, by stage."""
+        self.backlog: int | None = None
+        """The rows that the sources have and the job has not read, after the last batch, where the sources tell."""
+        self.on_committed: Callable[[int], None] = lambda _: None
+        """Called with the number of a batch that Spark reports, which it does once the batch is committed."""
 
     def record(
         self,
@@ -219,6 +226,7 @@ class JobProgress:
             total, parts, deliveries, sinks, ended = self._recorded.pop(batch)
             number, fresh = self._first + batch, []
             self._attribute(number, total, deliveries, sinks)
+            self.shards, self.backlog = _by_shard(parts), backlog(report.get("sources") or ())
             for name, query in self.queries.items():
                 seen = self._seen(query.scope, total, parts, deliveries.get(name, Delivery()))
                 spent = self._spent(query.scope, total, deliveries)
@@ -226,6 +234,7 @@ class JobProgress:
                     (name, query.add(number, millis, seen, {"share": spent, "lag_seconds": _lag(seen, ended)}))
                 )
             self.whole.add(number, millis, _whole(total, deliveries), {})
+        self.on_committed(number)
         if self.on_batch is not None:
             for name, progress in fresh:
                 self.on_batch(name, progress)
@@ -299,6 +308,44 @@ def _whole(total: BatchMetrics, deliveries: Mapping[str, Delivery]) -> BatchMetr
     """The metrics of the job as a whole: its clock is that of the slowest query."""
     clocks = [output["clock"] for output in total.outputs.values() if output.get("clock") is not None]
     return replace(total, rows_out=sum(one.rows for one in deliveries.values()), clock=min(clocks, default=None))
+
+
+def _by_shard(parts: Sequence[BatchMetrics]) -> dict[str, list[Mapping[str, Any]]]:
+    """What every shard of a stage measured, by the number of the stage."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for part in parts:
+        for stage, figures in part.stages.items():
+            found.setdefault(stage, []).append(figures)
+    return found
+
+
+def backlog(sources: Sequence[Mapping[str, Any]]) -> int | None:
+    """The rows that sources with numbered rows, such as Kafka, have after what was read; None without such a source.
+
+    >>> backlog([{"endOffset": '{"sales": {"0": 7, "1": 5}}', "latestOffset": '{"sales": {"0": 9, "1": 5}}'}])
+    2
+    """
+    found = [
+        latest[topic][partition] - ends.get(topic, {}).get(partition, 0)
+        for source in sources
+        if (latest := _offsets(source.get("latestOffset"))) is not None
+        if (ends := _offsets(source.get("endOffset"))) is not None
+        for topic in latest
+        for partition in latest[topic]
+    ]
+    return sum(found) if found else None
+
+
+def _offsets(given: Any) -> dict[str, dict[str, int]] | None:
+    """Offsets by topic and partition; None if the source has others."""
+    try:
+        known = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        return None
+    whole = isinstance(known, dict) and all(
+        isinstance(one, dict) and all(isinstance(place, int) for place in one.values()) for one in known.values()
+    )
+    return known if whole and known else None
 
 
 def _sum(total: BatchMetrics, scope: QueryScope, part: str) -> int:

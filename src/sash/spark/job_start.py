@@ -28,10 +28,11 @@ from sash.spark.dataflow import job_frame, time_type
 from sash.spark.diagnosis import locate_bad_row
 from sash.spark.fingerprint import remove_drafts
 from sash.spark.folders import Folder
-from sash.spark.generations import Generations, Incomplete
+from sash.spark.generations import Generations, Incomplete, last_batch
 from sash.spark.header import FORMAT
 from sash.spark.job_batch import BatchFunction
 from sash.spark.job_change import JobChange, OnChange, described_plan, job_shape, kept_plan, save_plan
+from sash.spark.job_history import JobHistory, history_folder, kept_outputs
 from sash.spark.job_manifest import (
     DEFAULT_NAME,
     check_manifest,
@@ -92,6 +93,7 @@ class StartedJob:
     temporary: TemporaryFolder | None = None
     windows: dict[str, WindowSets] = field(default_factory=dict)
     on_stop: ExitStack = field(default_factory=ExitStack)
+    history: JobHistory | None = None
     alike: AlikeRun = field(init=False)
     """Adds and removes alike queries."""
 
@@ -125,6 +127,7 @@ class JobStart:
                 constants[template.name].clear()
             inputs = with_constants(inputs, planned.templates, constants)
             change = self._change(root, planned, shards, inputs, {one.name: constants[one.name] for one in begun})
+            before = folder
             folder = self._changed(change, folder)
             for template in planned.templates:
                 constants[template.name].replace(template.rows)
@@ -145,8 +148,14 @@ class JobStart:
                 windows=windows,
                 complete=_completeness(folder, planned.physical),
             )
+            history = self._history()
+            if history is not None:
+                undo.callback(history.close)
+                make = partial(make, history=history)
             outputs = [make(member, planned=planned) for member in self._members]
             rejected = self._rejected(planned, inputs, identity, folder, parking)
+            if history is not None:
+                self._open_history(history, folder, before, outputs)
             for output in (*outputs, *rejected):
                 output.open()
                 output.catch_up()
@@ -155,15 +164,19 @@ class JobStart:
             for output in outputs:
                 if output.template is not None:
                     progress.add_alike(output.name, output.template)
-            run = self._run(planned, shards, inputs, folder, outputs, progress, parking)
+            if history is not None:
+                progress.on_committed = history.commit
+            run = self._run(planned, shards, inputs, folder, outputs, progress, parking, history)
             run.batches.rejected = rejected
             run.batches.limits = bad_row_limits(planned.streams, inputs)
             undo.pop_all()
         started = StartedJob(
             job.name, planned, run, {o.name: o for o in outputs}, progress, parking, tables,
             StreamWatch({n: s.watched for n in planned.streams if (s := inputs.streams.get(n.lower()))}),
-            lock, root, folder, StreamObservation(plans) if self._observe else None, temporary, windows, on_stop,
+            lock, root, folder, StreamObservation(plans) if self._observe else None, temporary, windows, on_stop, history,
         )  # fmt: skip
+        if history is not None:
+            on_stop.callback(history.close)
         started.alike = AlikeRun(job, started, constants, make)
         for table in tables.values() if job.trigger.word is None else ():
             table.start()
@@ -333,6 +346,7 @@ class JobStart:
         parking: Parking,
         windows: Mapping[str, WindowSets],
         complete: Mapping[int, Completeness],
+        history: JobHistory | None = None,
     ) -> JobOutput:
         time = time_type(member.query.planned.physical, inputs)
         spec = OutputSpec(planned.columns(member.name), time, member.mode, member.key, f"{identity}-{member.name}")
@@ -352,6 +366,8 @@ class JobStart:
         if member.name in planned.members:
             template, query = planned.members[member.name]
             made.template, made.number = template.name, query.number
+        if history is not None and member.window is None:
+            made.record = history.record(member.name)
         return made
 
     def _rejected(
@@ -366,6 +382,21 @@ class JobStart:
             made.append(JobOutput(one.name, one.position, spec, one.sink, "fail", outbox, parking, to_batch))
         return made
 
+    def _history(self) -> JobHistory | None:
+        """The history of the job, if its engine keeps any."""
+        kept = self._job.engine.history
+        return None if kept is None else JobHistory(history_folder(kept[0], self._job.name), kept[1])
+
+    @staticmethod
+    def _open_history(history: JobHistory, folder: Folder, before: Folder, outputs: Sequence[JobOutput]) -> None:
+        """Continue the history, given the generation to run and the one that was in use before this start."""
+        committed, _ = last_batch(folder)
+        fresh = committed is None and first_batch(folder) == 0
+        switched = None
+        if folder.location != before.location:
+            switched = first_batch(folder) + int((read_manifest(folder) or {}).get("seed", 0))
+        history.open(kept_outputs(outputs), fresh=fresh, switched=switched)
+
     def _run(
         self,
         planned: PlannedJob,
@@ -375,6 +406,7 @@ class JobStart:
         outputs: list[JobOutput],
         progress: JobProgress,
         parking: Parking,
+        history: JobHistory | None,
     ) -> JobRun:
         job, path = self._job, folder.location
         modes_of = {output.name: OutputMode(output.spec.mode, output.spec.key) for output in outputs}
@@ -388,6 +420,7 @@ class JobStart:
         batches = BatchFunction(
             outputs, ledger, progress, parking, resumption, failure, limits, generations.clean, first_batch(folder)
         )
+        batches.history = history
 
         read = replace(inputs, bounded=job.trigger.word is not None)
 

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from sash.operators.netting import net_all
+from sash.operators.output_modes import reduce_changes
 from sash.spark.folders import Folder
-from sash.spark.output import reduce_changes
 from sash.spark.sinks.base import OutputSpec
-from sash.spark.sinks.batch import changes_of, typed_table
+from sash.spark.sinks.batch import typed_table
+from sash.state.change_tables import changes_of
 from sash.state.changes import concat
 
 _SUFFIX = ".arrow"

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from sash.errors import OptionError
 from sash.operators.netting import net_all
+from sash.operators.output_modes import reduce_changes
 from sash.physical.channels import needs_snapshots
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.nodes import Range
@@ -25,7 +26,7 @@ from sash.spark.batch_metrics import BatchMetrics
 from sash.spark.folders import Folder
 from sash.spark.job_output import JobOutput
 from sash.spark.messages import CAUGHT_UP, PARKED
-from sash.spark.output import OutputMode, reduce_changes
+from sash.spark.output import OutputMode
 from sash.spark.parking import Parking
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode, decode_all, encode

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sash.operators.output_modes import reduce_changes
 from sash.physical.channels import Channel, StageRows
 from sash.physical.nodes import Stage
 from sash.runtime.build import Relations
@@ -22,7 +23,7 @@ from sash.spark.gather import Gather
 from sash.spark.header import read_header, write_header
 from sash.spark.layout import Layout
 from sash.spark.messages import ROWS, Message, from_frame, to_frames
-from sash.spark.output import OutputMode, output_messages, reduce_changes
+from sash.spark.output import OutputMode, output_messages
 from sash.spark.rejected import CANDIDATES, RejectedOutput, late_rows
 from sash.spark.scatter import scatter_rows
 from sash.spark.shard_batch import ShardBatch

@@ -70,6 +70,16 @@ class WindowQueries:
         if self._runner is not None:
             self._runner.memory = limits.suspended
 
+    def window(self, name: str) -> LiveWindow | None:
+        """The window of this name, as it is now."""
+        self._follow_sets()
+        return self._windows.get(name.lower())
+
+    def reads(self, name: str) -> list[dict[str, Any]]:
+        """The queries over a window that run or wait, in their order."""
+        live = self._windows.get(name.lower())
+        return [] if live is None or self._runner is None else self._runner.reads(live.scheduler)
+
     def groups(self, name: str | None = None) -> list[dict[str, Any]]:
         """The groups of queries that share their scans, of all windows or of one: queries, scans, and reads shared."""
         found = self._groups.metrics()

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sash.cli.demo.ending import next_steps, verdict_lines
+from sash.cli.demo.in_console import show_in_console
 from sash.cli.demo.job import explain_job, write_job
 from sash.cli.demo.show import LineShow, PictureShow
 from sash.cli.demo.story import Ending, Interrupted, Pace, Story
@@ -41,6 +42,14 @@ def run_story(*, plain: bool, explain: bool = False, pace: Pace = _PACE) -> int:
         console.print("Stopped.")
         return INTERRUPTED
     console.print(Text("\n".join(next_steps(sys.argv[0]))), soft_wrap=True)
+    return OK
+
+
+def run_console(port: int) -> int:
+    """Show a job over the story's readings in the web console until a signal comes."""
+    console = Console()
+    with _stopped_by_signals() as stop, _folder() as home:
+        show_in_console(home, console, stop, port)
     return OK
 
 

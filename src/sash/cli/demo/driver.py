@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sash.cli.demo.job import JOB_FILE
 from sash.cli.demo.processes import kill_tree
 from sash.errors import SashError
 
+_END_SECONDS = 30
 COMMAND = f"sash run {JOB_FILE}"
 
 
@@ -23,7 +25,7 @@ class Driver:
     Its session is not the terminal's: a Ctrl-C reaches the demo alone, which then ends the driver.
     """
 
-    def __init__(self, home: Path, number: int) -> None:
+    def __init__(self, home: Path, number: int, options: Sequence[str] = ()) -> None:
         temporary = home / "tmp"
         temporary.mkdir(exist_ok=True)
         self._log = home / f"driver-{number}.log"
@@ -31,7 +33,7 @@ class Driver:
         self._read = 0
         with self._log.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603  (our own command)
-                [sys.executable, "-m", "sash.cli", "run", JOB_FILE, "--json"],
+                [sys.executable, "-m", "sash.cli", "run", JOB_FILE, "--json", *options],
                 cwd=home,
                 env=_environment(temporary),
                 stdin=subprocess.DEVNULL,
@@ -57,6 +59,15 @@ class Driver:
         killed = kill_tree(self.pid)
         self._process.wait()
         return killed
+
+    def end(self) -> None:
+        """Stop the driver as Ctrl-C does, and wait; if it takes too long, kill it."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
 
     def check(self) -> None:
         """Raise an error if the driver has ended by itself."""

@@ -36,6 +36,22 @@ INTO changelog (path '{CHANGES_FOLDER}') TRIGGER '500 milliseconds';
 """
 
 
+CONSOLE_JOB = f"""{JOB}
+CREATE QUERY averages AS
+SELECT sensor, COUNT(*) AS n, AVG(value) AS average, MIN(value) AS lowest, MAX(value) AS highest
+FROM readings [RANGE 30 SECONDS] GROUP BY sensor
+INTO changelog (path 'averages') TRIGGER '500 milliseconds';
+
+SET trigger = '500 milliseconds';
+KEEP readings WINDOW '60 seconds' EVERY '5 seconds';
+"""
+
+
+def write_console_job(home: Path) -> None:
+    """Write the job that the web console shows to its folder."""
+    (home / JOB_FILE).write_text(CONSOLE_JOB, encoding="utf-8")
+
+
 def write_job(home: Path) -> None:
     """Write the job to its folder."""
     (home / JOB_FILE).write_text(JOB, encoding="utf-8")

@@ -130,19 +130,6 @@ def _runs(numbers: Ints) -> tuple[Ints, list[tuple[int, int, int]]]:
     return order, [(int(numbers[start]), int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
 
 
-def changes_of(table: pa.Table) -> ChangeBatch:
-    """The changes in a table that a sink gets."""
-    op, ts, *columns = (_one_chunk(column) for column in table.columns)
-    sign = np.where(op.to_numpy(zero_copy_only=False) == "+", 1, -1).astype(np.int8)
-    return ChangeBatch.explicit(ts.cast(pa.int64()).to_numpy(zero_copy_only=False).copy(), sign, columns)
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
 @dataclass(frozen=True)
 class Unpack:
     """Turns encoded changes into typed rows in Spark's workers: the function of `mapInArrow` over the column `blob`."""

@@ -21,12 +21,13 @@ import pyarrow.parquet as pq
 from sash.changelog import Compaction
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
+from sash.operators.output_modes import reduce_changes
 from sash.plan.options import Mode
 from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ, is_sql_type
 from sash.spark.folders import Folder, local_path
-from sash.spark.output import reduce_changes
 from sash.spark.sinks.base import ADDED, OutputSpec, Sink, refuse_added
-from sash.spark.sinks.batch import Batch, WriteBatch, changes_of, typed_schema, typed_table
+from sash.spark.sinks.batch import Batch, WriteBatch, typed_schema, typed_table
+from sash.state.change_tables import changes_of
 
 _PARTITION = "batch"
 _OWNER = "_sash.json"

@@ -92,6 +92,27 @@ class Runner:
             self._changed.notify_all()
             return transaction
 
+    def reads(self, scheduler: Scheduler) -> list[dict[str, Any]]:
+        """The queries of a window that run or wait, in their order: the first one reads next."""
+        with self._changed:
+            active = sorted(self._active, key=ReadTransaction.rank)
+            first = next(iter(active), None)
+            return [
+                {
+                    "id": one.arrival,
+                    "isolation": one.isolation.name,
+                    "priority": one.priority,
+                    "state": "waiting" if one.reader is None else "reading",
+                    "waits_for": None if one is first or first is None else first.arrival,
+                    "read": len(one.partials),
+                    "of": one.request.length,
+                    "seconds": round(self._clock() - one.submitted, 3),
+                    "restarts": one.seen_restarts,
+                }
+                for one in active
+                if one.scheduler is scheduler
+            ]
+
     def wake(self) -> None:
         """Wake the threads, to look for reads and timeouts."""
         with self._changed:

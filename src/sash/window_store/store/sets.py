@@ -89,6 +89,11 @@ class WindowSets:
             raise
 
     @property
+    def home(self) -> Path:
+        """The folder of the store, in which there is a set of sub-windows for every length that they have had."""
+        return self._home
+
+    @property
     def root(self) -> Path:
         """The folder of the set that queries read."""
         return self._home / self._names.current

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sash.spark.output import reduce_changes
+from sash.operators.output_modes import reduce_changes
 from sash.state.changes import ChangeBatch
 
 CHANGES = ChangeBatch.explicit(

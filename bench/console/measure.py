@@ -1,0 +1,150 @@
+"""Batch times of a job with and without the console under load, in turns.
+
+The job writes 50 readings a second into and, a window later, out of its answer: 100 changes a second. In the turns with the
+console it has readers of changes and requests for answers; in the others no console runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from bench.report import Figures
+from sash.errors import SashError
+
+_JOB = """
+CREATE STREAM ticks USING rate OPTIONS (rowsPerSecond 50);
+CREATE QUERY recent AS SELECT value FROM ticks [RANGE 5 SECONDS]
+INTO changelog (path 'recent') TRIGGER '1 second';
+"""
+_WARM_UP = 30.0
+_START_SECONDS = 240.0
+
+
+def measure(readers: int, rate: float, seconds: float, turns: int) -> Figures:
+    """The batch times of the job, and what the load saw."""
+    with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder, _job(Path(folder)) as log:
+        _wait_for(log, "batch")
+        time.sleep(_WARM_UP)
+        without, beside, loads, spent = [], [], [], 0.0
+        for turn in range(turns + 1):
+            without += _batches(log, lambda: time.sleep(seconds / turns / 2))
+            if turn < turns:
+                with _console(Path(folder)) as (url, process):
+                    given = {"url": url, "readers": readers, "rate": rate, "seconds": seconds / turns}
+                    beside += _batches(log, lambda given=given: loads.append(_load(given)))
+                    spent += _processor_seconds(process.pid)
+    one, other = statistics.median(without), statistics.median(beside)
+    return {
+        "batch_ms_without": one,
+        "batch_ms_with": other,
+        "ratio": round(other / one, 4),
+        "batches": [len(without), len(beside)],
+        "console_processor_seconds": round(spent, 2),
+        "turns": loads,
+    }
+
+
+def table(figures: Figures) -> Table:
+    """The figures as a table."""
+    found = Table("", "")
+    found.add_row("batch, median, without console", f"{figures['batch_ms_without']:.0f} ms")
+    found.add_row("batch, median, with console under load", f"{figures['batch_ms_with']:.0f} ms")
+    found.add_row("ratio", f"{figures['ratio']:.3f}")
+    loads = figures["turns"]
+    for label, part in (
+        ("changes that readers got", "changes"),
+        ("missed or repeated", "missed_or_repeated"),
+        ("told to start again", "restarts"),
+        ("requests", "requests"),
+        ("failed requests", "failed"),
+    ):
+        found.add_row(label, f"{sum(load[part] for load in loads):,}")
+    found.add_row("request, median", f"{1000 * statistics.median(load['median_seconds'] for load in loads):.1f} ms")
+    found.add_row("request, 99th percentile", f"{1000 * max(load['p99_seconds'] for load in loads):.1f} ms")
+    found.add_row("processor time of the load", f"{sum(load['load_processor_seconds'] for load in loads):.1f} s")
+    found.add_row("processor time of the console", f"{figures['console_processor_seconds']:.1f} s")
+    found.add_row("seconds under load", f"{sum(load['seconds'] for load in loads):.0f}")
+    return found
+
+
+@contextmanager
+def _job(folder: Path) -> Iterator[Path]:
+    (folder / "job.sql").write_text(_JOB, encoding="utf-8")
+    log = folder / "log.jsonl"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sash.cli", "run", "job.sql", "--json"],
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        try:
+            yield log
+        finally:
+            process.terminate()
+            process.wait(120)
+
+
+@contextmanager
+def _console(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = subprocess.Popen(  # noqa: S603  (our own command)
+        [sys.executable, "-m", "sash.cli", "console", str(folder / "job.checkpoint"), "--attended", "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert process.stdout is not None
+        found = json.loads(process.stdout.readline())
+        yield found["url"], process
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)
+
+
+def _load(given: dict[str, Any]) -> dict[str, Any]:
+    done = subprocess.run(  # noqa: S603  (our own command)
+        [sys.executable, "-m", "bench.console.load", json.dumps(given)], capture_output=True, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _batches(log: Path, during: Any) -> list[float]:
+    """The durations of the batches that the job logs while something runs."""
+    before = log.stat().st_size
+    during()
+    with log.open("rb") as file:
+        file.seek(before)
+        lines = file.read().splitlines()[1:]
+    events = [json.loads(line) for line in lines if line.startswith(b"{") and line.endswith(b"}")]
+    return [event["batch_ms"] for event in events if event.get("event") == "batch" and event.get("query") is not None]
+
+
+def _wait_for(log: Path, event: str) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while f'"event": "{event}"' not in log.read_text(encoding="utf-8"):
+        if time.monotonic() > until:
+            raise SashError("the job did not finish a batch")
+        time.sleep(0.5)
+
+
+def _processor_seconds(pid: int) -> float:
+    """The processor time that a process has taken, from /proc."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,88 @@
+"""`sash console`, and the console beside a job: a process of its own, whose end the job does not notice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sash.console.serve import ServerSettings, check_extra, serve
+
+if TYPE_CHECKING:
+    from sash.cli.job_log import JobLog
+    from sash.job_index import JobEntry
+
+_NICE = 5
+_END_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class ConsoleSettings:
+    """The console beside a job."""
+
+    port: int = 0
+    allow_changes: bool = False
+
+    def check(self) -> None:
+        """Raise an error if the console cannot be started."""
+        check_extra()
+
+
+def run_console(jobs: list[str], settings: ServerSettings, *, attended: bool, as_json: bool) -> None:
+    """Serve jobs until Ctrl-C, and print the URL."""
+
+    def started(url: str) -> None:
+        typer.echo(json.dumps({"url": url}) if as_json else f"sash: console at {url}")
+
+    if attended:
+        import os
+
+        os.nice(_NICE)
+    serve(jobs, settings, started, attended=attended)
+
+
+@contextmanager
+def console_beside(entry: JobEntry, settings: ConsoleSettings, log: JobLog) -> Iterator[None]:
+    """A console of the job in a process of its own as long as this lasts. It is not started again if it ends."""
+    command = [sys.executable, "-m", "sash.cli", "console", entry.checkpoint, "--port", str(settings.port)]
+    command += ["--attended", "--json"] + (["--allow-changes"] if settings.allow_changes else [])
+    process = subprocess.Popen(  # noqa: S603  (our own command)
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    threading.Thread(target=_watch, args=(process, log), name="sash-console", daemon=True).start()
+    try:
+        yield
+    finally:
+        assert process.stdin is not None
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _watch(process: subprocess.Popen[str], log: JobLog) -> None:
+    """Log the URL of the console, and why it ended."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    for line in process.stdout:
+        with suppress(ValueError):
+            found: dict[str, Any] = json.loads(line)
+            log.write("console", url=found["url"])
+    errors = [line.strip() for line in process.stderr if line.strip()]
+    if process.wait() != 0:
+        log.write_warning(f"the console ended: {errors[-1] if errors else f'exit code {process.returncode}'}")

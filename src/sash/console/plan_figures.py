@@ -1,0 +1,50 @@
+"""The figures of the last batch in the picture of a dataflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Values = dict[str, Any]
+
+_OPERATOR = ("rows_in", "rows_out", "state_rows", "state_bytes")
+
+
+def with_figures(plan: Values, report: Values | None, batches: Mapping[str, Any]) -> Values:
+    """The plan of a job with rows, state, time and rates, as far as the job has reported them."""
+    job = {} if report is None else report["jobs"].get(plan["name"], {})
+    queries = {} if report is None else report["queries"]
+    operators, seconds = job.get("operators", {}), (job.get("batch_ms") or 0) / 1000
+    rates: dict[str, float | None] = {}
+    nodes = []
+    for node in plan["nodes"]:
+        name = node["id"]
+        match node["kind"]:
+            case "operator":
+                seen = operators.get(name, {})
+                rates[name] = _rate(seen.get("rows_out"), seconds)
+                more = {part: seen.get(part) for part in _OPERATOR} | {"seconds": seen.get("seconds")}
+            case "leg":
+                streams = {stream.lower(): counts for stream, counts in job.get("streams", {}).items()}
+                rates[name] = _rate(streams.get(node["stream"], {}).get("rows_in"), seconds)
+                more = {"rows_per_second": rates[name]}
+            case _:
+                more = {"rows_per_second": _rate(queries.get(node["label"], {}).get("rows_out"), seconds)}
+        nodes.append({**node, **more})
+    edges = [{**edge, "rows_per_second": rates.get(edge["from"])} for edge in plan["edges"]]
+    shards = job.get("stages", {})
+    stages = [_stage(stage, shards.get(str(stage["index"]), [])) for stage in plan["stages"]]
+    choices = [] if report is None else report["choices"].get(plan["name"], [])
+    return {**plan, "nodes": nodes, "edges": edges, "stages": stages, "choices": choices, "legs": []}
+
+
+def _stage(stage: Values, shards: list[Values]) -> Values:
+    spent = [
+        {"shard": number, "seconds": one.get("seconds"), "rows_in": one.get("state_rows")}
+        for number, one in enumerate(shards)
+    ]
+    return {**stage, "seconds": sum(one["seconds"] or 0 for one in spent), "shards": spent}
+
+
+def _rate(rows: int | None, seconds: float) -> float | None:
+    return None if rows is None or not seconds else round(rows / seconds, 1)

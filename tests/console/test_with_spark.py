@@ -1,0 +1,143 @@
+"""A job on Spark, with its history, its control socket and the console's view of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sash.console.job_view import JobView
+from sash.console.report import JobReport
+from sash.control import ControlServer
+from sash.engine import Engine
+from sash.history.limits import HistoryLimits
+from sash.history.ring import HistoryRing
+from sash.job_index import JobEntry
+from sash.spark.job_history import history_folder
+from sash.testing import replay
+from tests.spark.files import SQL, batches_of, file_engine, made_up_rows, write_batch
+
+pytestmark = pytest.mark.spark
+
+STREAM = "CREATE STREAM s(ts BIGINT, k STRING, v BIGINT) USING parquet OPTIONS (path 'in');"
+
+
+def start(spark: SparkSession, folder: Path) -> tuple[Engine, Any]:
+    engine = file_engine(spark, folder / "in")
+    engine.history = folder / "run", HistoryLimits()
+    job = engine.job(checkpoint=str(folder / "checkpoint"))
+    job.add("each", SQL, "changelog", path=str(folder / "each"))
+    job.add("last", SQL, "changelog", mode="upsert", key=["k"], path=str(folder / "last"))
+    job.keep("s", "40 milliseconds", "10 milliseconds")
+    return engine, job.start()
+
+
+def test_the_console_shows_what_the_job_answers(spark: SparkSession, tmp_path: Path) -> None:
+    rows = made_up_rows(6)
+    batches = batches_of(rows)
+    for number, batch in enumerate(batches[:3]):
+        write_batch(tmp_path / "in", number, batch)
+    engine, running = start(spark, tmp_path)
+    running.process_all()
+    running.finish()
+    engine.close()
+    for number, batch in enumerate(batches[3:], 3):
+        write_batch(tmp_path / "in", number, batch)
+    engine, running = start(spark, tmp_path)  # it goes on where it was
+    session: Any = SimpleNamespace(
+        backend=SimpleNamespace(
+            jobs=lambda: {running.name: running}, paused=False, catalog=engine.catalog, queries=dict
+        ),
+        queries={},
+    )
+    report = JobReport(engine, lambda: session, lambda: STREAM)
+    running.process_all()
+    running.progress()
+    files = tmp_path / "run"
+    server = ControlServer(files / "control.sock", report.handle)
+    entry = JobEntry(
+        "shop.sql", 1, str(tmp_path), "2026-01-01 00:00:00 UTC", str(files / "control.sock"), "", str(files / "job.log")
+    )
+    view = JobView(entry)
+    try:
+        check_answers(view, rows)
+        check_history(history_folder(files, running.name), view)
+        check_view(view)
+    finally:
+        view.close()
+        server.close()
+        running.stop()
+        engine.close()
+
+
+def check_answers(view: JobView, rows: list[dict[str, Any]]) -> None:
+    """The answer at every instant is that of a replay of all rows; by key, it is that after a batch."""
+    result = replay(SQL, {"s": rows}, until=rows[-1]["ts"] + 1, unit="us")
+    span = view.span("each")
+    assert span["watermark"] == rows[-1]["ts"]
+    for at in range(0, span["last"], 977):
+        found = view.answer("each", at)
+        expected = Counter((row["k"], row["n"], row["total"]) for row in result.at(at))
+        assert Counter(map(tuple, found["rows"])) == expected, at
+    assert not view.answer("each", span["watermark"])["known"]
+    now = view.answer("each")
+    assert sorted(view.answer("last")["rows"]) == sorted(now["rows"])
+    assert now["columns"] == [
+        {"name": "k", "type": "STRING"},
+        {"name": "n", "type": "BIGINT"},
+        {"name": "total", "type": "BIGINT"},
+    ]
+
+
+def check_history(folder: Path, view: JobView) -> None:
+    """Every committed change is there once, over the restart, with the numbers that the sink got."""
+    ring = HistoryRing(folder)
+    ring.poll()
+    parts = ring.changes("each")
+    assert parts is not None
+    numbers = [part.number for part in parts]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= 6
+    found, position = [], (0, 0)
+    while True:
+        some = view.changes("each", position, limit=7)
+        if not some["changes"]:
+            break
+        found += [(one["batch"], one["index"]) for one in some["changes"]]
+        position = found[-1][0], found[-1][1] + 1
+    every = ring.changes("each")
+    assert every is not None
+    assert found == [(part.number, index) for part in every for index in range(part.table.num_rows)]
+
+
+def check_view(view: JobView) -> None:
+    queries = {query["name"]: query for query in view.queries()}
+    assert set(queries) == {"each", "last"}
+    assert queries["last"]["mode"] == "upsert"
+    assert "[RANGE 60 MILLISECONDS]" in queries["each"]["sql"]
+    assert queries["each"]["batches"][-1]["rows_in"] == 40
+    (plan,) = view.plan()
+    names = {node["id"] for node in plan["nodes"]}
+    assert {"leg:0", "out:each", "out:last"} <= names
+    assert all(edge["from"] in names and edge["to"] in names for edge in plan["edges"])
+    assert any(node["label"] == "Aggregate" and node["rows_in"] for node in plan["nodes"])
+    assert sum(len(stage["shards"]) for stage in plan["stages"]) >= 2
+    assert "Aggregate" in view.explain("each")
+    status = view.status()
+    assert status["state"] == "running"
+    assert status["jobs"][0]["state_bytes"] > 0
+    assert 'sash_up{query="each"} 1' in view.metrics()
+    (window,) = view.windows()
+    assert window["rows"] == sum(part["rows"] for part in window["sub_windows"]) > 0
+    snapshot = view.snapshot("SELECT COUNT(*) AS n FROM s [RANGE 20 MILLISECONDS]", "latest")
+    assert snapshot["rows"][0][0] > 0
+    assert snapshot["read"]["sub-windows"] > 0
+    assert [entry["kind"] for entry in view.catalog()] == ["stream", "window"]
+    assert view.check("SELECT k FROM s [RANGE 1 SECOND]") == []
+    (problem,) = view.check("SELECT nothing FROM s [RANGE 1 SECOND]")
+    assert problem["line"] == 1
+    assert "not allowed" in view.check("SELECT reflect('a', 'b') FROM s [RANGE 1 SECOND]")[0]["text"]
