@@ -23,6 +23,10 @@ class Claim:
         return f"- *{self.text}*: **{verdict}**. {self.found}{reason}"
 
 
-def lines(claims: Sequence[Claim]) -> str:
-    """The claims as a list in Markdown."""
-    return "\n".join(claim.line for claim in claims)
+def lines(claims: Sequence[Claim], note: str = "") -> str:
+    """The claims as a list in Markdown, after how they were judged; `note` has what was decided after results were seen."""
+    judged = (
+        "A claim holds if the medians of the runs show it at every point, or if all runs do, where it is about each run. What "
+        "a paper states as about n, or as equal, needs a tolerance, which is ours."
+    )
+    return "\n".join([f"{judged}{note and ' '}{note}", "", *(claim.line for claim in claims)])
