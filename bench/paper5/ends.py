@@ -41,7 +41,7 @@ MATCHES = {"anti join": (0.0, 0.02, 0.1, 0.5), "EXCEPT ALL": (0.0, 0.1, 0.5, 2.0
 """Rows of the right side per row of the left. In an anti join one removes all rows of its source, in EXCEPT ALL one."""
 
 PARTITIONS = 1024
-_SCHEMA = parse_schema("ts BIGINT, src BIGINT, dst BIGINT")
+LINK_SCHEMA = parse_schema("ts BIGINT, src BIGINT, dst BIGINT")
 _ROWS_PER_SOURCE = 5
 _BATCH = 5_000
 
@@ -52,7 +52,7 @@ def measure_ends(
     window: int, rows: int, matches: Mapping[str, Sequence[float]] = MATCHES, seeds: int = 1
 ) -> list[dict[str, Any]]:
     """Fill windows of `window` rows, then measure `rows` more: milliseconds per 1,000 rows of each variant and seed."""
-    catalog = Catalog({name: StreamEntry(name, _SCHEMA, "ts") for name in ("link1", "link2", "link3")})
+    catalog = Catalog({name: StreamEntry(name, LINK_SCHEMA, "ts") for name in ("link1", "link2", "link3")})
     measured = []
     for name, shares in matches.items():
         text = NEGATIONS[name].format(w=window, m=max(1, window // 200))
@@ -73,7 +73,7 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float, seed: i
     }
     times: dict[str, list[float]] = {name: [] for name in runs}
     changes = dict.fromkeys(runs, 0)
-    for turn, (given, clock) in enumerate(_batches(window, rows, matches, seed)):
+    for turn, (given, clock) in enumerate(batches_of_links(window, rows, matches, seed)):
         clocks = dict.fromkeys(given, clock)
         names = list(runs)
         for name in names[turn % 3 :] + names[: turn % 3]:
@@ -110,7 +110,7 @@ def _kept(plan: PhysicalPlan, share: float) -> PhysicalPlan:
     return replace(plan, stages=tuple(replace(stage, root=rebuild(stage.root, fix)) for stage in plan.stages))
 
 
-def _batches(window: int, rows: int, matches: float, seed: int) -> Iterator[tuple[Rows, int]]:
+def batches_of_links(window: int, rows: int, matches: float, seed: int) -> Iterator[tuple[Rows, int]]:
     """Generate batches and their clocks: a row of link1 per millisecond, and rows of the other links."""
     random = np.random.default_rng([5, seed])
     sources = max(1, window // _ROWS_PER_SOURCE)
