@@ -44,6 +44,16 @@ def text(**queries: Query) -> list[str]:
     return exposition(queries).splitlines()  # type: ignore[arg-type]
 
 
+def test_query_groups_are_labelled_by_window_and_summaries() -> None:
+    group = {"window": "s", "summaries": ["count-1", "sums-2"], "queries": 2, "scans": 7, "reads_shared": 5, "bytes": 9}
+    lines = exposition({}, [group]).splitlines()
+    labels = '{window="s",summaries="count-1, sums-2"}'
+    assert f"sash_query_group_queries{labels} 2" in lines
+    assert f"sash_query_group_scans_total{labels} 7" in lines
+    assert f"sash_query_group_reads_shared_total{labels} 5" in lines
+    assert f"sash_query_group_bytes{labels} 9" in lines
+
+
 def test_metrics_are_labelled_by_query_and_operator() -> None:
     lines = text(q=Query(), other=Query(active=False))
     assert 'sash_up{query="q"} 1' in lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,12 @@ _OPERATOR_TOTALS = {
     "expired": "Rows that expired in the operator's buffers.",
 }
 _OPERATOR_GAUGES = {"state_rows": "Rows in the operator's state.", "state_bytes": "Bytes of the operator's state."}
+_QUERY_GROUPS = {
+    "queries": ("gauge", "Queries over a kept window that share their scans: periodic ones, and snapshots that run."),
+    "scans": ("counter", "Sub-windows that the group has scanned."),
+    "reads_shared": ("counter", "Reads of sub-windows that another query of the group had scanned."),
+    "bytes": ("gauge", "Bytes of scans that are kept for other queries of the group."),
+}
 _QUANTILES = {"p50": "0.5", "p95": "0.95", "p99": "0.99", "max": "1"}
 
 
@@ -59,11 +65,12 @@ def names() -> set[str]:
     totals = [f"{part}_total" for part in _TOTALS] + [f"operator_{part}_total" for part in _OPERATOR_TOTALS]
     gauges = [*_GAUGES, *(f"operator_{part}" for part in _OPERATOR_GAUGES), "operator_rows_per_second"]
     histogram = [f"output_delay_seconds_{part}" for part in ("bucket", "sum", "count")]
-    return {f"sash_{name}" for name in (*totals, *gauges, *histogram, "up", "parked", "batch_delay_seconds")}
+    groups = [_group_metric(part, kind) for part, (kind, _) in _QUERY_GROUPS.items()]
+    return {f"sash_{name}" for name in (*totals, *gauges, *histogram, *groups, "up", "parked", "batch_delay_seconds")}
 
 
-def exposition(running: Mapping[str, RunningQuery | JobQuery]) -> str:
-    """The metrics of the queries in the text format of Prometheus."""
+def exposition(running: Mapping[str, RunningQuery | JobQuery], query_groups: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The metrics of the queries, and of the groups of queries over kept windows, in the text format of Prometheus."""
     progress = {name: query.progress() for name, query in running.items()}
     operators = {name: query.operators() for name, query in running.items()}
     lines: list[str] = []
@@ -88,6 +95,8 @@ def exposition(running: Mapping[str, RunningQuery | JobQuery]) -> str:
     lines += _family("operator_rows_per_second", "gauge", text, known)
     lines += _percentiles(progress)
     lines += _delays(running)
+    for part, (kind, text) in _QUERY_GROUPS.items():
+        lines += _family(_group_metric(part, kind), kind, text, [(_group_labels(group), group[part]) for group in query_groups])
     return "\n".join(lines) + "\n"
 
 
@@ -132,6 +141,14 @@ def _delays(running: Mapping[str, RunningQuery | JobQuery]) -> list[str]:
         lines.append(f"{name}_sum{_labels({'query': query})} {round(handle.delay_sum, 6)}")
         lines.append(f"{name}_count{_labels({'query': query})} {reached}")
     return lines if len(lines) > 2 else []
+
+
+def _group_metric(part: str, kind: str) -> str:
+    return f"query_group_{part}_total" if kind == "counter" else f"query_group_{part}"
+
+
+def _group_labels(group: Mapping[str, Any]) -> dict[str, str]:
+    return {"window": group["window"], "summaries": ", ".join(group["summaries"])}
 
 
 def _labels(labels: Mapping[str, str]) -> str:
