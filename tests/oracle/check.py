@@ -75,10 +75,21 @@ def until_of(case: Case) -> int:
 def assert_oracle(case: Case, engine: Engine | None = None, **options: Any) -> Result:
     """Run the case, compare Q(T) at every instant with the oracle's, and check what holds for every change stream."""
     result = run(case, engine, **options)
+    assert result.late == 0, f"{case.name}: {result.late} rows counted as late\n{describe(case, options)}"
+    assert_answers(case, result, until_of(case), options)
+    assert_invariants(
+        result,
+        drained=case.drains and until_of(case) > oracle_of(case).last_edge(),
+        netted=options.get("shards") == 1,
+    )
+    return result
+
+
+def assert_answers(case: Case, result: Result, until: int, options: dict[str, Any]) -> None:
+    """Compare Q(T) with the oracle's at every instant up to the last one."""
     oracle = oracle_of(case)
     fold = Fold(result)
-    assert result.late == 0, f"{case.name}: {result.late} rows counted as late\n{describe(case, options)}"
-    for instant in oracle.instants(until_of(case)):
+    for instant in oracle.instants(until):
         answer = oracle.at(instant)
         for source, rows in (("at", result.at(instant)), ("changes", fold.to(instant))):
             for row in rows:
@@ -90,10 +101,6 @@ def assert_oracle(case: Case, engine: Engine | None = None, **options: Any) -> R
                 f"missing: {plain(missing)}\nsurplus: {plain(surplus)}\n"
                 f"expected: {plain(answer.bag)}\n{describe(case, options)}"
             )
-    assert_invariants(
-        result, drained=case.drains and until_of(case) > oracle.last_edge(), netted=options.get("shards") == 1
-    )
-    return result
 
 
 def assert_invariants(result: Result, *, drained: bool = False, netted: bool = True) -> None:

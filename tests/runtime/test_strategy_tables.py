@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from sash.physical.strategies.base import Delivery
 from sash.physical.strategies.piggyback import PiggybackedTime
 from sash.physical.strategies.time_message import MessageTimes
 from sash.physical.strategies.time_probing import ProbedTime
+from sash.runtime.pacing import Pacing
 from sash.testing import Result
+from sash.time import BEGINNING
 from tests.oracle.check import assert_oracle
 from tests.strategy_tables import INPUTS, STRATEGIES, golden, options_of, released, replay_all, replay_one, tables
 from tests.table1 import FAST, QUERIES, SLOW, table1_case
@@ -64,6 +69,33 @@ def test_tables_need_the_times_that_wait(query: str, monkeypatch: pytest.MonkeyP
     before = replay_one(query, "slow", "piggyback for 20 s")
     monkeypatch.setattr(PiggybackedTime, "_send", lambda *_: None)
     assert released(replay_one(query, "slow", "piggyback for 20 s")) != released(before)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "dropped"),
+    [
+        ("time-message", {"announced": BEGINNING}),
+        ("piggyback for 20 s", {"announced": BEGINNING}),
+        ("time-probing", {"learnt": BEGINNING}),
+        ("time-probing every 20 s", {"probed": (), "learnt": BEGINNING}),
+    ],
+    ids=str,
+)
+def test_tables_need_the_times_that_pass_between_stages(
+    strategy: str, dropped: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = replay_one("two stages", "slow", strategy)
+    times = Pacing.times.fget
+    monkeypatch.setattr(Pacing, "times", property(lambda self: replace(times(self), **dropped)))
+    assert released(replay_one("two stages", "slow", strategy)) != released(before)
+
+
+def test_the_end_of_the_input_flushes_times_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"patience": 10_000_000}
+    before = released(replay_one("q3", "slow", "piggyback for 20 s", **given))
+    assert None not in [one[-1] for one in before]
+    monkeypatch.setattr(PiggybackedTime, "flush", lambda _: False)
+    assert None in [one[-1] for one in released(replay_one("q3", "slow", "piggyback for 20 s", **given))]
 
 
 def total(result: Result, count: str) -> int:
