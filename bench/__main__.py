@@ -221,7 +221,7 @@ def strategies(
     rows_per_batch: Annotated[
         int, typer.Option(min=1_000, help="Rows per micro-batch when the throughput is measured.")
     ] = 400_000,
-    experiments: Annotated[str, typer.Option(help="Experiments: releases, throughput, or all.")] = "all",
+    experiments: Annotated[str, typer.Option(help="Experiments: releases, throughput, re-evaluation, or all.")] = "all",
     update: Update = False,
     as_json: AsJson = False,
     save: Save = False,

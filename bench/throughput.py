@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,9 +47,16 @@ def measure(names: str, rows_per_batch: int, batches: int, warm_up: int, *, base
     return {"queries": results}
 
 
-def measure_strategies(name: str, strategies: Sequence[str], rows_per_batch: int, batches: int = 4) -> dict[str, int]:
-    """Events per second of one query under each strategy, with a full window, after a run that is not counted."""
+def measure_strategies(
+    name: str, strategies: Sequence[str], rows_per_batch: int, batches: int = 4, rate: float | None = None
+) -> dict[str, int]:
+    """Events per second of one query under each strategy, with a full window, after a run that is not counted.
+
+    `rate` is another number of sales per second and stream than the query's own.
+    """
     (query,) = _chosen(name)
+    if rate is not None:
+        query = replace(query, sales=replace(query.sales, rate=rate))
     per_stream = rows_per_batch // len(query.streams)
     skipped = ceil(query.sales.rate * WINDOW_SECONDS / per_stream)
     with quiet_engine() as engine, scratch() as home:

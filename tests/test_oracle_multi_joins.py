@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from sash.plan.options import JOINS, STRATEGIES
 from sash.testing import replay
 from tests.oracle.case import Case, case, table
 from tests.oracle.check import assert_oracle, run
-from tests.oracle.duck import View
+from tests.oracle.duck import Row, View
 from tests.oracle.fixed.counts import last
 from tests.oracle.fixed.multi_joins import CASES, CHAIN, COMMON, HYBRID, P
 from tests.test_oracle_splits import compositions, stream_of
@@ -77,6 +79,52 @@ def test_lazy_joins_of_count_windows_wait_for_their_re_execution(case: Case, joi
     assert seldom.state_rows == often.state_rows
     looked = [sum(result.counts[name].rows_examined for name in joined) for result in (often, seldom)]
     assert looked[0] < looked[1]
+
+
+def compute_count_join(streams: dict[str, list[Row]], sizes: dict[str, int], tau: int) -> Counter[tuple[int, ...]]:
+    """ComputeCountJoin with its counters, as paper 4, 3.6 has it: every row has its number in its stream.
+
+    At a re-execution, every new row k joins the rows of each other window whose counter is larger than that of the last row
+    up to k's time, less the window's length. Rows of one instant join once (`docs/paper-map.md`).
+    """
+    results: Counter[tuple[int, ...]] = Counter()
+    counted = [
+        [(row["ts"], place, row["k"], cnt) for cnt, row in enumerate(rows)]
+        for place, rows in enumerate(streams.values())
+    ]
+    for until in range(tau, max(row[0] for rows in counted for row in rows) + 2 * tau, tau):
+        for place, rows in enumerate(counted):
+            for k in (row for row in rows if until - tau <= row[0] < until):
+                found = []
+                for other, (window, size) in enumerate(zip(counted, sizes.values(), strict=True)):
+                    tmp = max((u[3] for u in window if u[0] <= k[0]), default=-1) - size
+                    found.append(
+                        [k] if other == place else [u for u in window if u[3] > tmp and u[:2] < k[:2] and u[2] == k[2]]
+                    )
+                results.update(tuple(row[0] for row in joined) for joined in product(*found))
+    return results
+
+
+@pytest.mark.parametrize("join", ["lazy-hash", "lazy-nlj", "general-lazy-nlj"])
+def test_differential_lazy_joins_of_count_windows_are_compute_count_join(join: str) -> None:
+    """Comparing the time of a row's n-th follower is comparing its counter with that of the last row up to then."""
+    random, sizes = Random(2003), {"s": 3, "r": 6, "q": 2}
+    for tau in (1, 7, 40):
+        streams = {
+            name: [{"ts": ts, "k": random.randrange(2)} for ts in sorted(random.sample(range(150), 50))]
+            for name in sizes
+        }
+        windows = ", ".join(f"{name} [ROWS {size}]" for name, size in sizes.items())
+        sql = f"SELECT s.ts AS x, r.ts AS y, q.ts AS z FROM {windows} WHERE s.k = r.k AND r.k = q.k"
+        changes = replay(sql, streams, join=join, tau=tau, batch=20, shards=1).changes
+        made = Counter(tuple(change.row.values()) for change in changes if change.op == "+")
+        assert made == compute_count_join(streams, sizes, tau)
+        assert len(made) > 100
+        for change in changes:
+            if change.op == "-":
+                followers = zip(change.row.values(), streams.values(), sizes.values(), strict=True)
+                ends = [[row["ts"] for row in rows if row["ts"] > ts][size - 1 : size] for ts, rows, size in followers]
+                assert change.ts == min(end for found in ends for end in found)
 
 
 NOT_LAZY = ("auto", "clock-triggered", "re-evaluation")

@@ -112,6 +112,7 @@ class Engine(WindowMethods):
         bad_rows_into: KeptRows = None,
         late_rows_into: KeptRows = None,
         max_bad_rows: float | None = None,
+        peak: float | None = None,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
@@ -120,9 +121,9 @@ class Engine(WindowMethods):
         the wall clock advances the stream's clock while no row arrives. `bad_rows` decides whether rows without a time fail
         the query, or are dropped and counted.
 
-        `rate` (rows per second), `distinct` (the number of values of a column, by name) and observed `statistics` (from
-        `RunningQuery.statistics`, or `Result.statistics` of a replay) are estimates for the optimizer. They never change
-        the answer.
+        `rate` (rows per second), `peak` (the highest rate, if it fluctuates), `distinct` (the number of values of a column,
+        by name) and observed `statistics` (from `RunningQuery.statistics`, or `Result.statistics` of a replay) are
+        estimates for the optimizer. They never change the answer.
 
         `history` is a function that reads rows of the stream again, for queries that are added to a job with `backfill`.
         It is given the list of the files that the job has read or, for a source that is not a folder, Spark's offset as
@@ -177,6 +178,7 @@ class Engine(WindowMethods):
             statistics=statistics,
             not_carried=not_carried,
             unbounded=unbounded,
+            peak=peak,
         )
         self._streams[name.lower()] = source
 
@@ -329,6 +331,7 @@ class Engine(WindowMethods):
         buckets: int | None = None,
         probe: str | None = None,
         patience: str | None = None,
+        reorder: bool | None = None,
     ) -> Query:
         """Plan a standing query over the registered streams and relations.
 
@@ -340,7 +343,8 @@ class Engine(WindowMethods):
         `buckets` is the total number of hash buckets of a multi-way join's windows; by default there is
         a list for every key. `probe` is the period, in event time, at which time probing asks the inputs of an operator for
         the time; by default it does so once per batch. `patience` is how long piggybacking lets a time wait for a row that
-        carries it; by default a thousandth of the rows' lifetime.
+        carries it; by default a thousandth of the rows' lifetime. With `reorder=False` the orders of multi-way joins stay as
+        planned, instead of following the rates at run time.
         """
         from sash.spark.sources.inputs import QueryInputs
 
@@ -357,6 +361,7 @@ class Engine(WindowMethods):
             (default_patience if chosen == "piggyback" else None)
             if patience is None
             else _length("patience", patience),
+            self.options.reorder if reorder is None else reorder,
         ).for_engine()
         planned = plan_query(text, self._catalog, shards=self.shards, options=options)
         inputs = QueryInputs({**self._streams, **self._updates}, dict(self._relations), refreshed=dict(self._tables))
@@ -409,7 +414,7 @@ class Engine(WindowMethods):
         if self._server is not None:
             raise OptionError(f"the metrics are already served at {self._server.url}")
         try:
-            self._server = MetricsServer(lambda: exposition(self.running), port, host)
+            self._server = MetricsServer(lambda: exposition(self.running, self._query_groups()), port, host)
         except (OSError, OverflowError) as problem:
             reason = getattr(problem, "strerror", None) or problem
             raise OptionError(
@@ -417,6 +422,9 @@ class Engine(WindowMethods):
             ) from None
         self._add_listener()
         return self._server.url
+
+    def _query_groups(self) -> list[dict[str, Any]]:
+        return self.windows.groups() if "windows" in self.__dict__ else []
 
     def close(self) -> None:
         """Stop all queries, kept windows and the metrics server; the Spark session stays."""

@@ -96,7 +96,9 @@ def exposition(running: Mapping[str, RunningQuery | JobQuery], query_groups: Seq
     lines += _percentiles(progress)
     lines += _delays(running)
     for part, (kind, text) in _QUERY_GROUPS.items():
-        lines += _family(_group_metric(part, kind), kind, text, [(_group_labels(group), group[part]) for group in query_groups])
+        lines += _family(
+            _group_metric(part, kind), kind, text, [(_group_labels(group), group[part]) for group in query_groups]
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.strategies import STRATEGIES, WINDOW, _figures, excess, page
+from bench.strategies import BASELINES, STRATEGIES, WINDOW, _figures, excess, page
 from sash.testing import Change, Result
 from sash.time import SECOND
 
@@ -27,7 +27,10 @@ def test_the_page_has_a_row_for_every_strategy_and_the_excess_of_piggybacking() 
     releases = dict.fromkeys(STRATEGIES, figures)
     assert round(excess(releases), 3) == 0.05
     settings = {"window_s": 10, "length_s": 30, "batch_s": 1.5, "rows_per_batch": 1000}
-    text = page({"settings": settings, "releases": {"q1": {"5": releases}}, "throughput": {"q1": {"auto": 1_000_000}}})
+    found = {"settings": settings, "releases": {"q1": {"5": releases}}, "throughput": {"q1": {"auto": 1_000_000}}}
+    assert "Re-evaluation" not in page(found)
+    text = page({**found, "recomputed": {"q1": dict.fromkeys(BASELINES, 321)}})
+    assert "| Q1 | 321 | 321 | 321 | 321 |" in text
     assert all(f"| {name} | 100 | 0 | 5 |" in text for name in STRATEGIES)
     assert "| Q1 | 5.0% |" in text
     assert "| Q1 | 1,000,000 |" in text

@@ -33,9 +33,9 @@ def streams(spans: list[tuple[int, dict[str, float]]], seed: int = 7) -> dict[st
     return made
 
 
-def run(rows: dict[str, list[dict[str, Any]]], adapt: bool, monkeypatch: pytest.MonkeyPatch) -> Result:
+def run(rows: dict[str, list[dict[str, Any]]], adapt: bool, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Result:
     monkeypatch.setattr(reordering, "PATIENCE", 200 if adapt else 10**9)
-    return replay(QUERY, rows, unit="ms", batch=150, shards=1, join="eager-nlj")
+    return replay(QUERY, rows, unit="ms", batch=150, shards=1, join="eager-nlj", **options)
 
 
 def bag(result: Result) -> list[tuple[Any, ...]]:
@@ -54,6 +54,9 @@ def test_a_change_of_order_pays_and_does_not_show(monkeypatch: pytest.MonkeyPatc
     assert "times its rows" in why
     assert f"now in the only shard: {order}, {why}" in adaptive.explain()
     assert adaptive.counts[JOIN].rows_examined < 0.8 * fixed.counts[JOIN].rows_examined
+    as_planned = run(rows, True, monkeypatch, reorder=False)
+    assert as_planned.counts[JOIN].current_choice == fixed.counts[JOIN].current_choice
+    assert as_planned.counts[JOIN].rows_examined == fixed.counts[JOIN].rows_examined
 
 
 def test_rates_that_waver_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

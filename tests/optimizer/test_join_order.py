@@ -10,7 +10,7 @@ import pytest
 from bench.paper4.costs import general_cost, lazy_cost
 from sash.errors import StatisticsError
 from sash.optimizer.cost import JoinCosts, JoinGraph, eager_cost
-from sash.optimizer.join_order import allocate_buckets, choose_order, choose_orders, most_orders
+from sash.optimizer.join_order import PRUDENCE, allocate_buckets, choose_order, choose_orders, most_orders
 from tests.optimizer.join_tables import TABLE_5, TABLE_6, TABLE_7, Streams, every_order
 
 
@@ -196,3 +196,31 @@ def test_the_search_is_bounded_for_many_streams() -> None:
     chosen = choose_order(rates, [60.0] * 40, [100.0] * 40)
     assert sorted(chosen.order) == list(range(1, 41))
     assert chosen.considered <= most_orders(40) < most_orders(10)
+
+
+@pytest.mark.parametrize(
+    ("distinct", "fluctuating", "order"),
+    [
+        ((60, 50, 40, 30), {4: 8.0}, (4, 1, 2, 3)),
+        ((60, 55, 50, 45), {3: 3.0, 4: 8.0}, (4, 3, 1, 2)),
+        ((500, 100, 50, 20), {3: 8.0}, (1, 3, 2, 4)),
+    ],
+    ids=["to the top", "the one that fluctuates most above the other", "near the top, where the top costs too much"],
+)
+def test_streams_that_fluctuate_go_near_the_top(
+    distinct: tuple[int, ...], fluctuating: dict[int, float], order: tuple[int, ...]
+) -> None:
+    """Paper 4, 5.4: of an order that cannot change, at no more than `PRUDENCE` times the lowest cost."""
+    streams: Streams = ([1.0] * 4, [100.0] * 4, list(distinct))
+    bursts = [fluctuating.get(stream, 1.0) for stream in range(1, 5)]
+    best, chosen = choose_order(*streams), choose_order(*streams, bursts=bursts)
+    assert best.order == (1, 2, 3, 4)
+    assert chosen.order == order
+    assert best.cost < chosen.cost == eager_cost(order, *streams) <= PRUDENCE * best.cost
+    on_top = eager_cost(sorted(best.order, key=lambda one: one not in fluctuating), *streams)
+    assert (order[0] in fluctuating) == (on_top <= PRUDENCE * best.cost)
+    lazy = choose_orders(*streams, tau=10, bursts=bursts)
+    lowest = choose_orders(*streams, tau=10)
+    assert lazy.cost <= PRUDENCE * lowest.cost
+    places = [sum(given.index(stream) for given in found.orders) for stream in fluctuating for found in (lazy, lowest)]
+    assert sum(places[::2]) < sum(places[1::2])

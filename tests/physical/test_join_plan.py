@@ -24,9 +24,12 @@ SCHEMA = parse_schema("ts TIMESTAMP, k BIGINT, v BIGINT, w BIGINT, name STRING")
 JOIN = "SELECT a.v FROM s AS a, r AS b, q AS c, p AS d WHERE a.k = b.k AND b.k = c.k AND c.k = d.k"
 
 
-def planned(sql: str, rates: tuple[float, ...] = (1, 1, 1, 50), **options: Any) -> Planned:
+def planned(
+    sql: str, rates: tuple[float, ...] = (1, 1, 1, 50), peaks: dict[str, float] | None = None, **options: Any
+) -> Planned:
+    distinct = {"k": 50.0, "v": 4.0, "w": 1000.0}
     streams = {
-        name: StreamEntry(name, SCHEMA, "ts", Statistics(rate=rate, distinct={"k": 50, "v": 4, "w": 1000}))
+        name: StreamEntry(name, SCHEMA, "ts", Statistics(rate=rate, distinct=distinct, peak=(peaks or {}).get(name)))
         for name, rate in zip("srqp", rates, strict=True)
     }
     return plan_query(f"{sql} WINDOW 100 SECONDS", Catalog(streams), shards=1, options=Options(**options))
@@ -144,3 +147,18 @@ def test_a_run_reports_the_current_order_of_all_shards() -> None:
         (choices,) = [seen.current_choice for name, seen in result.counts.items() if name.endswith("MultiJoin")]
         assert sorted(choices) == list(range(shards))
         assert f"now in {where}: {choices[0][0]}, as planned" in result.explain()
+
+
+@pytest.mark.parametrize("options", [{"reorder": False}, {"strategy": "re-evaluation"}], ids=str)
+def test_a_stream_that_fluctuates_goes_near_the_top_of_a_fixed_order(options: dict[str, Any]) -> None:
+    """Paper 4, 5.4; a peak below twice the rate is no fluctuation, and orders that may change do not heed it."""
+    rates, given = (1, 1.1, 1.2, 1.3), {"join": "eager-nlj"}
+    peaks = {"s": 1.5, "p": 13.0}
+    adaptive = planned(JOIN, rates, peaks, **given)
+    steady, fixed = planned(JOIN, rates, **given, **options), planned(JOIN, rates, peaks, **given, **options)
+    assert join_of(adaptive).order == join_of(steady).order
+    assert [name for name in "srqp" if "srqp".index(name) == join_of(steady).order[-1]] == ["p"]
+    assert join_of(fixed).describe(join_of(fixed).orders).startswith("p, ")
+    assert "fixed" not in adaptive.explain()
+    assert "orders; fixed\n" in steady.explain()
+    assert "fixed, so p, whose peak is 10 times its rate, is near the top" in fixed.explain()

@@ -10,7 +10,7 @@ import pytest
 
 from sash.errors import StatisticsError
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
-from sash.plan.rates import DEFAULT_RATE, Estimate, Estimates
+from sash.plan.rates import DEFAULT_RATE, Estimate, Estimates, burst
 from sash.plan.statistics import UNKNOWN, Statistics, declared, observed
 from sash.plan.types import BIGINT, BOOLEAN, Field
 from sash.sql import parse
@@ -185,7 +185,21 @@ def test_observed_statistics_take_the_place_of_declared_ones() -> None:
         observed(3, 0)
 
 
-@pytest.mark.parametrize("known", [{"rate": -1}, {"rate": math.nan}, {"rows": math.inf}, {"distinct": {"k": 0}}])
+def test_a_stream_fluctuates_if_its_peak_is_twice_its_rate() -> None:
+    catalog = Catalog()
+    for name, peak in (("steady", 15.0), ("bursty", 45.0), ("even", None)):
+        catalog.add_stream(name, COLUMNS, "ts", rate=10, peak=peak)
+    sql = "SELECT a.v FROM {} [RANGE 1 SECOND] AS a JOIN even [RANGE 1 SECOND] AS b ON a.k = b.k WHERE a.v > 2"
+    assert burst(parse(sql.format("bursty"), catalog)) == 4.5
+    assert burst(parse(sql.format("steady"), catalog)) == 1
+    assert observed(300, 60_000_000, peak=20).burst == 4
+    assert observed(300, 60_000_000, known=catalog.streams["bursty"].statistics).peak == 45
+
+
+@pytest.mark.parametrize(
+    "known",
+    [{"rate": -1}, {"rate": math.nan}, {"rows": math.inf}, {"distinct": {"k": 0}}, {"peak": 3}, {"rate": 4, "peak": 3}],
+)
 def test_statistics_that_cannot_be(known: dict[str, float]) -> None:
     with pytest.raises(StatisticsError):
         declared("s", ("k",), **known)  # type: ignore[arg-type]

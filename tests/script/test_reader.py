@@ -29,12 +29,12 @@ JOB = """
 -- sales, as they come; in files
 CREATE STREAM sales (ts TIMESTAMP, `item id` INT, price DECIMAL(10, 2))
 USING csv OPTIONS (path '/data/it''s; here/', header true, maxFilesPerTrigger = 5, "x.y" -1.5, a.b 'c')
-TIME ts SLACK '5 seconds' HEARTBEAT '1 second' BAD ROWS DROP RATE 200 DISTINCT (`item id` 50, price = 1000);
+TIME ts SLACK '5 seconds' HEARTBEAT '1 second' BAD ROWS DROP RATE 200 PEAK 900 DISTINCT (`item id` 50, price = 1000);
 
 CREATE QUERY totals AS
   SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item
 INTO postgres (url "postgresql://localhost/db", table 'totals')
-MODE upsert KEY (item) TRIGGER '1 second' STRATEGY update-pattern-aware JOIN lazy-hash TAU '5 seconds';
+MODE upsert KEY (item) TRIGGER '1 second' STRATEGY update-pattern-aware JOIN lazy-hash REORDER OFF TAU '5 seconds';
 """
 
 
@@ -55,7 +55,7 @@ def test_a_job_is_read() -> None:
         "a.b": "c",
     }
     assert (stream.time, stream.slack, stream.heartbeat, stream.bad_rows) == ("ts", "5 seconds", "1 second", "drop")
-    assert (stream.rate, stream.distinct) == (200, {"item id": 50, "price": 1000})
+    assert (stream.rate, stream.peak, stream.distinct) == (200, 900, {"item id": 50, "price": 1000})
     assert isinstance(query, CreateQuery)
     assert query.query.sql == ("SELECT item, SUM(price) AS total /* ; */ FROM sales [RANGE 1 MINUTE] GROUP BY item")
     assert query.query.position == Position(8, 3)
@@ -64,7 +64,12 @@ def test_a_job_is_read() -> None:
         {"url": "postgresql://localhost/db", "table": "totals"},
     )
     assert (query.mode, query.key, query.trigger) == ("upsert", ("item",), "1 second")
-    assert (query.strategy, query.join, query.tau) == ("update-pattern-aware", "lazy-hash", "5 seconds")
+    assert (query.strategy, query.join, query.reorder, query.tau) == (
+        "update-pattern-aware",
+        "lazy-hash",
+        False,
+        "5 seconds",
+    )
 
 
 def test_the_smaller_statements_are_read() -> None:

@@ -102,7 +102,7 @@ def test_clauses_reach_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     reply(
         on,
         f"CREATE STREAM sales (at BIGINT, item INT, price DOUBLE) USING csv OPTIONS (path '{tmp_path}/sales') "
-        "TIME at SLACK '1 second' BAD ROWS DROP RATE 7 DISTINCT (item 3)",
+        "TIME at SLACK '1 second' BAD ROWS DROP RATE 7 PEAK 21 DISTINCT (item 3)",
     )
     reply(
         on,
@@ -110,7 +110,8 @@ def test_clauses_reach_the_engine(spark: SparkSession, tmp_path: Path) -> None:
         "REFRESH '1 hour' ROWS 2",
     )
     sales, items = engine.catalog.streams["sales"], engine.catalog.relations["items"]
-    assert (sales.time, sales.statistics.rate, sales.statistics.of_column("item")) == ("at", 7, 3)
+    assert (sales.time, sales.statistics.rate, sales.statistics.peak) == ("at", 7, 21)
+    assert sales.statistics.of_column("item") == 3
     assert (items.changes, items.key, items.statistics.rows) == (True, (0,), 2)
     query = "SELECT s.item, i.name FROM sales [RANGE 1 MINUTE] s JOIN items i ON s.item = i.item"
     text = reply(on, f"EXPLAIN ANALYZE {query}").text

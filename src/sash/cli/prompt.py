@@ -27,7 +27,7 @@ HELP = r"""Statements end with a semicolon and may span several lines.
   CREATE STREAM name (column TYPE, ...) USING source OPTIONS (name value, ...)
       [TIME column] [SLACK '5 seconds'] [HEARTBEAT '1 second'] [BAD ROWS DROP]
       [BAD|LATE ROWS INTO 'path'] [MAX BAD ROWS 1 PERCENT]
-      [PARTITION BY (column)] [IDLE AFTER '1 minute'] [RATE 200] [DISTINCT (column 50, ...)]
+      [PARTITION BY (column)] [IDLE AFTER '1 minute'] [RATE 200] [PEAK 900] [DISTINCT (column 50, ...)]
       sources: csv, json, parquet, orc, text (path '...'), rate, socket, kafka,
       generator (rate 200, items 50): random sales; or any other Spark source
   CREATE RELATION name [(columns)] USING source OPTIONS (...) [KEY (columns)]
@@ -36,7 +36,7 @@ HELP = r"""Statements end with a semicolon and may span several lines.
   SELECT ... FROM name [RANGE 1 MINUTE] ...    show the changing answer until Ctrl-C
   CREATE QUERY name AS SELECT ... INTO sink (name value, ...)
       [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second']
-      [STRATEGY name] [JOIN name] [TAU '5 seconds'] [PROBE '1 second'] [PATIENCE '1 second'] [SEPARATE]
+      [STRATEGY name] [JOIN name] [REORDER OFF] [TAU '5 seconds'] [PROBE '1 second'] [PATIENCE '1 second'] [SEPARATE]
       [ON ERROR SUSPEND|FAIL] [MAX STATE '1 GB'] [OUTBOX '64 MB'] [WHEN COMPLETE] [BACKFILL]
       sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, console, memory,
       or any other Spark sink

@@ -11,6 +11,10 @@
 For a hybrid of hashed and scanned windows, an order with the hashed ones innermost is also costed before step 2
 (5.4: those loops run most often). In the general lazy join each origin has an order of its own, found by the same
 steps with tau as the length of the window whose new rows are joined (5.2).
+
+Where orders cannot change at run time, streams whose rates fluctuate move up, as near to the top as an order at `PRUDENCE`
+times the lowest cost allows (5.4). Then rows of the other streams find an empty window first while such a stream is quiet.
+In its bursts a stream on top costs more than further below, and how much is what the bound limits.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sash.errors import StatisticsError
 from sash.optimizer.cost import JoinCosts, JoinGraph
@@ -51,14 +56,17 @@ def choose_order(
     tau: float | None = None,
     buckets: Sequence[int] | None = None,
     graph: JoinGraph | None = None,
+    bursts: Sequence[float] = (),
 ) -> Ordering:
     """A good global order in which new rows come first; execution is eager, or lazy with tau.
 
-    Without a graph all streams are joined on one attribute, with `distinct` values in each window.
+    Without a graph all streams are joined on one attribute, with `distinct` values in each window. `bursts` are the peak
+    rates as multiples of the rates: for an order that cannot change.
     """
     costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets)
     search = Search(rates, costs.new_first)
     order = search.run(_starts(costs, {stream: costs.rows(stream) for stream in costs.streams}))
+    order = search.with_fluctuating_on_top(order, bursts)
     return Ordering(order, search.costed[order], len(search.costed))
 
 
@@ -70,6 +78,7 @@ def choose_orders(
     tau: float,
     buckets: Sequence[int] | None = None,
     graph: JoinGraph | None = None,
+    bursts: Sequence[float] = (),
 ) -> GeneralOrdering:
     """Good orders for the general lazy join, one per origin; new rows may have any position in their order."""
     costs = JoinCosts(rates, windows, _graph(rates, distinct, graph), tau, buckets)
@@ -80,6 +89,7 @@ def choose_orders(
         sizes[origin] = rates[origin - 1] * tau
         search = Search(rates, functools.partial(costs.of_origin, origin=origin))
         order = search.run([*_starts(costs, sizes), costs.graph.from_origin(shared.order, origin)])
+        order = search.with_fluctuating_on_top(order, bursts)
         orders.append(order)
         cost += search.costed[order]
         considered += len(search.costed)
@@ -182,6 +192,9 @@ def _by_selectivity(costs: JoinCosts, scans: dict[int, float]) -> tuple[int, ...
 
 _WORK = 60_000
 
+PRUDENCE: Final = 1.2
+"""How many times the lowest cost an order may have so that fluctuating streams are near the top."""
+
 
 def most_orders(streams: int) -> int:
     """The number of orders that are costed: 2 n^2; fewer for more than 13 streams, since an order costs more than n^2 itself.
@@ -217,6 +230,19 @@ class Search:
                 best = self._improved(best, stream, range(len(best)))
         return best
 
+    def with_fluctuating_on_top(self, order: tuple[int, ...], bursts: Sequence[float]) -> tuple[int, ...]:
+        """The order with each stream whose burst is above 1 moved up, the most fluctuating one first and highest, as far as
+        the cost stays below `PRUDENCE` times that of the given order."""
+        most, highest = PRUDENCE * self._of(order), 0
+        fluctuating = [stream for stream in order if bursts and bursts[stream - 1] > 1]
+        for stream in sorted(fluctuating, key=lambda stream: -bursts[stream - 1]):
+            rest = [other for other in order if other != stream]
+            places = range(highest, order.index(stream))
+            higher = [(*rest[:place], stream, *rest[place:]) for place in places]
+            order = next((moved for moved in higher if self._cost_of(moved) <= most), order)
+            highest = order.index(stream) + 1
+        return order
+
     def _improved(self, order: tuple[int, ...], stream: int, positions: range) -> tuple[int, ...]:
         """The best order with the stream in one of the places; `order` itself if none costs less."""
         rest = [other for other in order if other != stream]
@@ -225,8 +251,11 @@ class Search:
 
     def _of(self, order: tuple[int, ...]) -> float:
         """The order's cost; infinite once the limit of costed orders is reached."""
+        if order not in self.costed and len(self.costed) >= self._limit:
+            return float("inf")
+        return self._cost_of(order)
+
+    def _cost_of(self, order: tuple[int, ...]) -> float:
         if order not in self.costed:
-            if len(self.costed) >= self._limit:
-                return float("inf")
             self.costed[order] = self._cost(order)
         return self.costed[order]

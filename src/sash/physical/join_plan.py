@@ -25,7 +25,8 @@ class JoinPlan:
     """A form, and one order of all inputs per origin. Inputs are numbered from 0.
 
     `order` is the common order from which `orders` are derived, if there is one. `sizes` are the sizes of hash tables, if
-    they do not have one list per key: they are chosen to spread a `budget` of buckets. `pinned` orders never change.
+    they do not have one list per key: they are chosen to spread a `budget` of buckets. `pinned` orders never change;
+    if the planner has chosen them, `bursts` are the peak rates of the inputs as multiples of their rates.
     """
 
     form: str
@@ -41,6 +42,7 @@ class JoinPlan:
     sizes: tuple[int, ...] | None = None
     pinned: bool = False
     budget: int | None = None
+    bursts: tuple[float, ...] = ()
 
     @property
     def buckets(self) -> tuple[int, ...] | None:
@@ -61,6 +63,7 @@ class JoinPlan:
         """The plan with the orders that are best by these statistics."""
         costs = self._costs(figures)
         known: dict[str, Any] = {"tau": costs.tau, "buckets": costs.buckets, "graph": costs.graph}
+        known["bursts"] = self.bursts
         if self.budget is not None and self.sizes is None:
             order = choose_order(costs.rates, costs.windows, **known).order
             sizes = allocate_buckets(
@@ -152,7 +155,13 @@ def describe_join(plan: JoinPlan, schemas: Sequence[Schema]) -> str:
 def describe_order(plan: JoinPlan) -> str:
     """The planned order, its cost, the number of orders considered, and the sizes of hash tables."""
     counted = "1 order" if plan.considered == 1 else f"{plan.considered} orders"
-    text = f"{plan.describe(plan.orders)}: {plan.cost:,.0f} comparisons/s, the least of {counted}"
+    text = f"{plan.describe(plan.orders)}: {plan.cost:,.0f} comparisons/s, "
+    rises = [(name, burst) for name, burst in zip(plan.names, plan.bursts, strict=False) if burst > 1]
+    if rises:
+        peaks = " and ".join(f"{name}, whose peak is {burst:.3g} times its rate," for name, burst in rises)
+        text += f"of {counted}; fixed, so {peaks} {'is' if len(rises) == 1 else 'are'} near the top"
+    else:
+        text += f"the least of {counted}{'; fixed' if plan.bursts else ''}"
     if plan.sizes is None or plan.sizes != plan.buckets:
         return text
     tables = ", ".join(f"{name} {size}" for name, size in zip(plan.names, plan.sizes, strict=True))

@@ -24,19 +24,21 @@ from sash.plan.nodes import Node, Stream
 from sash.plan.options import Options
 from sash.plan.patterns import Pattern, pattern
 from sash.plan.predicate_cost import order_predicates
-from sash.plan.rates import Estimate, Estimates
+from sash.plan.rates import Estimate, Estimates, burst
 from sash.plan.selectivity import selectivity
 from sash.plan.types import Field
 
 
 @dataclass(frozen=True)
 class _JoinedPart:
-    """A partial join: its operator, its columns as positions in the chain, and the estimate of its rows."""
+    """A partial join: its operator, its columns as positions in the chain, the estimate of its rows, and by which factor
+    its rate may rise."""
 
     node: Physical
     name: str
     columns: tuple[int, ...]
     estimate: Estimate
+    burst: float
 
     @property
     def values(self) -> dict[int, float]:
@@ -95,7 +97,7 @@ class _ChainLowering:
         names = _names(self._chain.inputs)
         for number, (given, made) in enumerate(zip(self._chain.inputs, inputs, strict=True)):
             columns = tuple(position for position, (owner, _) in enumerate(self._origins) if owner == number)
-            parts.append(_JoinedPart(made, names[number], columns, estimates(given)))
+            parts.append(_JoinedPart(made, names[number], columns, estimates(given), burst(given)))
         for group in groups:
             parts.append(self._joined(node, [parts[number] for number in group], last=group is groups[-1]))
         (*_, last) = parts
@@ -136,7 +138,10 @@ class _ChainLowering:
         form = self._form(graph, [part.node for part in parts])
         tau = self._options.tau
         names = tuple(part.name for part in parts)
-        plan = JoinPlan(form, names, graph, columns, figures, tau, budget=self._options.buckets).ordered(figures)
+        plan = JoinPlan(form, names, graph, columns, figures, tau, budget=self._options.buckets)
+        if self._options.fixes_orders:
+            plan = replace(plan, pinned=True, bursts=tuple(part.burst for part in parts))
+        plan = plan.ordered(figures)
         schema = node.schema if direct else tuple(self._fields[column] for column in kept)
         estimate = self._estimate(figures, graph, kept, counts)
         expected = _expected(plan, parts, Estimates()(node) if last and not filters else estimate)
@@ -145,7 +150,7 @@ class _ChainLowering:
         if direct and pattern(node) != made.pattern:
             made = replace(made, output=replace(made.output, pattern=pattern(node)))
         made = self._above(made, kept, order_predicates(filters, counts), outputs if last and not direct else (), node)
-        return _JoinedPart(made, f"{' x '.join(names)}", tuple(kept), estimate)
+        return _JoinedPart(made, f"{' x '.join(names)}", tuple(kept), estimate, max(part.burst for part in parts))
 
     def _origins_in(self, parts: Sequence[_JoinedPart]) -> list[tuple[int, int]]:
         """The part and position of every column of the chain; (-1, -1) for columns that are in none."""

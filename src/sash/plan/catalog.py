@@ -103,6 +103,7 @@ class Catalog:
         statistics: Statistics = UNKNOWN,
         not_carried: Mapping[str, str] | None = None,
         unbounded: str = "refuse",
+        peak: float | None = None,
     ) -> StreamEntry:
         """Register a stream. Without `time`, its time column is `ts`, or its only timestamp.
 
@@ -114,7 +115,7 @@ class Catalog:
         """
         self.check_name(name)
         found = time if time is not None and not check_time else time_column(f"stream {name}", schema, time)
-        known = declared(name, _names(schema), rate=rate, distinct=distinct, statistics=statistics)
+        known = declared(name, _names(schema), rate=rate, distinct=distinct, statistics=statistics, peak=peak)
         endless = check_word("unbounded", unbounded, UNBOUNDED) == "allow"
         self.not_carried[name.lower()] = not_carried or {}
         self.streams[name.lower()] = entry = StreamEntry(name, schema, found, known, endless)

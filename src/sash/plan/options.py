@@ -70,7 +70,8 @@ class Options:
     expiration remove expired rows from their state; None and 0 remove them at once. `buckets` is the total number of hash
     buckets of a multi-way join's windows; None keeps a list for every key. `probe` is the period of time probing, in
     microseconds of event time; None probes once per batch. `patience` is how long, in microseconds, piggybacking lets a time
-    wait for a row that carries it; None is a thousandth of the rows' lifetime.
+    wait for a row that carries it; None is a thousandth of the rows' lifetime. Unless `reorder`, the orders of multi-way joins
+    do not change at run time.
     """
 
     strategy: ReplayStrategy = "auto"
@@ -81,6 +82,7 @@ class Options:
     buckets: int | None = None
     probe: int | None = None
     patience: int | None = None
+    reorder: bool = True
 
     def __post_init__(self) -> None:
         check_word("strategy", self.strategy, STRATEGIES, StrategyError)
@@ -118,6 +120,11 @@ class Options:
             raise StrategyError(
                 f"strategy {self.strategy!r} lets no time wait for a row: leave out patience, or use piggyback"
             )
+
+    @property
+    def fixes_orders(self) -> bool:
+        """Whether multi-way joins keep their planned orders. Re-evaluation builds its operators anew at every instant."""
+        return not self.reorder or self.strategy == "re-evaluation"
 
     def for_engine(self) -> Options:
         """Return these options, if the engine can run their strategy."""

@@ -66,6 +66,17 @@ class Estimate:
         return replace(self, rate=self.rate * share, rows=self.rows * share, premature=self.premature * share)
 
 
+FLUCTUATES = 2.0
+"""A stream fluctuates if its peak rate is at least this many times its average rate."""
+
+
+def burst(node: nodes.Node) -> float:
+    """How many times its average rate an edge may have: as its most fluctuating stream, or 1 if none fluctuates."""
+    bursts = [below.statistics.burst for below in nodes.walk(node) if isinstance(below, nodes.Stream)]
+    most = max(bursts, default=1.0)
+    return most if most >= FLUCTUATES else 1.0
+
+
 class Estimates:
     """The estimates of a plan's edges, each computed once."""
 

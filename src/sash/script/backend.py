@@ -43,6 +43,7 @@ class QueryOptions:
     tau: str | None = None
     probe: str | None = None
     patience: str | None = None
+    reorder: bool = True
 
     def __post_init__(self) -> None:
         self.options  # noqa: B018  (raises if they are invalid)
@@ -54,7 +55,7 @@ class QueryOptions:
             None if text is None else microseconds(text, name)
             for name, text in (("tau", self.tau), ("probe", self.probe), ("patience", self.patience))
         )
-        return Options(self.strategy, self.join, tau, probe=probe, patience=patience).for_engine()
+        return Options(self.strategy, self.join, tau, probe=probe, patience=patience, reorder=self.reorder).for_engine()
 
 
 class QueryHandle(Protocol):
@@ -207,7 +208,19 @@ class Backend(Protocol):
 def check_sink_options(statement: CreateQuery) -> dict[str, Value]:
     """The options of a sink; options that are written as clauses of their own are refused."""
     for name in statement.options:
-        if name.lower() in ("mode", "key", "trigger", "strategy", "join", "tau", "probe", "patience", "name", "sink"):
+        if name.lower() in (
+            "mode",
+            "key",
+            "trigger",
+            "strategy",
+            "join",
+            "tau",
+            "probe",
+            "patience",
+            "reorder",
+            "name",
+            "sink",
+        ):
             raise OptionError(f"{name} is not an option of a sink: write {name.upper()} after the options")
     return dict(statement.options)
 

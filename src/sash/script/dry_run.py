@@ -116,6 +116,7 @@ class DryRunBackend:
             rate=statement.rate,
             distinct=statement.distinct,
             unbounded=statement.unbounded,
+            peak=statement.peak,
         )
 
     def add_relation(self, statement: CreateRelation) -> None:

@@ -64,6 +64,7 @@ class LiveBackend:
             bad_rows_into=statement.bad_rows_into,
             late_rows_into=statement.late_rows_into,
             max_bad_rows=statement.max_bad_rows,
+            peak=statement.peak,
         )
 
     def add_relation(self, statement: CreateRelation) -> None:

@@ -32,10 +32,10 @@ _PLURALS: dict[str, Any] = {
     "JOBS": "JOB",
 }
 _STREAM_CLAUSES = (
-    "TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "DISTINCT", "UNBOUNDED", "PARTITION", "IDLE", "LATE", "MAX",
+    "TIME", "SLACK", "HEARTBEAT", "BAD", "RATE", "PEAK", "DISTINCT", "UNBOUNDED", "PARTITION", "IDLE", "LATE", "MAX",
 )  # fmt: skip
 _QUERY_CLAUSES = (
-    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
+    "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "REORDER", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
     "BACKFILL",
 )  # fmt: skip
 _QUERIES = ("SELECT", "WITH", "FROM")
@@ -211,7 +211,9 @@ class _Reader(Cursor):
                 return self._string("a path")
             case "RETAIN":
                 return self._count()
-            case "RATE" | "ROWS":
+            case "REORDER":
+                return self._one_of("ON", "OFF") == "ON"
+            case "RATE" | "PEAK" | "ROWS":
                 return self._number()
             case "DISTINCT":
                 return self._numbers()

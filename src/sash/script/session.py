@@ -141,7 +141,7 @@ class Session:
         check_job_clauses(statement)
         given = {
             part: value
-            for part in ("strategy", "join", "tau", "probe", "patience")
+            for part in ("strategy", "join", "tau", "probe", "patience", "reorder")
             if (value := getattr(statement, part)) is not None
         }
         options, trigger = replace(self.settings.options, **given), statement.trigger or self.settings.trigger

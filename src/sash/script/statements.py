@@ -101,7 +101,8 @@ class CreateStream(Positioned):
     [PARTITION BY (columns)] [IDLE AFTER '..'] are for streams whose partitions may be out of step. [BAD ROWS INTO target]
     and [LATE ROWS INTO target] keep dropped rows, in a sink with its options; [MAX BAD ROWS n PERCENT] bounds them.
 
-    With [UNBOUNDED ALLOW] queries may keep all its rows for ever. [RATE n] and [DISTINCT (column n, ...)] give statistics to the optimizer.
+    With [UNBOUNDED ALLOW] queries may keep all its rows for ever. [RATE n], [PEAK n] and [DISTINCT (column n, ...)] give statistics to
+    the optimizer.
     """
 
     declaration: Declaration
@@ -117,6 +118,7 @@ class CreateStream(Positioned):
     bad_rows_into: tuple[str, Mapping[str, Value]] | None = None
     late_rows_into: tuple[str, Mapping[str, Value]] | None = None
     max_bad_rows: float | None = None
+    peak: float | None = None
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,8 @@ class CreateFunction(Positioned):
 class CreateQuery(Positioned):
     """CREATE QUERY name AS SELECT ... INTO sink (options) [MODE m] [KEY (columns)] [TRIGGER '..'].
 
-    [STRATEGY s] [JOIN j] [TAU '..'] [PROBE '..'] [PATIENCE '..'] choose how it is executed. Queries with the same trigger are one job; SEPARATE makes
-    the query one of its own. In a job, [ON ERROR SUSPEND | FAIL] says what an error of this query does, [MAX STATE '1 GB']
+    [STRATEGY s] [JOIN j] [REORDER ON | OFF] [TAU '..'] [PROBE '..'] [PATIENCE '..'] choose how it is executed. Queries with
+    the same trigger are one job; SEPARATE makes the query one of its own. In a job, [ON ERROR SUSPEND | FAIL] says what an error of this query does, [MAX STATE '1 GB']
     suspends it when its state grows beyond that size, and [OUTBOX '64 MB'] bounds the changes that are kept while it is
     suspended. With WHEN COMPLETE its sink gets nothing before the answer is complete; BACKFILL completes it at once, by
     reading its sources again.
@@ -173,6 +175,7 @@ class CreateQuery(Positioned):
     tau: str | None = None
     probe: str | None = None
     patience: str | None = None
+    reorder: bool | None = None
     separate: bool = False
     on_error: OnError = "fail"
     max_state: str | None = None

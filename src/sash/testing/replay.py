@@ -67,6 +67,7 @@ def replay(
     unbounded: str = "refuse",
     functions: Mapping[str, tuple[Any, ...]] | None = None,
     aggregates: Mapping[str, tuple[Any, ...]] | None = None,
+    reorder: bool = True,
 ) -> Result:
     """Run the query over the rows of the streams and return every change of its answer.
 
@@ -86,8 +87,8 @@ def replay(
     ever, as with that argument of `Engine.stream`.
 
     `strategy`, `join`, `tau` (the interval of releases, in `unit`), `partitions` (of calendar buffers), `buckets` (of all
-    windows of a multi-way join) and `purge` (the interval, in `unit`, at which joins remove expired rows; 0: at once) are
-    the options of `Engine.sql`; None leaves the choice to the planner.
+    windows of a multi-way join), `purge` (the interval, in `unit`, at which joins remove expired rows; 0: at once) and
+    `reorder` (whether the orders of multi-way joins follow the rates) are the options of `Engine.sql`; None leaves the choice to the planner.
 
     `functions` and `aggregates` are those of `Engine.function` and `Engine.aggregate`: name -> (code, type), or (code, type,
     version).
@@ -104,7 +105,7 @@ def replay(
     shards = check_count("shards", shards, most=MOST_SHARDS)
     probing, waiting = strategy in PROBING, strategy == "piggyback"
     timing = probe if probing else None, patience if waiting else None
-    options = query_options(units, strategy, join, tau, partitions, buckets, purge, *timing)
+    options = query_options(units, strategy, join, tau, partitions, buckets, purge, *timing, reorder)
     settings = _settings(units, delays, probe, patience)
     if runtime == "spark" and settings.delays:
         raise StrategyError("delays are simulated: use runtime='local'")

@@ -43,7 +43,7 @@ from sash.user_library import Packer, add_given
 Queries = Mapping[str, str] | Sequence[tuple[str, str] | tuple[str, str, Mapping[str, Any]]]
 """The queries of a job: texts by name, or names and texts with options."""
 
-_OPTIONS = ("strategy", "join", "tau", "partitions", "buckets", "purge", "probe", "patience")
+_OPTIONS = ("strategy", "join", "tau", "partitions", "buckets", "purge", "probe", "patience", "reorder")
 
 
 def replay_job(
@@ -69,8 +69,8 @@ def replay_job(
     """Run the queries together, as one job, and return the changes of each one's answer by its name.
 
     `queries` is a dict of texts by name, or a list of (name, text) and (name, text, options), where the options are those
-    of `replay`: strategy, join, tau, partitions, buckets, purge, probe and patience. The queries share scans and operators where they can;
-    each answer is the one that `replay` gives for the query alone. All other arguments are those of `replay`.
+    of `replay`: strategy, join, tau, partitions, buckets, purge, probe, patience and reorder. The queries share scans and
+    operators where they can; each answer is the one that `replay` gives for the query alone. All other arguments are those of `replay`.
 
     The counts of a result are those of all operators of the job that the query needs, so an operator that two queries
     share is in the counts of both, and likewise for rows in state and for late rows.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sash.errors import StrategyError
 from sash.plan.options import JoinForm, Options, ReplayStrategy
-from sash.plan.statistics import Statistics, seen
+from sash.plan.statistics import Statistics, highest_rate, seen
 from sash.plan.types import Field
 from sash.planning import Planned
 from sash.rows import to_dicts
@@ -54,6 +54,7 @@ def query_options(
     purge: float | None = None,
     probe: float | None = None,
     patience: float | None = None,
+    reorder: bool = True,
 ) -> Options:
     """The options of a replayed query; times are in the replay's unit."""
     return Options(
@@ -65,6 +66,7 @@ def query_options(
         buckets,
         None if probe is None else unit.length("probe", probe, 1, StrategyError),
         None if patience is None else unit.length("patience", patience, 0, StrategyError),
+        reorder,
     )
 
 
@@ -144,6 +146,9 @@ def _observed(inputs: Mapping[str, ReplayInput], tables: Mapping[str, pa.Table])
         name: seen(given.schema, given.columns[: len(given.schema)], span, TIME if given.signs is None else "")
         for name, given in inputs.items()
     }
+    for name, given in inputs.items():
+        peak = None if given.signs is not None else highest_rate(given.times, span)
+        made[name] = made[name] if peak is None else replace(made[name], peak=max(peak, made[name].rate or 0.0))
     for name, table in tables.items():
         schema = tuple(Field(field.name, field.type) for field in table.schema)
         columns = [column.combine_chunks() for column in table.columns]

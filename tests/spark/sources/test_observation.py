@@ -62,6 +62,8 @@ def test_a_query_is_planned_by_observed_statistics(spark: SparkSession, tmp_path
     finally:
         running.stop()
     assert seen["a"].rate == pytest.approx(400 / (399 / 20))
+    assert seen["a"].peak == pytest.approx(200 / (199 / 20)), "the rate of the faster batch"
+    assert seen["c"].peak is None, "batches of few rows do not tell"
     assert seen["a"].distinct["k"] == pytest.approx(41, rel=0.05)
     assert seen["a"].shares("k")[7] == pytest.approx(0.9)
     assert seen["c"].distinct["p"] == pytest.approx(1)

@@ -1,6 +1,6 @@
 """Statistics of the streams that a query reads, which Spark observes batch by batch.
 
-Spark counts rows, finds the first and last times, sketches the distinct values (sketches add up over batches) and counts
+Spark counts rows, finds the first and last times (the peak is the highest rate of a batch), sketches the distinct values (sketches add up over batches) and counts
 frequent values approximately. This takes a pass over every column of every row, so it is done on request only.
 """
 
@@ -20,11 +20,12 @@ from pyspark.sql import functions as sf
 
 from sash.errors import StatisticsError
 from sash.plan.nodes import Stream, walk
-from sash.plan.statistics import FREQUENT, Statistics, observed
+from sash.plan.statistics import ENOUGH, FREQUENT, Statistics, observed
 from sash.plan.types import BIGINT, INT
 from sash.planning import Planned
 from sash.spark.sources.inputs import QueryInputs
 from sash.sql.render import quoted
+from sash.time import SECOND
 
 _METRICS = "sash-stream-"
 _PRECISION = 12
@@ -77,6 +78,7 @@ class _StreamTotals:
     rows: int = 0
     first: int | None = None
     last: int | None = None
+    peak: float | None = None
     values: dict[str, hll_union] = field(default_factory=dict)
     most: dict[str, Counter[Any]] = field(default_factory=dict)
 
@@ -109,12 +111,14 @@ class StreamObservation:
                 )
             distinct = {column: union.get_result().get_estimate() for column, union in totals.values.items()}
             known = self._streams[name].statistics
-            made[name] = observed(totals.rows, totals.last - totals.first, distinct, known, totals.most)
+            made[name] = observed(totals.rows, totals.last - totals.first, distinct, known, totals.most, totals.peak)
         return made
 
     @staticmethod
     def _add(totals: _StreamTotals, stream: Stream, seen: Any) -> None:
         totals.rows += seen["rows"]
+        if seen["rows"] >= ENOUGH and seen["last"] > seen["first"]:
+            totals.peak = max(totals.peak or 0.0, seen["rows"] * SECOND / (seen["last"] - seen["first"]))
         totals.first = min(seen["first"], totals.first if totals.first is not None else seen["first"])
         totals.last = max(seen["last"], totals.last if totals.last is not None else seen["last"])
         for position, name, dtype in _counted(stream):

@@ -1,0 +1,84 @@
+"""A stream that fluctuates, in an order that does not change (paper 4, 5.4): where it costs least.
+
+`python -m bench.paper4.fluctuation` prints, for several keys and bursts, the rows that a join of three streams looks at with
+the fluctuating stream first, second and last, as multiples of the fewest. All streams have the same average rate; between
+its bursts, the first one is silent. A burst lasts for a share of the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from bench.paper4.operator import first
+from sash.operators.base import Edge
+from sash.operators.join_program import Graph
+from sash.operators.multi_join import MultiJoin
+from sash.state.changes import ChangeBatch
+from sash.state.memory import HeapMemory
+
+WINDOW = 1000
+RATE = 0.1
+"""The average rate of each stream, in rows per unit of time."""
+
+ORDERS = ((1, 2, 3), (2, 1, 3), (2, 3, 1))
+KEYS = ((50, 50, 50), (200, 20, 20), (20, 50, 50), (20, 200, 200))
+BURSTS = ((10, 0.25), (10, 1.0), (10, 4.0), (30, 1.0))
+"""The peak rate as a multiple of the average, and the length of a burst in windows."""
+
+
+def batches(
+    keys: tuple[int, ...], burst: float, length: float, seed: int = 0
+) -> Iterator[tuple[int, list[ChangeBatch]]]:
+    """Batches of a window's length, with some four bursts: the clock after each one, and its rows by stream."""
+    random = np.random.default_rng(seed)
+    lasts = round(WINDOW * length)
+    period = round(lasts * burst)
+    end = max(4 * period, 20 * WINDOW) // period * period
+    times = [
+        np.sort(
+            np.concatenate(
+                [
+                    random.integers(at, at + lasts, random.poisson(lasts * RATE * burst))
+                    for at in range(period - lasts, end, period)
+                ]
+            )
+        )
+    ]
+    times += [np.sort(random.integers(0, end, random.poisson(end * RATE))) for _ in keys[1:]]
+    values = [random.integers(0, count, len(ts)) for count, ts in zip(keys, times, strict=True)]
+    for begun in range(0, end, WINDOW):
+        given = []
+        for ts, found in zip(times, values, strict=True):
+            mine = slice(*np.searchsorted(ts, [begun, begun + WINDOW]))
+            given.append(ChangeBatch.stamped(ts[mine], ts[mine] + WINDOW, (pa.array(found[mine]),)))
+        yield begun + WINDOW, given
+
+
+def looked_at(order: tuple[int, ...], keys: tuple[int, ...], burst: float, length: float, seed: int = 0) -> int:
+    """The rows that the nested-loop join looks at in this order."""
+    count = len(keys)
+    edges = tuple(Edge((pa.int64(),), "fifo") for _ in keys)
+    join = MultiJoin(HeapMemory(), edges, Graph(count, (((0,),) * count,)), (), first(order, count), None, (1,) * count)
+    for clock, given in batches(keys, burst, length, seed):
+        join.process(given, clock)
+    return join.rows_examined
+
+
+def table(seeds: range) -> list[str]:
+    """A line per setting: the median over the seeds for each order, as a multiple of the fewest."""
+    lines = ["keys           peak  burst   first  second  last"]
+    for keys in KEYS:
+        for burst, length in BURSTS:
+            counts = [median(looked_at(order, keys, burst, length, seed) for seed in seeds) for order in ORDERS]
+            shown = "  ".join(f"{count / min(counts):6.2f}" for count in counts)
+            lines.append(f"{keys!s:14} {burst:>4}x  {length:>4}  {shown}")
+    return lines
+
+
+if __name__ == "__main__":
+    for line in table(range(5)):
+        print(line)
