@@ -49,7 +49,7 @@ def run_console(jobs: list[str], settings: ServerSettings, *, attended: bool, as
 
 
 @contextmanager
-def console_beside(entry: JobEntry, settings: ConsoleSettings, log: JobLog) -> Iterator[None]:
+def console_beside(entry: JobEntry, settings: ConsoleSettings, log: JobLog) -> Iterator[threading.Thread]:
     """A console of the job in a process of its own as long as this lasts. It is not started again if it ends."""
     command = [sys.executable, "-m", "sash.cli", "console", entry.checkpoint, "--port", str(settings.port)]
     command += ["--attended", "--json"] + (["--allow-changes"] if settings.allow_changes else [])
@@ -57,13 +57,14 @@ def console_beside(entry: JobEntry, settings: ConsoleSettings, log: JobLog) -> I
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
-    threading.Thread(target=_watch, args=(process, log), name="sash-console", daemon=True).start()
+    watching = threading.Thread(target=_watch, args=(process, log), name="sash-console", daemon=True)
+    watching.start()
     try:
-        yield
+        yield watching
     finally:
         assert process.stdin is not None
         with suppress(OSError):
@@ -76,13 +77,14 @@ def console_beside(entry: JobEntry, settings: ConsoleSettings, log: JobLog) -> I
 
 
 def _watch(process: subprocess.Popen[str], log: JobLog) -> None:
-    """Log the URL of the console, and why it ended."""
+    """Log the URL of the console, and why it ended. All that it writes is read, so that it never waits."""
     assert process.stdout is not None
-    assert process.stderr is not None
+    last = ""
     for line in process.stdout:
-        with suppress(ValueError):
+        try:
             found: dict[str, Any] = json.loads(line)
             log.write("console", url=found["url"])
-    errors = [line.strip() for line in process.stderr if line.strip()]
+        except (ValueError, KeyError, TypeError):
+            last = line.strip() or last
     if process.wait() != 0:
-        log.write_warning(f"the console ended: {errors[-1] if errors else f'exit code {process.returncode}'}")
+        log.write_warning(f"the console ended: {last or f'exit code {process.returncode}'}")
