@@ -1,6 +1,7 @@
-"""Take the pictures of docs/console.md: every page of the console, wide and narrow, light and dark.
+"""Take the pictures of docs/console.md, or of every page of the console: wide and narrow, light and dark.
 
-    python scripts/screenshots.py [FOLDER]
+    python scripts/screenshots.py
+    python scripts/screenshots.py --all FOLDER
 
 It serves the model job of tests/console, and needs Playwright and Chromium.
 """
@@ -8,6 +9,7 @@ It serves the model job of tests/console, and needs Playwright and Chromium.
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -28,6 +30,9 @@ PAGES = {
 QUERY = "SELECT item, AVG(price) AS mean\nFROM sales [RANGE 1 MINUTE]\nWHERE price > 2\nGROUP BY item"
 
 
+DOCUMENTED = {*(f"{name}-wide-light" for name in PAGES), "query-phone-dark"}
+
+
 def prepare(page: Page, name: str) -> None:
     """Bring a page to where it has something to show."""
     if name == "windows":
@@ -39,6 +44,7 @@ def prepare(page: Page, name: str) -> None:
     if name == "sql":
         page.locator(".cm-content").click()
         page.keyboard.insert_text(QUERY)
+        page.keyboard.press("Escape")
         page.get_by_role("button", name="Preview for").click()
         page.locator(".answer tbody tr").first.wait_for()
     page.evaluate("window.scrollTo(0, 0)")
@@ -46,15 +52,23 @@ def prepare(page: Page, name: str) -> None:
 
 
 def main() -> None:
-    """Serve, and take all pictures."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures" / "console"
+    """Serve, and take the pictures."""
+    everything = sys.argv[1:2] == ["--all"]
+    folder = Path(sys.argv[2]) if everything else ROOT / "docs" / "pictures" / "console"
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     server = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "tests.console.serve", str(port), str(time.time_ns() // 1000 - 90_000_000)],
+        [
+            sys.executable,
+            "-m",
+            "tests.console.serve",
+            str(port),
+            str(time.time_ns() // 1000 - 90_000_000),
+        ],  # as if begun 90 s ago
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": paths},
     )
@@ -67,11 +81,13 @@ def main() -> None:
             except OSError:
                 time.sleep(0.2)
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             for width, kind in ((1400, "wide"), (390, "phone")):
                 for scheme in ("light", "dark"):
                     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
                     for name, path in PAGES.items():
+                        if not everything and f"{name}-{kind}-{scheme}" not in DOCUMENTED:
+                            continue
                         page.goto(base + path)
                         prepare(page, name)
                         page.screenshot(path=folder / f"{name}-{kind}-{scheme}.png", full_page=True)

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from sash.errors import OptionError, SqlSyntaxError
+from tests.console import hostile
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -25,7 +26,9 @@ class FakeView:
     name = "shop"
     checkpoint = "/data/shop"
 
-    def __init__(self, allow_changes: bool = False, begun: int = START) -> None:
+    def __init__(self, allow_changes: bool = False, begun: int = START, polite: bool = False) -> None:
+        self.polite = polite
+        self.items = [*ITEMS[:-1], "eggs"] if polite else ITEMS
         self.allow_changes = allow_changes
         self.begun = begun
         self.now = 0
@@ -33,6 +36,7 @@ class FakeView:
         self.log: list[dict[str, Any]] = []
         self.batches: list[dict[str, Any]] = []
         self.added: list[str] = []
+        self.broken = False
         self._random = random.Random(7)
         for _ in range(90):
             self.advance()
@@ -42,7 +46,7 @@ class FakeView:
         before = self._answer(self.now)
         self.now += 1
         pick = self._random
-        items = [item for item in ITEMS if item != "bread" or self.now // WINDOW % 2 == 0]
+        items = [item for item in self.items if item != "bread" or self.now // WINDOW % 2 == 0]
         sold = [(self.now, pick.choice(items), round(pick.uniform(1, 20), 2)) for _ in range(pick.randint(1, 4))]
         self.sales += sold
         after = self._answer(self.now)
@@ -76,6 +80,8 @@ class FakeView:
 
     def status(self) -> dict[str, Any]:
         last = self.batches[-1]
+        if self.broken:
+            raise RuntimeError("the run folder is <gone>")
         return {
             "name": self.name,
             "state": "running",
@@ -89,7 +95,7 @@ class FakeView:
                     "time": START + 42 * SECOND,
                     "query": "totals",
                     "text": "row without a time was dropped",
-                    "row": ["dates", None, HOSTILE],
+                    "row": ["dates", None, self.items[-1]],
                 }
             ],
             "batches": self.batches[-120:],
@@ -121,6 +127,14 @@ class FakeView:
             "mode": "changes",
             "share": 0.62,
         }
+        hard = {
+            **first,
+            "name": hostile.NAME,
+            "sql": hostile.SQL,
+            "columns": hostile.COLUMNS,
+            "share": None,
+            "error": hostile.ERROR,
+        }
         return [
             first,
             {
@@ -130,9 +144,12 @@ class FakeView:
                 "share": 0.38,
                 "error": "connection refused",
             },
+            *([] if self.polite else [hard]),
         ]
 
     def answer(self, query: str, at: int | None = None, limit: int = 500) -> dict[str, Any]:
+        if query == hostile.NAME:
+            return hostile.answer(START + self.now * SECOND, limit)
         moment = self.now if at is None else (at - START) // SECOND
         known = moment <= self.now
         rows = list(self._answer(moment).values()) if known else []
@@ -148,6 +165,8 @@ class FakeView:
         }
 
     def changes(self, query: str, after: tuple[int, int] | None = None, limit: int = 200) -> dict[str, Any]:
+        if query == hostile.NAME:
+            return hostile.changes(START + self.now * SECOND)
         found = (
             self.log[-limit:] if after is None else [c for c in self.log if (c["batch"], c["index"]) > after][:limit]
         )
@@ -233,7 +252,7 @@ class FakeView:
                         "partition": key,
                         "strategy": "auto",
                         "seconds": 0.1,
-                        "shards": [{"shard": s, "seconds": t, "rows_in": 9} for s, t in enumerate(times)],
+                        "shards": [{"shard": s, "seconds": t, "state_rows": 9} for s, t in enumerate(times)],
                     }
                     for i, (key, times) in enumerate(
                         [("item", [0.005] * 4), ("item", [0.01, 0.012, 0.065, 0.007]), ("item", [0.015] * 4)]
@@ -315,5 +334,8 @@ class FakeView:
         ]
 
     def add(self, sql: str) -> str:
+        problems = self.check(sql)
+        if problems:
+            raise SqlSyntaxError(problems[0]["text"], problems[0]["line"], problems[0]["column"])
         self.added.append(sql)
-        return "Created query"
+        return f"Created query: {sql.split()[2]}"

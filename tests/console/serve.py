@@ -15,7 +15,7 @@ from tests.console.fake_view import START, FakeView
 
 def main() -> None:
     begun = int(sys.argv[2]) if len(sys.argv) > 2 else START
-    view = FakeView(allow_changes=True, begun=begun)
+    view = FakeView(allow_changes=True, begun=begun, polite=len(sys.argv) > 2)
     app = FastAPI()
 
     @app.post("/advance/{seconds}")
@@ -23,6 +23,10 @@ def main() -> None:
         for _ in range(seconds):
             view.advance()
         return view.now
+
+    @app.post("/broken/{broken}")
+    def break_status(broken: bool) -> None:
+        view.broken = broken
 
     register({"shop": view})
     ui.run_with(app, dark=None, show_welcome_message=False)

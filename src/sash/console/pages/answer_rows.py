@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "long", "integer", "short", "byte")
+_LONGEST = 200
 
 Row = Sequence[Any]
 
@@ -53,6 +55,8 @@ def identified(rows: Sequence[Row], width: int) -> list[str]:
     found = []
     for row in rows:
         key = identity(row[:width])
+        if len(key) > _LONGEST:
+            key = blake2b(key.encode(), digest_size=16).hexdigest()
         seen[key] += 1
         found.append(key if seen[key] == 1 else f"{key}{seen[key]}")
     return found

@@ -1,17 +1,18 @@
-// A table of text. Rows that come and go are animated, cells whose text changes flash, a click on a header sorts.
+// A table of text. Rows that come and go are animated, cells whose text changes flash, a head sorts by its column.
 export default {
   template: `
-    <div class="answer">
+    <div class="answer" tabindex="0" role="region" aria-label="Answer">
       <table :key="epoch">
         <thead><tr>
-          <th v-for="(c, i) in columns" :key="i" :class="{number: c.number}" :title="c.type" @click="order(i)"
-              :aria-sort="sorted === i ? (down ? 'descending' : 'ascending') : null">{{ c.name }}<span
-              class="order">{{ sorted === i ? (down ? " ↓" : " ↑") : "" }}</span></th>
+          <th v-for="(c, i) in columns" :key="i" scope="col" :class="{number: c.number}"
+              :aria-sort="sorted === i ? (down ? 'descending' : 'ascending') : null"><button type="button"
+              :title="c.type" @click="order(i)">{{ c.name }}<span
+              class="order">{{ sorted === i ? (down ? " ↓" : " ↑") : "" }}</span></button></th>
         </tr></thead>
         <TransitionGroup tag="tbody" name="row" :css="true">
           <tr v-for="row in visible" :key="row.key" :data-key="row.key">
             <td v-for="(text, i) in row.cells" :key="i"
-                :class="{number: columns[i] && columns[i].number, absent: text === 'NULL', flash: flashes[row.key + ' ' + i]}">{{ text }}</td>
+                :class="{number: columns[i] && columns[i].number, absent: row.absent.includes(i), flash: flashes[row.key + ' ' + i]}">{{ text }}</td>
           </tr>
         </TransitionGroup>
       </table>
@@ -28,11 +29,15 @@ export default {
       const i = this.sorted;
       const number = this.columns[i].number;
       const sign = this.down ? -1 : 1;
+      // Absent values are last in both orders, and NaN is larger than any number.
+      const value = (row) => (row.cells[i] === "NaN" ? Infinity : Number(row.cells[i]));
       const compare = (a, b) => {
-        if (a === "NULL" || b === "NULL") return (a === "NULL") - (b === "NULL");
-        return sign * (number ? Number(a) - Number(b) : a < b ? -1 : a > b ? 1 : 0);
+        const absent = a.absent.includes(i) - b.absent.includes(i);
+        if (absent || a.absent.includes(i)) return absent;
+        if (number) return value(a) === value(b) ? 0 : sign * (value(a) < value(b) ? -1 : 1);
+        return sign * (a.cells[i] < b.cells[i] ? -1 : a.cells[i] > b.cells[i] ? 1 : 0);
       };
-      return [...this.rows].sort((a, b) => compare(a.cells[i], b.cells[i]));
+      return [...this.rows].sort(compare);
     },
   },
   watch: {

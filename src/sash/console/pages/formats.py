@@ -8,7 +8,19 @@ from datetime import UTC, datetime
 from sash.sizes import size_text
 
 NONE = "\N{EN DASH}"
+_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SECOND = 1_000_000
+_HIDDEN = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"}
+_HIDDEN |= {127: chr(0x2421)} | {code: f"<U+{code:04X}>" for code in _MARKS}
+
+
+def visible(text: str) -> str:
+    r"""Return a text with control characters, and marks that turn the direction of writing, as characters that are seen.
+
+    >>> visible("a\0b"), visible("\u202etxt.exe")
+    ('a␀b', '<U+202E>txt.exe')
+    """
+    return text.translate(_HIDDEN)
 
 
 def count(value: float | None) -> str:
@@ -86,14 +98,15 @@ def instant(value: int | None, *, date: bool = True) -> str:
         return NONE
     rest = value % _SECOND
     fraction = "" if not rest else f".{rest // 1000:03d}" if rest % 1000 == 0 else f".{rest:06d}"
-    return at.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S") + fraction
+    text = at.replace(tzinfo=None).isoformat(" ", "seconds")
+    return (text if date else text.partition(" ")[2]) + fraction
 
 
 def cell(value: object) -> str:
     """Return a value of an answer.
 
-    >>> [cell(v) for v in (None, True, 3, 2.5, 1 / 3, "text", [1, None])]
-    ['NULL', 'true', '3', '2.5', '0.3333333333', 'text', '[1, NULL]']
+    >>> [cell(v) for v in (None, True, 3, 2.5, 1 / 3, float("nan"), [1, None])]
+    ['NULL', 'true', '3', '2.5', '0.3333333333', 'NaN', '[1, NULL]']
     """
     match value:
         case None:
@@ -101,12 +114,18 @@ def cell(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return f"{value:.10g}" if math.isfinite(value) else str(value)
+            return _real(value)
         case list() | tuple():
             return "[" + ", ".join(cell(element) for element in value) + "]"
         case dict():
             return "{" + ", ".join(f"{cell(key)}: {cell(held)}" for key, held in value.items()) + "}"
-    return str(value)
+    return visible(str(value))
+
+
+def _real(value: float) -> str:
+    if math.isfinite(value):
+        return f"{value:.10g}"
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _three(value: float) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from nicegui import ui
+from nicegui.element import Element
 
 from sash.console.pages.markup import Child, Markup, join, tag
 from sash.console.pages.model import View
@@ -16,6 +18,8 @@ from sash.errors import SashError
 _STYLE = Path(__file__).with_name("console.css").read_text(encoding="utf-8")
 _PAGES = (("", "Job"), ("plan", "Plan"), ("windows", "Windows"), ("sql", "SQL"))
 _EVERY = 1.0
+_LONG = 14
+_LOG = logging.getLogger(__name__)
 
 
 def address(job: str, *parts: str) -> str:
@@ -29,11 +33,20 @@ class Fragment(ui.html):
     def __init__(self, content: Child = "") -> None:
         super().__init__(join([content]), sanitize=False)
 
+    @classmethod
+    def waiting(cls) -> Fragment:
+        """A part of a page whose content has not been read yet."""
+        return cls(tag("div", "Reading …", class_="empty"))
+
     def show(self, *children: Child) -> None:
         """Show other markup."""
         text = join(children)
         if text != self.content:
             self.content = text
+
+
+class ThemeButton(Element, component="theme_button.js"):
+    """Turns the pages from the system's choice to dark, to light, and back; the browser keeps the choice."""
 
 
 @contextmanager
@@ -42,8 +55,7 @@ def page(title: str, job: str | None = None, here: str = "", view: View | None =
     ui.page_title(f"{title} · Sash")
     ui.add_css(_STYLE)
     ui.colors(primary="#1a6fd6")
-    dark = ui.dark_mode(None)
-    with ui.header(elevated=False), ui.element("div").classes("top"):
+    with ui.header(elevated=False), ui.element("nav").classes("top").props('aria-label="Pages of the job"'):
         parts: list[Markup] = [tag("a", "Sash", href="/", class_="brand")]
         if job is not None and view is not None:
             parts.append(tag("span", view.name, class_="job", title=view.checkpoint))
@@ -53,19 +65,15 @@ def page(title: str, job: str | None = None, here: str = "", view: View | None =
                     text,
                     href=address(job, name) if name else address(job),
                     class_="here" if name == here else None,
+                    aria_current="page" if name == here else None,
                 )
                 for name, text in _PAGES
             ]
         Fragment(parts).style("display: contents")
         ui.space()
-        toggle = ui.button(icon="contrast", on_click=lambda: _turn(dark)).props("flat round dense color=inherit")
-        toggle.tooltip("Light or dark").props('aria-label="Light or dark"')
+        Fragment(tag("span", "UTC", class_="soft", title="Instants are shown in UTC"))
+        ThemeButton()
     yield
-
-
-def _turn(dark: ui.dark_mode) -> None:
-    """From the system's choice to dark, to light, and back."""
-    dark.value = {None: True, True: False, False: None}[dark.value]
 
 
 @contextmanager
@@ -78,18 +86,27 @@ def card(title: str | None = None) -> Iterator[ui.element]:
 
 
 def every_second(read: Callable[[], Awaitable[None]]) -> None:
-    """Call a function now and every second, while the page is open. What goes wrong stands on the page until it is mended."""
-    trouble = Fragment().classes("error")
+    """Call a function now and every second, while the page is open. An error is shown above the page until a call succeeds."""
+    trouble = Fragment().classes("error trouble").props("role=alert")
+    trouble.move(target_index=0)
 
     async def tick() -> None:
         try:
             await read()
-        except (SashError, OSError) as problem:
-            trouble.show(str(problem))
+        except Exception as problem:  # noqa: BLE001  (the page goes on, and says so)
+            trouble.show(tag("div", problem_text(problem)))
         else:
             trouble.show()
 
     ui.timer(_EVERY, tick)
+
+
+def problem_text(problem: Exception) -> str:
+    """Return what a user is told of an error; one that is not for users is also logged."""
+    if isinstance(problem, (SashError, OSError)):
+        return str(problem)
+    _LOG.error("the console met an error", exc_info=problem)
+    return f"{type(problem).__name__}: {problem}"
 
 
 def fact(what: str, value: Child, more: Child = None, picture: Child = None) -> Markup:
@@ -97,7 +114,7 @@ def fact(what: str, value: Child, more: Child = None, picture: Child = None) -> 
     return tag(
         "div",
         tag("div", what, class_="what"),
-        tag("div", value, class_="value"),
+        tag("div", value, class_="value words" if isinstance(value, str) and len(value) > _LONG else "value"),
         None if more is None else tag("div", more, class_="more"),
         picture,
         class_="fact",
@@ -110,9 +127,16 @@ def facts(*given: Markup) -> Markup:
 
 
 def state(text: str) -> Markup:
-    """The state of a job or a query as a badge; the reason, after the first word, is its tooltip."""
-    word = text.split(maxsplit=1)[0].strip(":,") if text else "unknown"
-    return tag("span", word, class_=f"state {word}", title=text)
+    """The state of a job or a query as a badge; the reason, after the first word, is its tooltip.
+
+    >>> state("parked since batch 12: the sink refused a connection")
+    '<span class="state parked" title="parked since batch 12: the sink refused a connection">parked</span>'
+    >>> state("not running")
+    '<span class="state not-running" title="not running">not running</span>'
+    """
+    words = text.split()
+    word = " ".join(words[: 2 if words[:1] == ["not"] else 1]).strip(":,") or "unknown"
+    return tag("span", word, class_=f"state {word.replace(' ', '-')}", title=text)
 
 
 def listing(heads: list[tuple[str, bool]], rows: list[list[Child]], empty: str) -> Markup:
@@ -120,6 +144,8 @@ def listing(heads: list[tuple[str, bool]], rows: list[list[Child]], empty: str) 
     if not rows:
         return tag("div", empty, class_="empty")
     kinds = ["number" if number else None for _, number in heads]
-    head = tag("tr", [tag("th", name, class_=kind) for (name, _), kind in zip(heads, kinds, strict=True)])
+    head = tag("tr", [tag("th", name, class_=kind, scope="col") for (name, _), kind in zip(heads, kinds, strict=True)])
     body = [tag("tr", [tag("td", value, class_=kind) for value, kind in zip(row, kinds, strict=True)]) for row in rows]
-    return tag("div", tag("table", tag("thead", head), tag("tbody", body), class_="list"), class_="scroll")
+    table = tag("table", tag("thead", head), tag("tbody", body), class_="list")
+    label = f"Table: {', '.join(name for name, _ in heads[:5] if name)}"
+    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)

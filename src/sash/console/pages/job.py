@@ -16,11 +16,11 @@ from sash.console.pages.sparkline import sparkline
 def show_job(job: str, poll: Poll) -> None:
     """Build the page."""
     with card():
-        figures = Fragment()
+        figures = Fragment.waiting()
     with card("Queries"):
-        queries = Fragment()
+        queries = Fragment.waiting()
     with card("Errors"):
-        errors = Fragment()
+        errors = Fragment.waiting()
 
     async def read() -> None:
         status = await poll.read(poll.view.status)
@@ -43,10 +43,10 @@ def job_figures(status: Values) -> Markup:
         due = tag("span", f"longer than its trigger, {formats.seconds(trigger)}", class_="note")
     return facts(
         fact("State", state(str(status.get("state") or "unknown")), _since(status.get("since"))),
-        fact("Rows in", formats.rate(_total(jobs, "rows_per_second")), *_line(batches, "rows_in", "rows in per batch")),
+        fact("Rows in", formats.rate(per_second(batches, "rows_in")), *_line(batches, "rows_in", "rows in per batch")),
         fact(
-            "Changes out, last batch",
-            formats.count(last.get("rows_out")),
+            "Changes out",
+            formats.rate(per_second(batches, "rows_out")),
             *_line(batches, "rows_out", "changes per batch"),
         ),
         fact("Batch time", formats.milliseconds(took), due, sparkline(_of(batches, "batch_ms"), "batch time")),
@@ -81,7 +81,7 @@ def query_list(job: str, queries: list[Values]) -> Markup:
         ("Bad", True),
         ("State size", True),
         ("Share of batch", True),
-        ("Batches", False),
+        ("Changes per batch", False),
     ]
     rows: list[list[Child]] = [
         [
@@ -89,8 +89,8 @@ def query_list(job: str, queries: list[Values]) -> Markup:
             [state(str(query.get("state") or "unknown")), _problem(query)],
             formats.instant(query.get("watermark")),
             formats.seconds(query.get("lag_seconds")),
-            formats.count(query.get("total_rows_in")),
-            formats.count(query.get("total_rows_out")),
+            _flow(query, "rows_in"),
+            _flow(query, "rows_out"),
             formats.count(query.get("total_late")),
             formats.count(query.get("total_bad")),
             formats.size(query.get("state_bytes")),
@@ -116,6 +116,26 @@ def error_list(errors: list[Values]) -> Markup:
         for error in reversed(errors)
     ]
     return listing([("Time", False), ("Query", False), ("What happened", False)], rows, "No errors")
+
+
+def per_second(batches: list[Values], name: str, most: int = 10) -> float | None:
+    """Return rows per second over the last batches.
+
+    >>> per_second([{"time": 0, "rows_in": 7}, {"time": 2_000_000, "rows_in": 5}, {"time": 4_000_000, "rows_in": 1}], "rows_in")
+    1.5
+    """
+    known = [batch for batch in batches if batch.get("time") is not None and batch.get(name) is not None][-most - 1 :]
+    span = (known[-1]["time"] - known[0]["time"]) / 1e6 if known else 0
+    return sum(batch[name] for batch in known[1:]) / span if span > 0 else None
+
+
+def _flow(query: Values, name: str) -> list[Child]:
+    """A total, and rows per second below it."""
+    rate = per_second(query.get("batches") or [], name)
+    return [
+        formats.count(query.get(f"total_{name}")),
+        None if rate is None else tag("div", formats.rate(rate), class_="soft"),
+    ]
 
 
 def _problem(query: Values) -> Markup | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
+from sash.console.pages.formats import visible
+
 
 class Markup(str):
     """Text that is HTML already."""
@@ -23,7 +25,7 @@ def tag(name: str, *children: Child, **attributes: object) -> Markup:
     '<td class="late" data-row="3">&lt;script&gt;</td>'
     """
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(visible(str(value)))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -41,7 +43,7 @@ def _text(child: Child) -> str:
     if child is None:
         return ""
     if isinstance(child, str):
-        return escape(child)
+        return escape(visible(child))
     if isinstance(child, Iterable):
         return join(child)
-    return escape(str(child))
+    return escape(visible(str(child)))

@@ -11,7 +11,7 @@ from sash.console.pages.plan_picture import plan_picture
 
 def show_plan(poll: Poll) -> None:
     """Build the page."""
-    plans = Fragment()
+    plans = Fragment(tag("section", tag("div", "Reading …", class_="empty"), class_="card"))
 
     async def read() -> None:
         found = await poll.read(poll.view.plan)
@@ -33,7 +33,7 @@ def _plan(plan: Values) -> list[Markup]:
         ),
         tag("span", tag("i", style="background: var(--busy); opacity: .4"), "busiest operators"),
         tag("span", tag("i", style="background: var(--full)"), "time per shard"),
-        tag("span", "\N{MULTIPLICATION SIGN}2: shared by two queries"),
+        tag("span", "\N{MULTIPLICATION SIGN}n: shared by n queries"),
         class_="legend",
     )
     gap = "margin-top: 14px"
@@ -41,6 +41,7 @@ def _plan(plan: Values) -> list[Markup]:
         tag("section", tag("h2", f"Dataflow of {plan['name']}"), plan_picture(plan), legend, class_="card"),
         tag("section", tag("h2", "Operators"), _operators(plan), class_="card", style=gap),
         tag("section", tag("h2", "Adaptive choices"), _choices(plan.get("choices") or []), class_="card", style=gap),
+        tag("section", tag("h2", "Shards"), _shards(plan.get("stages") or []), class_="card", style=gap),
     ]
 
 
@@ -58,6 +59,7 @@ def _operators(plan: Values) -> Markup:
     ]
     nodes = [node for node in plan["nodes"] if node.get("kind") == "operator"]
     nodes.sort(key=lambda node: -(node.get("seconds") or 0))
+    chosen = {choice.get("operator"): choice.get("choice") for choice in plan.get("choices") or []}
     rows: list[list[Child]] = [
         [
             [tag("strong", node.get("label")), tag("div", node.get("detail"), class_="soft")],
@@ -68,11 +70,36 @@ def _operators(plan: Values) -> Markup:
             formats.count(node.get("state_rows")),
             formats.size(node.get("state_bytes")),
             formats.seconds(node.get("seconds")),
-            node.get("choice") or formats.NONE,
+            node.get("choice") or chosen.get(node["id"]) or formats.NONE,
         ]
         for node in nodes
     ]
     return listing(heads, rows, "The plan has no operators")
+
+
+def _shards(stages: list[Values]) -> Markup:
+    heads = [
+        ("Stage", True),
+        ("Shard", True),
+        ("State rows", True),
+        ("Time", True),
+        ("Of the stage's time", True),
+    ]
+    rows: list[list[Child]] = []
+    for stage in stages:
+        shards = stage.get("shards") or []
+        whole = sum(shard.get("seconds") or 0 for shard in shards)
+        rows += [
+            [
+                stage.get("index"),
+                shard.get("shard", number),
+                formats.count(shard.get("state_rows")),
+                formats.seconds(shard.get("seconds")),
+                f"{(shard.get('seconds') or 0) / whole:.0%}" if whole else formats.NONE,
+            ]
+            for number, shard in enumerate(shards)
+        ]
+    return listing(heads, rows, "No shard has run yet")
 
 
 def _choices(choices: list[Values]) -> Markup:

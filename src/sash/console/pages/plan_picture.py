@@ -149,7 +149,7 @@ def _stage(block: Block) -> Markup:
         hot = " hot" if mean and load > 2 * mean else ""
         tip = tag(
             "title",
-            f"shard {shards[i].get('shard', i)}: {formats.seconds(load)}, {formats.count(shards[i].get('rows_in'))} rows",
+            f"shard {shards[i].get('shard', i)}: {formats.seconds(load)}, {formats.count(shards[i].get('state_rows'))} rows in state",
         )
         bars.append(
             tag(
@@ -251,8 +251,8 @@ def _edge_label(edge: Values, places: dict[str, tuple[int, int]]) -> Markup:
     return tag(
         "g",
         tip,
-        tag("text", _cut(pattern, 15), x=middle, y=above - 5, text_anchor="middle", font_size=11),
-        tag("text", flow, x=middle, y=above + 14, text_anchor="middle", class_="soft", font_size=11),
+        tag("text", _cut(pattern, 15), x=middle, y=above - 5, text_anchor="middle", font_size=11, class_="on"),
+        tag("text", flow, x=middle, y=above + 14, text_anchor="middle", class_="soft on", font_size=11),
     )
 
 

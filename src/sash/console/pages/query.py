@@ -8,7 +8,7 @@ from nicegui import ui
 
 from sash.console.pages import formats
 from sash.console.pages.answer_rows import is_number, key_width
-from sash.console.pages.answer_table import AnswerTable, shown
+from sash.console.pages.answer_table import AnswerTable, shown, size_text
 from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, state
 from sash.console.pages.markup import Child, Markup, tag
 from sash.console.pages.model import Poll, Values
@@ -16,7 +16,11 @@ from sash.console.pages.series import Series, series_of
 
 _ROWS = 200
 _CHANGES = 500
+_COLUMNS = 20
+_MANY = 20_000
+_OFFERED = 60
 _STEPS = 1_000
+_PALETTE = ["#3b82d6", "#e07b39", "#2f9e6e", "#c2528b", "#b8952a", "#7a6fd0", "#3aa3b8", "#a0674b"]
 
 
 class QueryPage:
@@ -32,7 +36,7 @@ class QueryPage:
     def _build(self) -> None:
         Fragment(tag("h2", self.query, class_="plain"))
         with card():
-            self.figures = Fragment()
+            self.figures = Fragment.waiting()
             self.sql = Fragment()
         with card("Answer"):
             with ui.element("div").classes("bar"):
@@ -58,7 +62,7 @@ class QueryPage:
             self.chart = ui.echart(_chart([]), renderer="svg")
             self.no_chart = Fragment()
         with card("Changes"):
-            self.changes = Fragment().classes("log")
+            self.changes = Fragment.waiting().classes("log")
         with card():
             self.explain = ui.expansion("EXPLAIN", on_value_change=self._explain).classes("w-full")
             with self.explain:
@@ -94,7 +98,7 @@ class QueryPage:
         self.live.set_visibility(self.at is not None)
         self.instant.show(_caption(answer, self.at))
         self.table.say("The answer has no rows" if answer.get("known", True) else "Not yet known")
-        self.table.show(answer["columns"], answer["rows"], animate=animate)
+        self.table.show(answer["columns"], answer["rows"], answer.get("counts"), animate=animate)
 
     async def _slide(self, event: Any) -> None:
         self.at = self.first + (self.last - self.first) * int(event.args) // _STEPS
@@ -102,10 +106,11 @@ class QueryPage:
 
     async def _step(self, by: int) -> None:
         """Go to the instant of the change before or after the one that is shown."""
-        instants = sorted(
-            {change["ts"] for change in self.recent["changes"] if self.first <= change["ts"] <= self.last}
-        )
         here = self.last + 1 if self.at is None else self.at
+        changes = self.recent["changes"]
+        if changes and changes[0]["ts"] >= here:
+            changes = (await self.poll.read(self.poll.view.changes, self.query, None, _MANY))["changes"]
+        instants = sorted({change["ts"] for change in changes if self.first <= change["ts"] <= self.last})
         found = [ts for ts in instants if (ts - here) * by > 0]
         if not found:
             return
@@ -118,7 +123,8 @@ class QueryPage:
         await self.show_answer()
 
     def _offer_columns(self, columns: list[Values]) -> None:
-        offered = {i: column["name"] for i, column in enumerate(columns) if is_number(str(column.get("type") or ""))}
+        numeric = [i for i, column in enumerate(columns) if is_number(str(column.get("type") or ""))]
+        offered = {i: formats.visible(columns[i]["name"]) for i in numeric[:_OFFERED]}
         if offered != self.column.options:
             last = max(offered, default=None)
             self.column.set_options(offered, value=self.column.value if self.column.value in offered else last)
@@ -169,14 +175,9 @@ def _figures(query: Values) -> Markup:
 def _caption(answer: Values, at: int | None) -> Markup:
     if not answer.get("known", True):
         return tag("div", answer.get("reason") or "Not yet known", class_="note")
-    total = answer.get("total")
-    held = len(answer["rows"])
-    rows = f"{formats.count(held if total is None else total)} rows" + (
-        f", the first {held} shown" if total and total > held else ""
-    )
     when = formats.instant(answer.get("as_of"))
     text = f"The latest answer, as of {when}" if at is None else f"The answer at {when}"
-    return tag("div", f"{text} · {rows}", class_="soft", data_at=at)
+    return tag("div", f"{text} · {size_text(answer)}", class_="soft", data_at=at)
 
 
 def _change_list(changes: list[Values], columns: list[Values]) -> Markup:
@@ -187,10 +188,14 @@ def _change_list(changes: list[Values], columns: list[Values]) -> Markup:
                 "span",
                 change["op"].replace("-", "\N{MINUS SIGN}"),
                 class_="sign plus" if change["op"] == "+" else "sign minus",
+                title="the row enters" if change["op"] == "+" else "the row leaves",
             ),
             formats.instant(change["ts"]),
             tag("span", f"{change['batch']}.{change['index']}", class_="soft"),
-            *[shown(value, kind) for value, kind in zip(change["row"], kinds, strict=True)],
+            *[
+                tag("div", shown(value, kind), class_="held")
+                for value, kind in zip(change["row"][:_COLUMNS], kinds, strict=False)
+            ],
         ]
         for change in reversed(changes[-100:])
     ]
@@ -198,7 +203,7 @@ def _change_list(changes: list[Values], columns: list[Values]) -> Markup:
         ("", False),
         ("Time", False),
         ("Position", False),
-        *((c["name"], is_number(k)) for c, k in zip(columns, kinds, strict=True)),
+        *((c["name"], is_number(k)) for c, k in zip(columns[:_COLUMNS], kinds, strict=False)),
     ]
     return listing(heads, rows, "No changes yet")
 
@@ -208,6 +213,7 @@ def _chart(series: list[Series]) -> dict[str, Any]:
     grey = "#8a97a5"
     return {
         "animation": False,
+        "color": _PALETTE,
         "backgroundColor": "transparent",
         "grid": {"left": 8, "right": 34, "top": 34, "bottom": 6, "containLabel": True},
         "legend": {"type": "scroll", "top": 0, "textStyle": {"color": grey}},

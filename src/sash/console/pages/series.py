@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sash.console.pages.answer_rows import Row, identity
+from sash.console.pages.formats import cell
+
+_LONGEST = 40
 
 Point = tuple[int, float | None]
 
@@ -71,11 +75,15 @@ def _step(points: list[Point], at: int, value: float | None, insertion: bool) ->
 
 
 def _name(row: Row, width: int) -> str:
-    return ", ".join("NULL" if value is None else str(value) for value in row[:width]) if width < len(row) else "answer"
+    if width >= len(row):
+        return "answer"
+    text = ", ".join(cell(value) for value in row[:width])
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _value(value: Any) -> float | None:
     try:
-        return None if value is None else float(value)
+        number = None if value is None else float(value)
     except (TypeError, ValueError):
         return None
+    return None if number is None or not math.isfinite(number) else number

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from nicegui import ui
 
 from sash.console.pages import formats
-from sash.console.pages.answer_table import AnswerTable
-from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing
+from sash.console.pages.answer_table import AnswerTable, size_text
+from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, problem_text
 from sash.console.pages.markup import Child, tag
 from sash.console.pages.model import Poll, Values, in_thread
 from sash.console.pages.sql_completion import SqlCompletion
-from sash.errors import SashError, SqlSyntaxError
+from sash.errors import SqlSyntaxError
 
 _SECONDS = 5
 _ROWS = 200
 _PAUSE = 0.4
+_SELECT = re.compile(r"\s*(?:\(|(?:select|with|values|from)\b)", re.IGNORECASE)
 
 
 class SqlPage:
@@ -29,9 +32,11 @@ class SqlPage:
             self.problems = Fragment().style("margin-top: 8px; min-height: 21px")
             with ui.element("div").classes("bar").style("margin-top: 8px"):
                 self.preview = ui.button(f"Preview for {_SECONDS} seconds", on_click=self._preview)
+                self.name = ui.input("Name of the query").props("dense outlined").style("width: 200px")
                 self.add = ui.button("Add to job", on_click=self._add).props("outline")
                 if not poll.view.allow_changes:
                     self.add.disable()
+                    self.name.set_visibility(False)
                     Fragment(
                         tag("span", "Read-only: start the console with --allow-changes to add queries.", class_="soft")
                     )
@@ -66,7 +71,7 @@ class SqlPage:
         self.checked = text
         try:
             found = await in_thread(self.poll.view.check, text) if text.strip() else []
-        except SashError as problem:
+        except Exception as problem:  # noqa: BLE001  (it is shown)
             found = [_problem(problem)]
         if text == (self.editor.value or ""):
             self.mark(found or [])
@@ -83,7 +88,7 @@ class SqlPage:
         self.outcome.show(tag("div", f"Running for {_SECONDS} seconds …", class_="soft"))
         try:
             found = await in_thread(self.poll.view.preview, text, _SECONDS, _ROWS)
-        except SashError as problem:
+        except Exception as problem:  # noqa: BLE001  (it is shown)
             self.mark([_problem(problem)])
             self.outcome.show(tag("div", "The preview did not run: see the error above.", class_="note"))
             self.table.say("")
@@ -94,24 +99,46 @@ class SqlPage:
                 facts(
                     fact("As of", formats.instant(found.get("as_of"), date=False)),
                     fact("Changes", formats.count(found.get("changes"))),
-                    fact("Rows", formats.count(len(found["rows"])), found.get("note")),
+                    fact("Answer", size_text(found), found.get("note")),
                 )
             )
             self.table.say("The answer has no rows")
-            self.table.show(found["columns"], found["rows"], animate=False)
+            self.table.show(found["columns"], found["rows"], found.get("counts"), animate=False)
         finally:
             self.preview.enable()
 
     async def _add(self) -> None:
+        text, name = self.editor.value or "", (self.name.value or "").strip()
+        select = _SELECT.match(text) is not None
+        if select and not name:
+            self.problems.show(
+                tag("div", "Give the query a name, or write CREATE QUERY name AS SELECT ...", class_="error")
+            )
+            return
         self.add.disable()
         try:
-            reply = await in_thread(self.poll.view.add, self.editor.value or "")
-        except SashError as problem:
-            self.mark([_problem(problem)])
+            reply = await in_thread(self.poll.view.add, creation(name, text) if select else text)
+        except Exception as problem:  # noqa: BLE001  (it is shown)
+            found = _problem(problem)
+            if select and found["line"] is not None:
+                found["line"] -= 1
+            self.mark([found])
         else:
+            self.mark([])
             self.problems.show(tag("div", reply, class_="plus"))
         finally:
             self.add.enable()
+
+
+def creation(name: str, select: str) -> str:
+    """Return the statement that makes a query of a SELECT, which begins on its second line.
+
+    >>> print(creation("last hour", "SELECT 1"))
+    CREATE QUERY `last hour` AS
+    SELECT 1
+    """
+    quoted = name.replace("`", "``")
+    return f"CREATE QUERY `{quoted}` AS\n{select}"
 
 
 def decoration(text: str, problem: Values) -> Values | None:
@@ -138,10 +165,10 @@ def decoration(text: str, problem: Values) -> Values | None:
     return {"kind": "mark", "from": begin, "to": min(end, len(text)), "class": "cm-wrong"}
 
 
-def _problem(error: SashError) -> Values:
+def _problem(error: Exception) -> Values:
     if isinstance(error, SqlSyntaxError):
         return {"line": error.line, "column": error.column, "text": error.message}
-    return {"line": None, "column": None, "text": str(error)}
+    return {"line": None, "column": None, "text": problem_text(error)}
 
 
 def _text(problem: Values) -> str:

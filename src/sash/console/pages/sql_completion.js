@@ -18,7 +18,10 @@ export default {
     const view = component.editor || (await component.editorPromise);
     const source = (context) => this.complete(context);
     view.dispatch({
-      effects: CM.StateEffect.appendConfig.of(CM.EditorState.languageData.of(() => [{ autocomplete: source }])),
+      effects: CM.StateEffect.appendConfig.of([
+        CM.EditorState.languageData.of(() => [{ autocomplete: source }]),
+        CM.EditorView.contentAttributes.of({ "aria-label": "SQL" }),
+      ]),
     });
     const follow = () => component.setTheme(document.body.classList.contains("body--dark") ? "oneDark" : "basicLight");
     this.observer = new MutationObserver(follow);

@@ -7,12 +7,11 @@ from typing import get_args
 from nicegui import ui
 
 from sash.console.pages import formats
-from sash.console.pages.answer_table import AnswerTable
-from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing
+from sash.console.pages.answer_table import AnswerTable, size_text
+from sash.console.pages.frame import Fragment, card, every_second, fact, facts, listing, problem_text
 from sash.console.pages.markup import Child, Markup, tag
 from sash.console.pages.model import Poll, Values, in_thread
 from sash.console.pages.ring_picture import ring_picture
-from sash.errors import SashError
 from sash.window_store.options import IsolationLevel
 
 _ROWS = 500
@@ -20,7 +19,7 @@ _ROWS = 500
 
 def show_windows(poll: Poll) -> None:
     """Build the page."""
-    windows = Fragment()
+    windows = Fragment(tag("section", tag("div", "Reading …", class_="empty"), class_="card"))
     _snapshot_box(poll)
 
     async def read() -> None:
@@ -123,14 +122,14 @@ def _snapshot_box(poll: Poll) -> None:
         button.disable()
         try:
             found = await in_thread(poll.view.snapshot, sql.value or "", level.value, 10, _ROWS)
-        except SashError as problem:
-            result.show(tag("div", str(problem), class_="error"))
+        except Exception as problem:  # noqa: BLE001  (it is shown)
+            result.show(tag("div", problem_text(problem), class_="error"))
             table.say("")
             table.show([], [])
         else:
             result.show(_outcome(found))
             table.say("The answer has no rows")
-            table.show(found["columns"], found["rows"], animate=False)
+            table.show(found["columns"], found["rows"], found.get("counts"), animate=False)
         finally:
             button.enable()
 
@@ -150,5 +149,5 @@ def _outcome(found: Values) -> Markup:
             or formats.NONE,
         ),
         fact("Time", formats.seconds(found.get("seconds")), f"{found.get('aborts') or 0} aborts"),
-        fact("Rows", formats.count(len(found["rows"]))),
+        fact("Answer", size_text(found)),
     )
