@@ -52,6 +52,9 @@ READ = (
 )
 """Programs that change the machine, or need a system that may be missing: only the syntax of their commands is checked."""
 
+NEEDED = {"lakehouse.md": ("deltalake", "pyiceberg")}
+"""Optional packages that a page needs."""
+
 OTHER_DIALECTS = ("Flink", "ksqlDB", "Spark")
 """Titles of SQL that is not Sash's."""
 
@@ -157,6 +160,8 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
 
 @pytest.mark.parametrize("page", [named(page) for page in PAGES])
 def test_a_page_can_be_followed(page: Path, reader: Reader, request: pytest.FixtureRequest) -> None:
+    for package in NEEDED.get(page.name, ()):
+        pytest.importorskip(package)
     if needs_spark(page):
         request.getfixturevalue("spark")
     for block in blocks(page):

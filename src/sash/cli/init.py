@@ -11,7 +11,7 @@ FILES = ("job.sql", "generate.py", "test_job.py")
 
 _NEXT = """Created {folder} with {files}. Next:
   cd {folder}
-  pytest                                test the queries, without Spark
+  pip install pytest && pytest          test the queries, without Spark
   python generate.py --seconds 60 &     write orders for a minute
   sash run job.sql                      run the job until Ctrl-C; answers are in the folder answers"""
 
