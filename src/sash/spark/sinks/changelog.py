@@ -8,6 +8,7 @@ is read before the first batch only. After every hundred batches, small files ar
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ from sash.state.change_tables import changes_of
 
 _PARTITION = "batch"
 _OWNER = "_sash.json"
+OUTPUT = "_output.json"
+"""The file with the mode and the key of the output, by which readers fold the changes."""
 _COMPACT = 100
 """The number of batches after which small files are compacted."""
 _FEW = 1_000
@@ -91,7 +94,7 @@ class ChangeLog(Sink):
 
         def write(batch: Batch, number: int) -> None:
             if not settings:
-                _claim(Folder(batch.spark, path), output.identity)
+                _claim(Folder(batch.spark, path), output)
                 settings["int96"] = (batch.spark.conf.get(_TIMESTAMPS) or "").upper() == "INT96"
             if not batch.rows:
                 return
@@ -128,12 +131,13 @@ def _same_in_arrow(output: OutputSpec) -> bool:
     return not nested and NULL not in dtypes and not {TIMESTAMP, TIMESTAMP_NTZ} <= dtypes
 
 
-def _claim(folder: Folder, identity: str) -> None:
+def _claim(folder: Folder, output: OutputSpec) -> None:
     """Make the log that of this query, unless it is another's."""
     owner = folder.read(_OWNER)
     if owner is None:
-        folder.write(_OWNER, identity)
-    elif owner != identity:
+        folder.write(OUTPUT, json.dumps({"mode": output.mode, "key": output.key}))
+        folder.write(_OWNER, output.identity)
+    elif owner != output.identity:
         raise _taken(folder.location)
 
 
