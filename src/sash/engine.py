@@ -398,8 +398,9 @@ class Engine(WindowMethods):
 
     def on_progress(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch, from one of Spark's threads."""
-        self._callbacks.append(check_function("callback", callback))
+        check_function("callback", callback)
         self._add_listener()
+        self._callbacks.append(callback)
 
     def on_batch(self, callback: Callable[[str, dict[str, Any]], None]) -> None:
         """Call a function with a query's name and its progress after every batch that is noticed: no listener is added."""
@@ -411,6 +412,7 @@ class Engine(WindowMethods):
 
         check_count("port", port, least=0, most=65_535)
         check_text("host", host)
+        self._add_listener()
         if self._server is not None:
             raise OptionError(f"the metrics are already served at {self._server.url}")
         try:
@@ -420,7 +422,6 @@ class Engine(WindowMethods):
             raise OptionError(
                 f"metrics cannot be served on {host}:{port}: {reason}; choose another port, or 0"
             ) from None
-        self._add_listener()
         return self._server.url
 
     def _query_groups(self) -> list[dict[str, Any]]:
@@ -463,8 +464,10 @@ class Engine(WindowMethods):
 
     def _add_listener(self) -> None:
         """Receive every batch from Spark, which forgets batches that are polled too rarely."""
+        from sash.spark.connect import refuse_connect
         from sash.spark.progress import BatchListener
 
+        refuse_connect(self.spark, "on_progress() or metrics()")
         if self._listener is None:
             self._listener = BatchListener(self._update_progress)
             self.spark.streams.addListener(self._listener)

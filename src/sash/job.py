@@ -272,8 +272,10 @@ class Job:
         JobChangedError that says what a change would keep; with "apply" the checkpoint is changed, and the job goes on.
         """
         from sash.running_job import RunningJob
+        from sash.spark.connect import refuse_connect
         from sash.spark.job_start import JobStart
 
+        refuse_connect(self.engine.spark, "a job")
         check_flag("observe", observe)
         check_word("on_change", on_change, _ON_CHANGE)
         running = RunningJob(JobStart(self, observe, on_change).run())

@@ -76,20 +76,42 @@ class Query:
         finally:
             running.stop()
 
-    def changes(self, mode: Mode = "changes", key: Sequence[str] | None = None) -> DataFrame:
+    def changes(
+        self,
+        mode: Mode = "changes",
+        key: Sequence[str] | None = None,
+        configure: bool = True,
+        guard: str | None = None,
+    ) -> DataFrame:
         """Return the changes of the answer as a streaming DataFrame, to be started with Spark's `writeStream`.
 
         Spark takes the settings of such a query from the session, so this changes the session's settings for good: the
-        RocksDB state store, and one shuffle partition per shard. `start` leaves the session as it was.
+        RocksDB state store, and one shuffle partition per shard. `start` leaves the session as it was. With
+        `configure=False` the session stays as it is, and the query must be started with `settings()`: as the `spark_conf` of
+        a flow of Spark Declarative Pipelines, for example.
+
+        `guard` is a folder in which the query is described. If another query, or another plan, is found there, a
+        CheckpointError is raised, because Spark itself would go on with state that does not fit. `start` does so beside its
+        checkpoint; a pipeline does not say where its checkpoints are, so give a folder in its storage.
         """
+        from sash.spark.fingerprint import check_fingerprint
         from sash.spark.session import apply_settings
 
         for name in self.planned.changing:
             if name.lower() in self.inputs.refreshed:
                 raise CatalogError(f"relation {name} has a refresh interval: start the query with start()")
-        apply_settings(self.spark, self._width)
         columns = self.planned.key(key, needed=check_word("output mode", mode, MODES) == "upsert")
+        if check_flag("configure", configure):
+            apply_settings(self.spark, self._width)
+        if guard is not None:
+            check_fingerprint(self.spark, check_path("guard", guard), self._fingerprint())
         return self._changes(mode, columns, self.inputs)
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of Spark with which the frame of `changes(configure=False)` must be started."""
+        from sash.spark.session import settings
+
+        return settings(self._width)
 
     def start(
         self,
@@ -119,6 +141,7 @@ class Query:
         from sash.running import RunningQuery
         from sash.spark.batch_metrics import operator_names
         from sash.spark.checkpoint_lock import lock_checkpoint
+        from sash.spark.connect import RemoteWriter, is_connect
         from sash.spark.dataflow import time_type
         from sash.spark.diagnosis import locate_bad_row
         from sash.spark.fingerprint import check_fingerprint, remove_drafts
@@ -161,10 +184,13 @@ class Query:
             if target is not None:
                 physical = query.planned.physical
                 output = OutputSpec(self.planned.output, time_type(physical, inputs), mode, columns, identity)
-                retries = Retries(f"{target.name}{of_query}", target.policy)
-                opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
-                opened = opening.run(lambda: target.open(output), "connecting")
-                writer = compute_once(retries.writing(opened), failure)
+                if is_connect(self.spark):
+                    writer = RemoteWriter(target, output, f"{target.name}{of_query}")
+                else:
+                    retries = Retries(f"{target.name}{of_query}", target.policy)
+                    opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
+                    opened = opening.run(lambda: target.open(output), "connecting")
+                    writer = compute_once(retries.writing(opened), failure)
             options = {option: str(value) for option, value in given.sink.items()}
             with query_settings(self.spark, query._width, path):  # noqa: SLF001
                 changes = query._changes(mode, columns, inputs)  # noqa: SLF001
@@ -190,7 +216,9 @@ class Query:
         """
         from sash.answer import CurrentAnswer
         from sash.live import LiveAnswer
+        from sash.spark.connect import refuse_connect
 
+        refuse_connect(self.spark, "live()")
         current = CurrentAnswer(self.schema, self.planned.order)
         running = replace(self, checkpoint=None).start(current, mode="net", trigger=trigger, name=name)
         return LiveAnswer(current, running)

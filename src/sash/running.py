@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sash.display import code, facts, section
+from sash.errors import OptionError
 from sash.plan.statistics import Statistics
 from sash.planning import Planned
 from sash.spark.handle import Diagnosis, StreamingHandle
@@ -109,7 +111,9 @@ class RunningQuery(StreamingHandle):
         return f"RunningQuery({self.name!r}, {self.state})"
 
     def _repr_html_(self) -> str:
-        progress = {name: value for name, value in self.progress().items() if isinstance(value, int | float | str)}
+        progress: dict[str, Any] = {}
+        with suppress(OptionError):  # a session of Spark Connect has none
+            progress = {name: value for name, value in self.progress().items() if isinstance(value, int | float | str)}
         return section(f"{self.name}: {self.state}", code(self._planned.sql.strip()), facts(progress))
 
     @property

@@ -61,11 +61,13 @@ class WindowMethods:
         directory, or in a temporary folder). Queries of other processes can attach to it. `retain` is the number of
         replaced sub-windows to keep for running queries, which then repeat single reads instead of restarting.
         """
+        from sash.spark.connect import refuse_connect
         from sash.spark.kept_window import StoreFolder, keep_window, start_stream
         from sash.spark.sinks.function import WindowSink
         from sash.spark.window_store import ApplyChanges
         from sash.window_store.store.layout import keeps_ends, layout_of
 
+        refuse_connect(self.spark, "keep()")
         if name is not None:
             check_identifier(name)
         path = None if path is None else check_path("path", path)

@@ -189,6 +189,9 @@ class Folder:
         system.rename(source, target)
 
     def _remote(self, name: str) -> tuple[Any, Any]:
+        from sash.spark.connect import refuse_connect
+
+        refuse_connect(self._spark, f"the folder {self._location}, which is on another file system,")
         jvm: Any = self._spark.sparkContext._jvm  # noqa: SLF001  (PySpark has no other access to Hadoop's file systems)
         whole = f"{self._location.rstrip('/')}/{name}" if name else self._location
         path = jvm.org.apache.hadoop.fs.Path(whole)

@@ -15,6 +15,7 @@ from sash.runtime.analyze import Actual
 from sash.runtime.counts import Counts
 from sash.runtime.current_choice import over_shards
 from sash.spark.batch_metrics import EDGES, METRICS_COLUMN, PARTS, BatchMetrics, added, counts_of, percentile, total
+from sash.spark.connect import refuse_connect
 from sash.spark.gather import OBSERVATION_NAME
 from sash.time import BEGINNING, FOREVER
 
@@ -134,6 +135,7 @@ class ProgressTracker:
 
     def update(self, reports: Sequence[Any] | None = None) -> None:
         """Count these reports; without them, or if batches before them are missing, the last 100, which Spark keeps."""
+        refuse_connect(self.query, "the progress of a query")
         with self._lock:
             if reports is None or not self._progress.is_continued_by(reports):
                 reports = self.query.recentProgress

@@ -1,0 +1,69 @@
+"""Runs queries in a session of Spark Connect, over a local server, and prints what became of them as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import sash
+
+SALES = [
+    "2026-01-01T12:00:00,a,2.5",
+    "2026-01-01T12:00:01,b,1.0",
+    "2026-01-01T12:00:02,a,0.5",
+    "2026-01-01T12:00:09,c,1",
+]
+SQL = "SELECT k, SUM(v) AS total FROM s [RANGE 1 HOUR] GROUP BY k"
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except sash.SashError as problem:
+        return str(problem)
+    return "nothing was refused"
+
+
+def main(home: Path) -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.remote("local[2]").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    (home / "in").mkdir()
+    (home / "in" / "1.csv").write_text("\n".join(SALES) + "\n")
+    engine = sash.Engine(spark, shards=2)
+    engine.stream("s", spark.readStream.schema("ts timestamp, k string, v double").csv(str(home / "in")))
+    query = engine.sql(SQL)
+
+    def run(sink: str, checkpoint: str, **options: str) -> sash.RunningQuery:
+        running = query.start(sink, trigger="available_now", checkpoint=str(home / checkpoint), **options)
+        running.await_termination()
+        return running
+
+    for _ in range(2):  # the second start goes on, and finds nothing
+        run("changelog", "c1", path=str(home / "log"))
+    changes = pq.read_table(home / "log").select(["_op", "k", "total"]).to_pylist()
+    other = engine.sql(SQL.replace("SUM", "MAX"))
+    job = engine.job("j")
+    job.add("q", SQL, "changelog", path=str(home / "l2"))
+    found = {
+        "changes": sorted(tuple(change.values()) for change in changes),
+        "refused": {
+            "checkpoint": refusal(lambda: other.start("noop", checkpoint=str(home / "c1"))),
+            "live": refusal(query.live),
+            "job": refusal(job.start),
+            "keep": refusal(lambda: engine.keep("s", "10 seconds", "1 second", path=str(home / "w"))),
+            "progress": refusal(run("noop", "c3").progress),
+            "metrics": refusal(engine.metrics),
+        },
+    }
+    engine.close()
+    sys.stdout.write(json.dumps(found, default=str))
+
+
+main(Path(sys.argv[1]))
