@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from examples.nexmark.generator import SCHEMAS, START, Generator
 from examples.nexmark.queries import SIDE_INPUT, names, text
-from sash.testing import replay
+from sash.testing import replay, replay_job
 from sash.testing.result import Result
 from tests.coverage.values import difference
 from tests.nexmark.oracle import Oracle, plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SECOND = datetime.timedelta(seconds=1)
 GENERATOR = Generator(
@@ -33,15 +36,28 @@ def run(name: str, **options: Any) -> Result:
 
 @pytest.mark.parametrize("name", names())
 def test_answers_are_those_of_the_oracle(name: str) -> None:
-    result = run(name, shards=2, batch=97)
+    compare(name, run(name, shards=2, batch=97))
+
+
+@pytest.mark.spark
+def test_all_queries_as_one_job_on_spark(spark: SparkSession) -> None:
+    queries = {name: text(name) for name in names()}
+    given: dict[str, Any] = {"schemas": SCHEMAS, "until": LAST, "batch": 400}
+    results = replay_job(queries, STREAMS, RELATIONS, "spark", **given)
+    for name in queries:
+        compare(name, results[name])
+
+
+def compare(name: str, result: Result) -> None:
+    """Compare a query's answers with the oracle's, of which some have rows."""
     oracle = Oracle(text(name), STREAMS, RELATIONS)
     seen = 0
     for instant in INSTANTS:
         expected = [plain(row) for row in oracle.at(instant)]
         missing, surplus = difference(expected, [plain(row) for row in result.at(instant)])
-        assert (missing, surplus) == ([], []), f"at {instant}"
+        assert (missing, surplus) == ([], []), f"{name} at {instant}"
         seen += len(expected)
-    assert seen
+    assert seen, name
 
 
 def test_events_have_the_proportions_of_the_benchmark() -> None:
