@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from sash.spark import stored_state
+from sash.spark.generations import last_batch
 from tests.spark.files import Rows, batches_of, made_up_rows
 from tests.spark.small_jobs import SmallJob, expected, put
 
@@ -97,3 +100,26 @@ def test_a_chain_of_changes(job: SmallJob, tmp_path: Path) -> None:
     job.run(shape)
     for name, sql in steps[-1][0].items():
         check(job, name, sql, since[name, sql] if sql == steps[-1][0][name] and name != "b" else reached(len(steps)))
+
+
+def test_headers_are_read_from_what_the_last_batch_changed(
+    job: SmallJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a job with two levels, before and after it changed: they are those of the whole state, which is not read."""
+    old, new = job.shape({"a": BY_KEY, "b": TWO_LEVELS}, 2), job.shape({"a": BY_KEY, "b": TWO_LEVELS, "c": JOIN}, 2)
+    put(tmp_path / "in", STREAMS, range(3))
+    job.run(old)
+    for shape in (old, new):
+        if shape is new:
+            job.change(old, new)
+        folder = job.generations.current
+        batch = last_batch(folder)[0]
+        assert batch is not None
+        whole = {
+            (row["level"], row["label"]): json.loads(bytes(row["data"]))
+            for row in stored_state.state_frame(job.spark, folder.location, shape.layout.height).collect()
+            if row["number"] == stored_state.HEADER
+        }
+        with monkeypatch.context() as patched:
+            patched.delattr(stored_state, "state_frame")
+            assert stored_state.read_headers(job.spark, folder.location, shape.layout, batch) == whole

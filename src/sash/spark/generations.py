@@ -41,7 +41,7 @@ from sash.plan.nodes import Node
 from sash.spark.backfill import backfill_frames, check_readable, histories, reached
 from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
-from sash.spark.folders import Folder
+from sash.spark.folders import Folder, local_path
 from sash.spark.handover import Handover, constants_of, fits_in_place, handover
 from sash.spark.job_manifest import CURRENT, NAME
 from sash.spark.layout import Layout
@@ -50,6 +50,7 @@ from sash.spark.offsets import NOTHING, moved_offsets, source_folders
 from sash.spark.outbox import Outbox
 from sash.spark.packed_processor import PackedProcessor
 from sash.spark.resumption import NAME as ANSWERS
+from sash.spark.seed_files import SeedFiles
 from sash.spark.seed_processor import SeedProcessor
 from sash.spark.seed_scatter import Notices, SeedScatter
 from sash.spark.session import LARGE_ROWS, query_settings
@@ -69,6 +70,7 @@ Step = Literal["begun", "seeded", "outbox", "offsets", "manifest", "committed"]
 OnStep = Callable[[Step], None]
 
 _START, _GO = "start", "go.json"
+_FILES = "moving"
 _COPIED = ("parked.json",)
 """What a generation keeps for its job, besides state and outboxes, and hands on unchanged."""
 
@@ -175,9 +177,8 @@ def last_batch(generation: Folder) -> tuple[int | None, bool]:
 
 def survey(spark: SparkSession, generation: Folder, old: JobShape) -> Headers:
     """Read the headers of a generation's state; none if it has not run a batch."""
-    if last_batch(generation)[0] is None:
-        return {}
-    return read_headers(spark, generation.location, old.layout.height)
+    committed = last_batch(generation)[0]
+    return {} if committed is None else read_headers(spark, generation.location, old.layout, committed)
 
 
 def compare(
@@ -260,6 +261,7 @@ class Change:
         given = replace(given, constants=constants_of(self.new.layout, self.new.constants))
         if given.restored:
             given = replace(given, new_tables=self.new.tables())
+        given = replace(given, files=SeedFiles(local_path(made.inside(_FILES).location)))
         current.copy("outbox", made)
         current.copy(ANSWERS, made)
         # A sink that gets a new answer does not get what is left of the old one, which may have other columns.
@@ -281,6 +283,7 @@ class Change:
                 query = await_sources(writer.trigger(availableNow=True).start())
         with sash_errors():
             query.awaitTermination()
+        made.remove_tree(_FILES)
         self.on_step("outbox")
 
     def _fill_outboxes(self, batch: DataFrame, moving: Collection[str], made: Folder, number: int) -> None:

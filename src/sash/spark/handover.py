@@ -16,12 +16,15 @@ from sash.physical.channels import Channel, LegRows, StageRows
 from sash.physical.nodes import UpdateLeg
 from sash.plan.nodes import Node
 from sash.spark.layout import Layout
+from sash.spark.seed_files import SeedFiles
 from sash.spark.stored_state import Headers, header_part, log_place
 from sash.state.changes import ChangeBatch
 from sash.state.partition_clocks import Marks, merge
 
 RAW = 5
 """The kind of a message with a chunk of a log or snapshot, unchanged; `sender` is the label that it comes from."""
+CHUNK = 6
+"""The kind of a message with rows as a chunk of a log; as with RAW, `metrics` is its directory entry."""
 SNAPSHOT = -3
 """The channel of a message with a chunk of a snapshot of the stage `output`."""
 NOTICE = -4
@@ -79,6 +82,7 @@ class Handover:
 
     `in_place` is whether the new generation begins with the whole state of the old one, in the same shards. Then the logs
     of `staying` channels, by new index with the old channel, do not move, and every shard reads its old answers itself.
+    `files` carry what moves, where tasks can use files.
     """
 
     old: Layout
@@ -92,6 +96,7 @@ class Handover:
     constants: Mapping[int, ChangeBatch] = field(default_factory=dict)
     in_place: bool = False
     staying: Mapping[int, Channel] = field(default_factory=dict)
+    files: SeedFiles = field(default_factory=SeedFiles)
 
     def marks(self, stream: str) -> Marks:
         """What the old job knows of the partitions of a stream."""

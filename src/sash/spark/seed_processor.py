@@ -31,7 +31,7 @@ class SeedProcessor:
             for message in from_frame(frame):
                 levels = self._levels(message)
                 if self._level in levels:
-                    received.append(message)
+                    received.append(self._handover.files.get(message))
                 if message.channel in (OUTPUT, METRICS) or any(level > self._level for level in levels):
                     forwarded.append(message)
             yield from to_frames(forwarded)

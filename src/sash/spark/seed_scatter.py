@@ -19,14 +19,15 @@ from sash.errors import CheckpointError
 from sash.operators.current_rows import CurrentRows
 from sash.runtime.shard import Shard, partition
 from sash.spark.channel_batch import pick
-from sash.spark.handover import NOTICE, RAW, SNAPSHOT, Handover, OldAnswer
+from sash.spark.handover import CHUNK, NOTICE, RAW, SNAPSHOT, Handover, OldAnswer
 from sash.spark.layout import Layout, shard_labels
-from sash.spark.messages import BLOB_BYTES, OUTPUT, ROWS, SMALL, Message, to_record_batches
+from sash.spark.messages import OUTPUT, ROWS, SMALL, Message, to_record_batches
 from sash.spark.scatter import pack_rows
 from sash.spark.stored_state import HEADER
 from sash.spark.workers import freeze_loaded_objects
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode, size_of
+from sash.state.log import SMALL_BYTES, packed
 from sash.state.memory import HeapMemory
 
 
@@ -38,7 +39,7 @@ class SeedScatter:
     shards: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return to_record_batches(self._messages(batches))
+        return to_record_batches(self.handover.files.put(self._messages(batches)))
 
     def _messages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         freeze_loaded_objects()
@@ -100,7 +101,8 @@ class _Packing:
             return
         self._held.setdefault(channel, []).append(rows)
         self._sizes[channel] = self._sizes.get(channel, 0) + size_of(rows)
-        if self._sizes[channel] > 2 * BLOB_BYTES * max(1, len(self._targets[channel].labels)):
+        # Chunks are split one by one, if the parts are not small: rows of one time stay together, and end together.
+        if self._sizes[channel] > 2 * SMALL_BYTES * max(1, len(self._targets[channel].labels)):
             yield from self._send(channel)
 
     def flush(self) -> Iterator[Message]:
@@ -113,9 +115,14 @@ class _Packing:
         self._sizes.pop(channel)
         self._seq += 1
         parts = partition(rows, target.keys, len(target.labels)) if target.keys else [rows] * len(target.labels)
+        made = self._layout.channels.channels[channel]
         for label, part in zip(target.labels, parts, strict=True):
-            if len(part):
-                yield from pack_rows(part, Message(label, channel, ROWS, 0, self._seq))
+            if made.kind != "time":
+                yield from pack_rows(part, Message(label, channel, ROWS, 0, self._seq)) if len(part) else ()
+                continue
+            for number, (data, count, until) in enumerate(packed(part, made.horizon)):
+                entry = json.dumps([number, count, len(data), until])
+                yield Message(label, channel, CHUNK, 0, self._seq, metrics=entry, blob=data)
 
 
 class _OldAnswers:

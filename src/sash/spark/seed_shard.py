@@ -23,7 +23,7 @@ from sash.runtime.legs import stage_tables
 from sash.runtime.shard import Shard, partition
 from sash.spark.arenas import find_arena, replace_arena, seed_directory
 from sash.spark.channel_batch import ChannelBatch
-from sash.spark.handover import RAW, SNAPSHOT, Handover, snapshot_chunks
+from sash.spark.handover import CHUNK, RAW, SNAPSHOT, Handover, snapshot_chunks
 from sash.spark.header import FORMAT, Header, write_header
 from sash.spark.messages import OUTPUT, ROWS, SMALL, Message
 from sash.spark.scatter import pack_rows
@@ -58,6 +58,7 @@ class SeedShard:
         self._snapshots: dict[tuple[int, int], int] = {}
         self._handed: dict[int, tuple[ChangeBatch, int]] = {}
         self._read: dict[tuple[int, ...], ChangeBatch] = {}
+        self._arrived: dict[int, list[pa.Buffer]] = {}
 
     def run(self, messages: list[Message]) -> Iterator[Message]:
         """Retract old answers, write the logs, then restore stages in order; yield what they send."""
@@ -161,6 +162,7 @@ class SeedShard:
         if channel.index in self._handover.staying:
             return self._staying(channel, senders, record)
         raw = sorted((m for m in messages if m.kind == RAW), key=lambda m: (m.sender, m.seq))
+        chunks = [m for m in messages if m.kind == CHUNK]
         rows = decode_all(
             [pa.py_buffer(m.blob) for m in messages if m.kind == ROWS and m.blob is not None], channel.dtypes
         )
@@ -173,14 +175,16 @@ class SeedShard:
             else:
                 clock = min((m.clock for m in messages), default=int(BEGINNING))
         assert clock is not None
-        record |= {"log": self._log(channel, raw), "clock": int(clock), "reported": [int(clock)] * senders}
+        record |= {"log": self._log(channel, raw, chunks), "clock": int(clock), "reported": [int(clock)] * senders}
         self._mark(channel, record)
         made = ChannelBatch(channel, senders, self._chunks, record)
         if len(rows):
             rows = rows.sorted()
             made.write(rows, int(BEGINNING), self._next)
-            if not raw:
+            if not raw and not chunks:
                 made.preload(rows)
+        elif chunks and not raw:
+            self._arrived[channel.index] = [pa.py_buffer(m.blob) for m in chunks]
         return made
 
     def _staying(self, channel: Channel, senders: int, record: dict[str, Any]) -> ChannelBatch:
@@ -213,8 +217,8 @@ class SeedShard:
             return rows
         return partition(rows, target.keys, len(target.labels))[target.labels.index(self._label)]
 
-    def _log(self, channel: Channel, raw: list[Message]) -> dict[str, Any]:
-        """The directory of a log of chunks that did not change."""
+    def _log(self, channel: Channel, raw: list[Message], chunks: list[Message]) -> dict[str, Any]:
+        """The directory of a log of chunks that did not change, and of chunks that were made for it."""
         entries, live = [], 0
         for message in raw:
             _, rows, size, until = json.loads(message.metrics or "[]")
@@ -227,6 +231,10 @@ class SeedShard:
                 if (record := header["channels"].get(channel.identity)) is not None
             ]
             live = known[0] if known else live
+        for message in chunks:
+            _, rows, size, until = json.loads(message.metrics or "[]")
+            entries.append([self._put(message.blob), rows, size, until])
+            live += rows
         return {"chunks": entries, "live": live}
 
     def _stage(self, stage: Stage) -> Iterator[Message]:
@@ -281,6 +289,8 @@ class SeedShard:
             found = self._channels[channel.index]
             if channel.index in self._handover.staying:
                 self._preload(found, self._header["channels"][channel.identity]["log"])
+            elif channel.index in self._arrived:
+                found.preload(decode_all(self._arrived.pop(channel.index), channel.dtypes).sorted())
             live[index] = found.live(reader, stage.inputs[index].leaf.horizon, floor)
         return live
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sf
 
 from sash.change.stored import Completeness, StoredLog, StoredStage, StoredState
@@ -19,6 +21,8 @@ from sash.time import BEGINNING
 HEADER = -1
 """The number of the header among the chunks."""
 
+_CHUNK = ("level", "key.label AS label", "user_map_key.number AS number", "user_map_value.data AS data")
+
 Headers = Mapping[tuple[int, int], dict[str, Any]]
 """The headers of a checkpoint, by level and label."""
 
@@ -28,19 +32,42 @@ def state_frame(spark: SparkSession, checkpoint: str, levels: int) -> DataFrame:
 
     Spark numbers the operators of a query from the last to the first.
     """
-    reader = spark.read.format("statestore").option("stateVarName", "chunks")
-    columns = ("key.label AS label", "user_map_key.number AS number", "user_map_value.data AS data")
+    found = _by_level(spark.read.format("statestore").option("stateVarName", "chunks"), checkpoint, levels)
+    return found.selectExpr(*_CHUNK)
+
+
+def _by_level(reader: DataFrameReader, checkpoint: str, levels: int) -> DataFrame:
     parts = [
-        reader.option("operatorId", levels - 1 - level).load(checkpoint).selectExpr(f"{level} AS level", *columns)
+        reader.option("operatorId", levels - 1 - level).load(checkpoint).selectExpr(f"{level} AS level", "*")
         for level in range(levels)
     ]
     return reduce(DataFrame.unionAll, parts)
 
 
-def read_headers(spark: SparkSession, checkpoint: str, levels: int) -> Headers:
-    """Read the headers of all shards."""
-    found = state_frame(spark, checkpoint, levels).where(sf.col("number") == HEADER)
+def read_headers(spark: SparkSession, checkpoint: str, layout: Layout, batch: int) -> Headers:
+    """Read the headers of all shards, as the last committed batch left them.
+
+    A shard writes its header with every batch, so they are among the changes of the last one, which are few. The whole state
+    is read only if a shard had nothing to do in that batch, or if it is not known what the batch has changed.
+    """
+    shards = {(layout.levels[stage], label) for stage, labels in enumerate(layout.labels) for label in labels}
+    with suppress(PySparkException):
+        found = _headers(_changed(spark, checkpoint, layout.height, batch))
+        if shards <= found.keys():
+            return found
+    return _headers(state_frame(spark, checkpoint, layout.height))
+
+
+def _headers(state: DataFrame) -> Headers:
+    found = state.where(sf.col("number") == HEADER)
     return {(row["level"], row["label"]): json.loads(bytes(row["data"])) for row in found.collect()}
+
+
+def _changed(spark: SparkSession, checkpoint: str, levels: int, batch: int) -> DataFrame:
+    """The chunks that a batch has written."""
+    reader = spark.read.format("statestore").option("stateVarName", "chunks").option("readChangeFeed", "true")
+    reader = reader.option("changeStartBatchId", batch).option("changeEndBatchId", batch)
+    return _by_level(reader, checkpoint, levels).where("change_type = 'update'").selectExpr(*_CHUNK)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ grows with it, until a snapshot allows clearing it.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -23,7 +23,9 @@ from sash.time import FOREVER
 CHUNK_BYTES = 4 << 20
 """The approximate size of a chunk before compression."""
 
-_SMALL = 256 << 10
+SMALL_BYTES = 256 << 10
+"""The size of a chunk up to which it is merged with others."""
+
 _MOST_SMALL = 32
 _SPARE_ROWS = 10_000
 _COMPRESSION: Final = "lz4"
@@ -49,6 +51,13 @@ class Chunk:
     rows: int
     size: int
     until: int
+
+
+def packed(batch: ChangeBatch, horizon: int | None) -> Iterator[tuple[bytes, int, int]]:
+    """The rows as chunks: the bytes of each, its number of rows, and the last expiration time of these."""
+    for piece in pieces(batch, CHUNK_BYTES):
+        until = int(piece.exp.max()) if horizon is None else int(piece.ts.max()) + horizon
+        yield encode(piece, _COMPRESSION).to_pybytes(), len(piece), min(until, int(FOREVER))
 
 
 class InputLog:
@@ -122,10 +131,8 @@ class InputLog:
             self._chunks = [chunk for chunk in self._chunks if chunk.until >= clock]
 
     def _write(self, batch: ChangeBatch, number: Callable[[], int]) -> None:
-        for piece in pieces(batch, CHUNK_BYTES):
-            data = encode(piece, _COMPRESSION).to_pybytes()
-            until = int(piece.exp.max()) if self._horizon is None else int(piece.ts.max()) + self._horizon
-            chunk = Chunk(number(), len(piece), len(data), min(until, int(FOREVER)))
+        for data, rows, until in packed(batch, self._horizon):
+            chunk = Chunk(number(), rows, len(data), until)
             self._store.put(chunk.number, data)
             self._chunks.append(chunk)
 
@@ -133,7 +140,7 @@ class InputLog:
         """The number of small chunks at the end."""
         count = 0
         for chunk in reversed(self._chunks):
-            if chunk.size >= _SMALL:
+            if chunk.size >= SMALL_BYTES:
                 break
             count += 1
         return count
