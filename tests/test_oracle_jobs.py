@@ -11,6 +11,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from sash.errors import StrategyError, UnsupportedSqlError
+from sash.optimizer.widen_joins import WideJoin
 from sash.plan.options import STRATEGIES
 from sash.testing import Result, replay_job
 from tests.oracle.case import SCHEMA, STREAMS, Case, case
@@ -29,6 +30,7 @@ from tests.oracle.strategies import (
     names_of,
     projected,
     queries,
+    sources,
     streams,
     topped,
     updates,
@@ -153,6 +155,39 @@ def test_random_job(job: Job, shards: int, batch: int | Sequence[int] | None) ->
         raise
 
 
+@st.composite
+def joined_jobs(draw: st.DrawFn) -> Job:
+    """Two to four queries over one join of two or three inputs, of which they read different columns."""
+    base = draw(queries(1, ("filter", "distinct", "set", "join")))
+    for _ in range(draw(st.sampled_from((1, 1, 2)))):
+        base = joined(draw, "join", base, draw(sources()))
+    made = [_over(draw, projected(draw, base)) for _ in range(draw(st.integers(2, 4)))]
+    names = sorted({view.stream for query in made for _, view in query.views} | {"s"})
+    rows: dict[str, Rows] = {name: draw(streams()) for name in names}
+    cases = [
+        Case(
+            "job",
+            query.sash,
+            query.duck,
+            rows,
+            dict(query.views),
+            schemas=dict.fromkeys(names, SCHEMA),
+            empties=query.empties,
+        )
+        for query in made
+    ]
+    options = {"strategy": draw(st.sampled_from(("auto", "auto", *RIGHT)))}
+    return Job(cases, [options] * len(cases))
+
+
+@settings(quick, max_examples=40)
+@given(job=joined_jobs(), batch=st.sampled_from((None, 1, 3, (4, 0, 1, 7))))
+def test_random_job_whose_joins_are_shared(job: Job, batch: int | Sequence[int] | None) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(WideJoin, "pays", True)
+        assert_job(job, shards=2, batch=batch)
+
+
 FIXED = [one for one in CASES if one.unit == "s" and not (one.relations or one.nrrs or one.schemas)]
 STANDARD = [one for one in FIXED if all(rows is STREAMS.get(name) for name, rows in one.streams.items())]
 SIZE = 8
@@ -194,6 +229,13 @@ PINNED = {
         JOINED,
         f"SELECT q.k AS k, COUNT(*) AS n FROM ({JOINED}) AS q JOIN {{q}} AS c ON q.v = c.v GROUP BY q.k",
     ),
+    "joins that differ in columns": (
+        f"SELECT k, COUNT(*) AS n FROM ({JOINED}) AS q GROUP BY k",
+        f"SELECT v, COUNT(*) AS n FROM ({JOINED}) AS q GROUP BY v",
+        "SELECT DISTINCT b.v AS v, a.g AS g FROM {s} AS a JOIN {r} AS b ON b.k = a.k",
+        "SELECT a.k AS k, c.v AS v FROM {s} AS a JOIN {r} AS b ON a.k = b.k JOIN {q} AS c ON b.k = c.k",
+        "SELECT a.v AS v, MAX(b.v) AS m FROM {s} AS a JOIN {r} AS b ON a.k = b.k JOIN {q} AS c ON b.k = c.k GROUP BY a.v",
+    ),
     "one shard": (
         TOTAL,
         f"SELECT n FROM ({TOTAL}) AS q WHERE n > 2",
@@ -213,8 +255,12 @@ SLIDING = {"s": View("s", 5, slide=2), "r": View("r", rows=3, partition=("k",)),
 @pytest.mark.parametrize("views", [WINDOWS, SLIDING], ids=["plain", "sliding"])
 @pytest.mark.parametrize(("number", "strategy"), list(enumerate(RIGHT)))
 @pytest.mark.parametrize("name", PINNED)
-def test_pinned_job(name: str, number: int, strategy: str, views: Mapping[str, View]) -> None:
+def test_pinned_job(
+    name: str, number: int, strategy: str, views: Mapping[str, View], monkeypatch: pytest.MonkeyPatch
+) -> None:
     empties = name != "one shard"
     cases = [replace(case(name, text, views, empties=empties), streams=STREAMS) for text in PINNED[name]]
     shards, batch = ((3, 2), (1, None), (2, 1))[number % 3]
+    if name == "joins that differ in columns":
+        monkeypatch.setattr(WideJoin, "pays", True)
     assert_job(Job(cases, [{"strategy": strategy}] * len(cases)), shards=shards, batch=batch)

@@ -37,10 +37,11 @@ from sash.errors import (
 if TYPE_CHECKING:
     from sash.engine import Engine
     from sash.job import Job
+    from sash.job_query import JobQuery
     from sash.live import LiveAnswer
     from sash.query import Query
     from sash.running import RunningQuery
-    from sash.running_job import JobQuery, RunningJob
+    from sash.running_job import RunningJob
     from sash.window_store.snapshot import Snapshot
 
 __version__ = "0.1.0"
@@ -88,7 +89,7 @@ __all__ = [
 _MODULES = {
     "Engine": "sash.engine",
     "Job": "sash.job",
-    "JobQuery": "sash.running_job",
+    "JobQuery": "sash.job_query",
     "LiveAnswer": "sash.live",
     "Query": "sash.query",
     "RunningJob": "sash.running_job",

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
     from sash.history.limits import HistoryLimits
     from sash.job import Job
+    from sash.job_query import JobQuery
     from sash.metrics import MetricsServer
     from sash.running import RunningQuery
-    from sash.running_job import JobQuery, RunningJob
+    from sash.running_job import RunningJob
     from sash.spark.kept_window import KeptWindow
     from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.history import ReadAgain, Rereading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from sash.sizes import size_in_bytes
 if TYPE_CHECKING:
     from sash.change.diff import JobDiff
     from sash.engine import Engine
+    from sash.optimizer.widen_joins import JoinColumns
     from sash.running_job import RunningJob
     from sash.spark.job_change import OnChange
     from sash.spark.job_output import OnError
@@ -140,26 +141,6 @@ class Job:
         gets nothing before its windows are full. With `backfill`, its windows are filled at once, by reading its streams
         again; `Engine.stream` says which of them can be.
         """
-        member = self.member(
-            name, query, sink, mode, key, on_error, max_state, outbox, when_complete, backfill, **options
-        )
-        self.members[name.lower()] = member
-
-    def member(
-        self,
-        name: str,
-        query: str | Query,
-        sink: str | WriteFrame | Sink = "console",
-        mode: Mode | None = None,
-        key: Sequence[str] | None = None,
-        on_error: OnError = "fail",
-        max_state: str | int | None = None,
-        outbox: str | int | None = None,
-        when_complete: bool = False,
-        backfill: bool = False,
-        **options: Any,
-    ) -> JobMember:
-        """The query with its sink, as `add` would add it, after all checks."""
         from sash.spark.sinks.choice import job_sink
         from sash.spark.sinks.retry import RETRY
 
@@ -179,7 +160,7 @@ class Job:
             same = [member.name for member in self.members.values() if member.sink.target == target.target]
             if same:
                 raise CatalogError(f"{name} would write to the {target.name} of {same[0]}: choose another one")
-        return JobMember(
+        self.members[name.lower()] = JobMember(
             name,
             planned_query,
             target,
@@ -232,19 +213,33 @@ class Job:
         member = JobMember(label, query, sink, "changes", None, "fail", None, outbox, False, False, kept)
         self.members[label.lower()] = member
 
-    def planned(self, shards: int | None = None, kept: Kept | None = None) -> PlannedJob:
-        """The queries planned together, for a number of shards; `kept` are templates of alike queries in a checkpoint."""
+    def planned(
+        self,
+        shards: int | None = None,
+        kept: Kept | None = None,
+        joins: Mapping[str, JoinColumns] | None = None,
+    ) -> PlannedJob:
+        """The queries planned together, for a number of shards.
+
+        `kept` are templates of alike queries in a checkpoint, and `joins` the columns that the joins of its queries have.
+        """
         if not self.members:
             raise OptionError(f"job {self.name} has no queries: add one with job.add")
         width = self.shards if shards is None else shards
         members = self.members.values()
         ending = [m.name for m in members if m.window is not None and m.query.planned.has_expiration]
         alike = plan_alike([found for m in members if (found := m.candidate) is not None], width, kept)
-        return plan_together({m.name: m.query.planned for m in members}, width, ending, alike)
+        return plan_together({m.name: m.query.planned for m in members}, width, ending, alike, joins)
+
+    def copied(self) -> Job:
+        """The same job, to which queries can be added."""
+        made = copy(self)
+        made.members = dict(self.members)
+        return made
 
     def on_checkpoint(self, checkpoint: str, name: str) -> Job:
         """The same job under another name, in another checkpoint directory."""
-        made = copy(self)
+        made = self.copied()
         made.checkpoint, made.name = checkpoint, name
         return made
 

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sash.job_query import JobQuery
     from sash.running import RunningQuery
-    from sash.running_job import JobQuery
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +11,11 @@ from sash.arguments import check_columns, shown
 from sash.display import counted
 from sash.errors import CatalogError, UnsupportedSqlError
 from sash.optimizer.optimizer import Optimized, optimize
+from sash.optimizer.widen_joins import JoinColumns, WidenedJoins
 from sash.physical.explain import explain
 from sash.physical.explain_job import explain_job
 from sash.physical.nodes import Output, PhysicalPlan
-from sash.physical.planner import plan_job, plan_physical
+from sash.physical.planner import plan_job, plan_physical, share_joins
 from sash.physical.retractions import EXPIRES
 from sash.plan.alike import Template
 from sash.plan.annotated import PlanNode, annotated
@@ -206,12 +207,14 @@ def plan_template(template: Template, shards: int | None = None, options: Option
 class PlannedJob:
     """Queries planned together. `physical` is the plan that runs, with an output for each of `queries`, in their order.
 
-    Alike queries are one of these; `templates` has the queries that it stands for.
+    Alike queries are one of these; `templates` has the queries that it stands for. `joins` are those that
+    could be shared.
     """
 
     queries: tuple[PlannedQuery, ...]
     physical: PhysicalPlan
     templates: tuple[PlannedTemplate, ...] = ()
+    joins: WidenedJoins = field(default_factory=WidenedJoins)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -265,7 +268,7 @@ class PlannedJob:
             query.name: _alike_text(alike[query.name]) if query.name in alike else query.planned.sql
             for query in self.queries
         }
-        return explain_job(texts, alone, self.physical)
+        return explain_job(texts, alone, self.physical, self.joins.compared)
 
 
 def _alike_text(queries: Sequence[AlikeQuery]) -> str:
@@ -279,13 +282,17 @@ def plan_together(
     shards: int | None = None,
     with_expiration: Collection[str] = (),
     templates: Sequence[PlannedTemplate] = (),
+    joins: Mapping[str, JoinColumns] | None = None,
 ) -> PlannedJob:
     """Plan queries, given by name, as one job. `with_expiration` names those whose answers have expiration times.
 
-    `templates` are those of the alike queries among them.
+    `templates` are those of the alike queries among them, and `joins` what the joins of a job have that it goes on from.
     """
     alike = {query.name for template in templates for query in template.queries}
     planned = {name: one for name, one in queries.items() if name not in alike}
     planned |= {template.name: template.planned for template in templates}
-    physical = plan_job([(name, one.optimized, one.options) for name, one in planned.items()], shards, with_expiration)
-    return PlannedJob(tuple(PlannedQuery(name, one) for name, one in planned.items()), physical, tuple(templates))
+    texts = [(name, one.optimized, one.options) for name, one in planned.items()]
+    given, widened = share_joins(texts, shards, joins or {})
+    physical = plan_job(given, shards, with_expiration, widened.shared)
+    made = tuple(PlannedQuery(name, one) for name, one in planned.items())
+    return PlannedJob(made, physical, tuple(templates), widened)

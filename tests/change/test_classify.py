@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from sash.change.diff import JobDiff, diff_jobs
 from sash.change.stored import Answer, Completeness, JobPlan, StoredLog, StoredStage, StoredState
+from sash.errors import OptionError
 from sash.physical.channels import channels_of, needs_snapshots
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import DEFAULT
@@ -211,6 +213,21 @@ def test_a_log_that_began_late_makes_later_answers_late() -> None:
     diff = diff_jobs(before, job({"a": BY_ITEM.format(10, ""), "b": BY_ITEM.format(5, "")}), state)
     assert diff.query("a").complete == late
     assert diff.query("b").complete == Completeness(since + 5 * SECOND)
+
+
+def test_a_sink_does_not_wait_for_what_cannot_be_known() -> None:
+    """A new count window may need rows that are gone. One that begins with its stream, or is kept, may wait; so may time."""
+    last = "SELECT item, COUNT(*) AS n FROM sales [ROWS 5] GROUP BY item"
+    timed = BY_ITEM.format(30, "")
+    before = job({"a": BY_ITEM.format(10, ""), "kept": last.replace("5", "3")})
+    after = job({"a": BY_ITEM.format(10, ""), "kept": last.replace("5", "3"), "b": last, "c": timed})
+    assert diff_jobs(before, after, stored(before)).problems == []
+    diff = diff_jobs(before, replace(after, waits=frozenset({"b", "c", "kept"})), stored(before))
+    assert diff.waiting == ("b",)
+    assert diff.to_json()["refused"] == ["b"]
+    assert "cannot be applied: query b has WHEN COMPLETE" in diff.render()
+    with pytest.raises(OptionError, match="it cannot be known when its answer is complete"):
+        diff.check()
 
 
 def test_the_difference_as_json() -> None:

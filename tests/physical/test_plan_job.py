@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sash.physical.channels import channels_of
 from sash.physical.nodes import Output, PhysicalPlan, Stage, operations
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import STRATEGIES, Options
@@ -245,6 +246,42 @@ def test_hybrid_queries_share_a_join_below_expire() -> None:
     job = planned((PAIRS, options), (counted, options), (SOLD, options))
     assert stages(job, "Join") == [["Join", "Project"]]
     assert [one for one in stages(job, "Expire") if "Join" in one] == []
+
+
+BOTH = "FROM sales [RANGE 1 MINUTE] AS a JOIN returns [RANGE 1 MINUTE] AS b ON a.item_id = b.item_id"
+
+
+def test_joins_that_differ_in_columns_are_one_where_results_are_sent_anyway() -> None:
+    job = planned(
+        f"SELECT a.store_id, COUNT(*) AS n {BOTH} GROUP BY a.store_id",
+        f"SELECT a.store_id, SUM(b.price) AS n {BOTH} GROUP BY a.store_id",
+    )
+    assert stages(job, "Join") == [["Join"]]
+    assert inputs(job.physical) == [[(None, False)] * 2, [(0, False)], [(0, False)]]
+    assert len([channel for channel in channels_of(job.physical, share=True).channels if channel.stream is None]) == 1
+    assert "  a, b share a join with columns store_id, item_id, item_id, price: cost per second" in job.explain()
+
+
+def test_joins_stay_apart_where_their_results_need_not_leave_the_stage() -> None:
+    job = planned(
+        f"SELECT a.item_id, COUNT(*) AS n {BOTH} GROUP BY a.item_id",
+        f"SELECT a.item_id, SUM(b.price) AS n {BOTH} GROUP BY a.item_id",
+    )
+    assert len(stages(job, "Join")) == 2
+    assert "  a, b have separate joins: cost per second" in job.explain()
+
+
+def test_a_shared_chain_of_joins_is_an_operator_of_its_own() -> None:
+    chain = f"{BOTH} JOIN orders [RANGE 1 MINUTE] AS c ON c.item_id = b.item_id"
+    job = planned(
+        f"SELECT MEDIAN(a.price) AS n {chain}", f"SELECT MEDIAN(c.price) AS n {chain} WHERE a.price > c.price"
+    )
+    assert stages(job, "MultiJoin") == [["MultiJoin"]]
+
+
+def test_joins_of_unequal_options_stay_apart() -> None:
+    queries = (f"SELECT a.store_id, COUNT(*) AS n {BOTH} GROUP BY a.store_id", SOLD)
+    assert "Joins that differ" not in planned(queries[0], (queries[1], Options("direct"))).explain()
 
 
 JOB = (

@@ -52,11 +52,19 @@ class JobDiff:
     classification: Classification
     refused: tuple[str, ...] = ()
     """The queries that need an answer which cannot be read, because only arrays hold it."""
+    waiting: tuple[str, ...] = ()
+    """The queries whose sinks would wait without end, because it is not known when their answers are complete."""
 
     def check(self) -> None:
         """Raise an error if the change cannot be applied."""
-        if self.refused:
-            raise OptionError(_REFUSED.format(", ".join(self.refused)))
+        if self.problems:
+            raise OptionError("; ".join(self.problems))
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the change cannot be applied."""
+        found = ((_REFUSED, self.refused), (_WAITING, self.waiting))
+        return [text.format(", ".join(names)) for text, names in found if names]
 
     @property
     def changed(self) -> bool:
@@ -81,7 +89,7 @@ class JobDiff:
             "shards": {"old": self.shards[0], "new": self.shards[1]},
             "bytes": self.bytes,
             "pause_seconds": round(self.pause, 1),
-            "refused": list(self.refused),
+            "refused": sorted({*self.refused, *self.waiting}),
             "queries": [
                 {
                     "name": one.name,
@@ -109,8 +117,7 @@ class JobDiff:
             return "\n".join([*lines, "only constants change, without a pause"])
         if self.shards[0] != self.shards[1]:
             lines.append(f"shards: {self.shards[0]} -> {self.shards[1]}")
-        if self.refused:
-            lines.append(f"cannot be applied: {_REFUSED.format(', '.join(self.refused))}")
+        lines += [f"cannot be applied: {problem}" for problem in self.problems]
         lines.append(f"{self.bytes / (1 << 20):.1f} MB of state to move, expected pause {self.pause:.0f} s")
         return "\n".join(lines)
 
@@ -132,7 +139,8 @@ def diff_jobs(old: JobPlan, new: JobPlan, stored: StoredState) -> JobDiff:
         if name not in new.answers
     ]
     refused = tuple(sorted(_without_answers(queries, changed, stored)))
-    return JobDiff(tuple(queries), (old.shards, new.shards), moved_bytes(changed, stored), changed, refused)
+    waiting = tuple(sorted(q.name for q in queries if q.moves and q.name in new.waits and not q.complete.known))
+    return JobDiff(tuple(queries), (old.shards, new.shards), moved_bytes(changed, stored), changed, refused, waiting)
 
 
 def _without_answers(queries: Sequence[QueryDiff], changed: Classification, stored: StoredState) -> set[str]:
@@ -174,6 +182,12 @@ _REFUSED = (
     "query {} needs the whole answer of a query whose state is kept as arrays (windows without an end, joins with relations "
     "that change), which cannot be read from them; leave that query and its sink as they are, and add the other one to a job "
     "with a checkpoint of its own"
+)
+
+
+_WAITING = (
+    "query {} has WHEN COMPLETE, but it cannot be known when its answer is complete: rows that are gone may belong to its "
+    "[ROWS n] windows, however old they are. Leave out WHEN COMPLETE, add BACKFILL, or use a window of time"
 )
 
 

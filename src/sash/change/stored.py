@@ -34,7 +34,7 @@ class JobPlan:
 
     `answers` has every query. Those in `alike` have no output of their own in the plan. `slack` is the watermark delay of
     the streams that have one, by lower-case name. `backfill` are the queries whose windows are filled by reading their
-    streams again, where rows are not kept.
+    streams again, where rows are not kept, and `waits` those whose sinks wait until their answers are complete.
     """
 
     physical: PhysicalPlan
@@ -44,6 +44,7 @@ class JobPlan:
     slack: Mapping[str, int] = field(default_factory=dict)
     backfill: frozenset[str] = frozenset()
     alike: Mapping[str, AlikePlace] = field(default_factory=dict)
+    waits: frozenset[str] = frozenset()
 
     @property
     def templates(self) -> frozenset[str]:

@@ -55,6 +55,8 @@ class RunningScript:
     def apply(self, text: str) -> dict[str, Any]:
         """Change the running job to the script; nothing changes if the script has errors, or cannot be applied."""
         found = self.diff(text)
+        if any(job.get("refused") for job in found["jobs"].values()):
+            raise ControlError(found["text"])
         with self._engine.replacing_sources():
             changed = self._read(text, Session.on(self._engine))
             _backend(changed).adopt(_backend(self.session))

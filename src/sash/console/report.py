@@ -20,7 +20,8 @@ from sash.time import BEGINNING, FOREVER, SECOND
 
 if TYPE_CHECKING:
     from sash.engine import Engine
-    from sash.running_job import JobQuery, RunningJob
+    from sash.job_query import JobQuery
+    from sash.running_job import RunningJob
 
 Values = dict[str, Any]
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sash.display import counted
+from sash.optimizer.widen_joins import WideJoin
 from sash.physical.channels import channels_of
 from sash.physical.explain import INDENT, edge_columns, indented, leg_lines, rounded, stage_lines
 from sash.physical.explain_channels import channel_lines
@@ -37,8 +38,10 @@ class Amounts:
         )
 
 
-def explain_job(texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan) -> str:
-    """The plan of a job as text, given the text of every query and its plan if it ran alone."""
+def explain_job(
+    texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], plan: PhysicalPlan, joins: Collection[WideJoin] = ()
+) -> str:
+    """The plan of a job as text, given the text of every query, its plan if it ran alone, and joins that were compared."""
     queries, stages = len(plan.outputs), len(plan.stages)
     channels = channels_of(plan, share=True)
     sections = [
@@ -51,6 +54,7 @@ def explain_job(texts: Mapping[str, str], alone: Mapping[str, PhysicalPlan], pla
         ],
         ["Legs, straight above the sources", *leg_lines(plan)],
         ["Scans, and channels that bring rows to shards once", *indented(channel_lines(plan, channels))],
+        *([["Joins that differ in columns only", *indented([_join_line(join) for join in joins])]] if joins else []),
         ["Saved by sharing (alone -> together)", *indented(_savings(alone.values(), plan))],
     ]
     return "\n\n".join("\n".join(section) for section in sections) + "\n"
@@ -64,6 +68,13 @@ def _queries(texts: Mapping[str, str], plan: PhysicalPlan) -> list[str]:
         lines.append(f"{INDENT}{output.query}: output of stage {output.stage}, computed by {_plural(needed)} {needed}")
         lines += indented(indented(texts[output.query].strip().splitlines()))
     return lines
+
+
+def _join_line(join: WideJoin) -> str:
+    """What was chosen for a join that several queries could share, and the costs compared."""
+    costs = f"cost per second {rounded(join.together)} with one join, {rounded(join.apart)} with separate ones"
+    chosen = f"share a join with columns {', '.join(join.columns)}" if join.pays else "have separate joins"
+    return f"{', '.join(join.queries)} {chosen}: {costs}"
 
 
 def _plural(listed: str) -> str:

@@ -114,7 +114,8 @@ class Lowering:
 
     Equal nodes of a query are lowered once, so that what is shared stays shared. A node whose canonical form an earlier
     query has, lowered in the same context, becomes the same operator. `retracting` are the DISTINCTs that must retract
-    because another stage reads them; `distincts` lists the others.
+    because another stage reads them; `distincts` lists the others. `shared` are canonical forms of joins that several
+    queries read, each in its own way: what is computed from them is not part of their operators.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class Lowering:
         expire: Placement = "top",
         retracting: frozenset[Distinct] = frozenset(),
         legs: Legs | None = None,
+        shared: frozenset[Node] = frozenset(),
     ) -> None:
         strategy = strategy_of(options.strategy)
         self._by_pattern = strategy.by_pattern
@@ -131,6 +133,7 @@ class Lowering:
         self._expire = expire
         self._below_join = False
         self._legs = Legs() if legs is None else legs
+        self._shared = shared
         self.distincts: list[tuple[Distinct, Physical]] = []
         self._costs = PlanCosts()
         self._retracting = retracting
@@ -190,12 +193,18 @@ class Lowering:
 
     def _chain(self, node: Node) -> Physical | None:
         """The node as multi-way joins, where it is a chain of inner joins that these are for."""
-        if not isinstance(node, Filter | Project | Join):
+        if not isinstance(node, Filter | Project | Join) or self._is_above_shared_join(node):
             return None
         below, self._below_join = self._below_join, True
         chain = lower_chain(node, self.lower, self._chain_options, self._shards)
         self._below_join = below
         return chain
+
+    def _is_above_shared_join(self, node: Node) -> bool:
+        below = node
+        while isinstance(below, Filter | Project):
+            below = below.child
+        return bool(self._shared) and below is not node and canonical(below) in self._shared
 
     def _is_leg(self, node: Node) -> bool:
         """With Expire at the bottom a leg scans, and computes nothing but what only Spark can."""

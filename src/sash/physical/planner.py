@@ -7,9 +7,11 @@ prints the plan that results, and the runtime runs it as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sash.optimizer.widen_joins import JoinColumns, WidenedJoins, widen_joins
+from sash.physical.job_cost import job_cost
 from sash.physical.lower import Legs, Lowering
 from sash.physical.nodes import Leg, Output, Physical, PhysicalPlan, Stage
 from sash.physical.passes.allow_strict_edges import allow_strict_edges
@@ -45,21 +47,25 @@ def plan_physical(
 
 
 def plan_job(
-    queries: Sequence[tuple[str, Node, Options]], shards: int | None = None, with_expiration: Collection[str] = ()
+    queries: Sequence[tuple[str, Node, Options]],
+    shards: int | None = None,
+    with_expiration: Collection[str] = (),
+    shared: frozenset[Node] = frozenset(),
 ) -> PhysicalPlan:
     """The physical plan of queries that run together: names, optimized logical plans, and options.
 
     In the changes of every output, each row ends by a retraction. Operators that several queries need run once, in stages
     of their own; equal queries are outputs of one stage. `shards` is the number of shards that the plan will run on, where
     that is known. The answers of the queries named in `with_expiration` have a last column with the expiration time of each
-    row, where that is known beforehand.
+    row, where that is known beforehand. `shared` are the canonical forms of joins that several queries read.
     """
     groups = [_Group.of(node, options) for _, node, options in queries]
     retracting: dict[_Group, frozenset[Distinct]] = dict.fromkeys(groups, frozenset())
     while True:
         legs = Legs()
         lowerings = {
-            group: Lowering(group.options, shards, group.expire, given, legs) for group, given in retracting.items()
+            group: Lowering(group.options, shards, group.expire, given, legs, shared)
+            for group, given in retracting.items()
         }
         lowered = [lowerings[group].lower_query(node) for group, (_, node, _) in zip(groups, queries, strict=True)]
         ending = [name in with_expiration for name, _, _ in queries]
@@ -78,6 +84,32 @@ def plan_job(
             return PhysicalPlan(tuple(legs.all), stages, tuple(outputs))
         for group, lowering in lowerings.items():
             retracting[group] |= {logical for logical, made in lowering.distincts if id(made) in splitter.unrepeatable}
+
+
+def share_joins(
+    queries: Sequence[tuple[str, Node, Options]], shards: int | None, known: Mapping[str, JoinColumns]
+) -> tuple[list[tuple[str, Node, Options]], WidenedJoins]:
+    """The queries of a job, in which those with equal options share joins that differ in columns, where that pays.
+
+    `known` has the columns of the joins of the job that it goes on from.
+    """
+    groups: dict[_Group, dict[str, Node]] = {}
+    for name, node, options in queries:
+        groups.setdefault(_Group.of(node, options), {})[name] = node
+
+    def widened(group: _Group, plans: Mapping[str, Node]) -> WidenedJoins:
+        def costs(some: Mapping[str, Node], shared: frozenset[Node]) -> float:
+            return job_cost(plan_job([(name, node, group.options) for name, node in some.items()], shards, (), shared))
+
+        return widen_joins(plans, known, costs)
+
+    found = [widened(group, plans) for group, plans in groups.items() if group.shares_operators]
+    plans = {name: plan for one in found for name, plan in one.plans.items()}
+    shared = frozenset[Node]().union(*(one.shared for one in found))
+    compared = tuple(join for one in found for join in one.compared)
+    columns = {name: joins for one in found for name, joins in one.columns.items()}
+    changed = [(name, plans.get(name, node), options) for name, node, options in queries]
+    return changed, WidenedJoins(plans, shared, compared, columns)
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,12 @@ def job_shape(
     outputs: Mapping[str, OutputSpec],
     constants: Mapping[str, ChangeBatch],
     backfill: frozenset[str],
+    waits: frozenset[str],
 ) -> JobShape:
-    """The shape of a job over its inputs; `backfill` are the queries that are to be filled by reading streams again."""
+    """The shape of a job over its inputs; `backfill` and `waits` are queries with BACKFILL and WHEN COMPLETE."""
     layout = layout_of(plan, int(manifest["shards"]), share=True)
     slack = {name: source.slack for name, source in inputs.streams.items() if source.slack}
-    given = replace(_job_plan(layout, manifest), slack=slack, backfill=backfill)
+    given = replace(_job_plan(layout, manifest), slack=slack, backfill=backfill, waits=waits)
     return JobShape(
         given, layout, partial(_tables, plan, inputs), job_sources(layout, inputs), outputs, constants, inputs
     )

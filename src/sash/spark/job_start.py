@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sash.change.diff import JobDiff
 from sash.change.stored import AT_ONCE, Completeness
 from sash.errors import CatalogError, CheckpointError, JobChangedError, SashError, StoreError
+from sash.optimizer.widen_joins import JoinColumns
 from sash.physical.canonical import value_text
 from sash.physical.channels import channels_of
 from sash.physical.nodes import PhysicalPlan
@@ -199,7 +200,8 @@ class JobStart:
         known = read_manifest(folder) or {}
         given = known.get("shards")
         shards = self._job.shards if given is None or self._job.shards_chosen else int(given)
-        planned = self._job.planned(shards, known.get("templates"))
+        unwidened: Mapping[str, JoinColumns] = {query["name"]: {} for query in known.get("queries", ())}
+        planned = self._job.planned(shards, known.get("templates"), known.get("joins", unwidened))
         # A plan also depends on statistics, and on the number of shards it was made for: queries that stay keep theirs.
         if given == shards and known["definitions"] == self._definitions(planned):
             with suppress(CheckpointError):  # of a plan that this version cannot read: it is planned anew, and compared
@@ -267,7 +269,8 @@ class JobStart:
         seeds = [partial(table.seed, rows[name]) for name, table in begun.items()]
         manifest = self._manifest(planned, shards)
         backfill = frozenset(member.name for member in self._members if member.backfill)
-        shape = job_shape(planned.physical, manifest, inputs, outputs, constants, backfill)
+        waits = frozenset(member.name for member in self._members if member.when_complete)
+        shape = job_shape(planned.physical, manifest, inputs, outputs, constants, backfill, waits)
         manifest["plan"] = described_plan(shape)
         return JobChange(self._spark, root, shape, manifest, inputs, limits, seeds)
 
@@ -294,6 +297,7 @@ class JobStart:
             "queries": described(self._members, planned),
             "templates": {one.name: list(one.template.parameters) for one in planned.templates},
             "definitions": self._definitions(planned),
+            "joins": planned.joins.columns,
         }
 
     def _heartbeats(self, planned: PlannedJob) -> list[str]:

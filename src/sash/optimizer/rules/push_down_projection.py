@@ -36,20 +36,20 @@ def push_down_projection(plan: nodes.Node) -> nodes.Node:
         Project k#1
           Stream r [RANGE 1 HOUR]
     """
-    return _prune(plan, _all(plan))[0]
+    return prune(plan, _all(plan))[0]
 
 
 def _all(node: nodes.Node) -> frozenset[int]:
     return frozenset(range(len(node.schema)))
 
 
-def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
-    """The node with at least the needed columns, in the same order."""
+def prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
+    """The node with at least the needed columns, in the same order, and where each of them is."""
     match node:
         case nodes.Stream() | nodes.Relation():
             return node, _positions(_all(node))
         case nodes.Filter():
-            child, at = _prune(node.child, needed | columns_of(node.predicate))
+            child, at = prune(node.child, needed | columns_of(node.predicate))
             return nodes.Filter(child, remap(node.predicate, at)), at
         case nodes.Project():
             return _prune_project(node, needed)
@@ -59,7 +59,7 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             return _prune_generate(node, needed)
         case nodes.AssignWindows():
             own = len(node.child.schema)
-            child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time})
+            child, at = prune(node.child, frozenset(c for c in needed if c < own) | {node.time})
             added = {own + n: len(child.schema) + n for n in range(2)}
             return replace(node, child=child, time=at[node.time]), at | added
         case nodes.Final():
@@ -67,12 +67,12 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
             return nodes.Final(child), at
         case nodes.Sessions():
             own = len(node.child.schema)
-            child, at = _prune(node.child, frozenset(c for c in needed if c < own) | {node.time, *node.keys})
+            child, at = prune(node.child, frozenset(c for c in needed if c < own) | {node.time, *node.keys})
             keys = tuple(at[key] for key in node.keys)
             return replace(node, child=child, keys=keys, time=at[node.time]), at | {own: len(child.schema)}
         case nodes.Lifetime():
             times = [e for e in (node.start, node.end) if e is not None]
-            child, at = _prune(node.child, needed.union(*map(columns_of, times)))
+            child, at = prune(node.child, needed.union(*map(columns_of, times)))
             start, end = (None if e is None else remap(e, at) for e in (node.start, node.end))
             return nodes.Lifetime(child, start, end), at
         case nodes.Join():
@@ -100,7 +100,7 @@ def _prune(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places
 
 def _exactly(node: nodes.Node, needed: frozenset[int]) -> tuple[nodes.Node, Places]:
     """The node with the needed columns only; with one column if none is needed, because rows need one."""
-    pruned, at = _prune(node, needed)
+    pruned, at = prune(node, needed)
     kept = [at[column] for column in sorted(needed)] or [*_narrowest(pruned)]
     return select(pruned, kept), _positions(needed)
 
@@ -124,7 +124,7 @@ def _prune_project(node: nodes.Project, needed: frozenset[int]) -> tuple[nodes.N
         min(range(len(node.names)), key=lambda position: _computing_cost(node.expressions[position]))
     ]
     read: frozenset[int] = frozenset().union(*(columns_of(node.expressions[position]) for position in kept))
-    child, at = _prune(node.child, read)
+    child, at = prune(node.child, read)
     expressions = tuple(remap(node.expressions[position], at) for position in kept)
     return nodes.Project(child, tuple(node.names[position] for position in kept), expressions), _positions(kept)
 
@@ -133,7 +133,7 @@ def _prune_generate(node: nodes.Generate, needed: frozenset[int]) -> tuple[nodes
     """Without the columns of the input that are not needed, above all the array itself."""
     own = len(node.columns)
     kept = sorted(position for position in needed if position < own)
-    child, at = _prune(node.child, frozenset(node.columns[position] for position in kept) | columns_of(node.array))
+    child, at = prune(node.child, frozenset(node.columns[position] for position in kept) | columns_of(node.array))
     columns = tuple(at[node.columns[position]] for position in kept)
     made = replace(node, child=child, columns=columns, array=remap(node.array, at))
     return made, _positions([*kept, own, own + 1])
@@ -145,7 +145,7 @@ def _prune_expand(node: nodes.Expand, needed: frozenset[int]) -> tuple[nodes.Nod
     ]
     lists = [[made[position] for position in kept] for made in node.lists]
     read: frozenset[int] = frozenset().union(*(columns_of(expression) for made in lists for expression in made))
-    child, at = _prune(node.child, read)
+    child, at = prune(node.child, read)
     moved = tuple(tuple(remap(expression, at) for expression in made) for made in lists)
     return nodes.Expand(child, tuple(node.names[position] for position in kept), moved), _positions(kept)
 
@@ -182,7 +182,7 @@ def _prune_over(node: nodes.Over, needed: frozenset[int]) -> tuple[nodes.Node, P
     kept = [position for position in range(len(node.calls)) if position + width in needed]
     read = frozenset(column for column in needed if column < width)
     if not kept:
-        return _prune(node.child, read)
+        return prune(node.child, read)
     calls = [node.calls[position] for position in kept]
     ties = node.ties if any(call.depends_on_ties for call in calls) else ()
     child, at = _exactly(node.child, read.union(node.partition, ties, *(call.columns for call in calls)))
@@ -200,7 +200,7 @@ def _prune_aggregate(node: nodes.Aggregate, needed: frozenset[int]) -> tuple[nod
     width = len(node.keys)
     kept = [position for position in range(len(node.aggregates)) if position + width in needed]
     if not kept and width:
-        child, at = _prune(node.child, frozenset(node.keys))
+        child, at = prune(node.child, frozenset(node.keys))
         return nodes.Distinct(select(child, [at[key] for key in node.keys])), _positions(range(width))
     kept = kept or list(range(len(node.aggregates)))[:1]
     calls = [node.aggregates[position] for position in kept]
