@@ -345,6 +345,46 @@ def test_too_many_bad_rows_fail_the_job(spark: SparkSession, tmp_path: Path) -> 
     assert spark.read.parquet(f"{tmp_path}/bad").count() == 11, "the batch that failed is repeated"
 
 
+def test_change_events_of_a_database_drive_a_relation(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    """Updates that are retroactive change the results of rows that are already in the window; others only those after them."""
+    for topic in ("events", "in-joined", "out-joined", "out-joined-on"):
+        kafka.create_topic(topic, 1)
+
+    def event(op: str, before: Any, after: Any, ms: int) -> str:
+        return json.dumps(
+            {"payload": {"op": op, "before": before, "after": after, "ts_ms": ms, "source": {"ts_ms": ms}}}
+        )
+
+    relation = (
+        "CREATE RELATION {} (ts TIMESTAMP, id BIGINT, name STRING) USING kafka OPTIONS (kafka.bootstrap.servers "
+        f"'{kafka.servers}', subscribe 'events', startingOffsets 'earliest', format 'debezium-json') CHANGES KEY (id) {{}}"
+    )
+    sql = "SELECT s.v, r.name FROM s [RANGE 1 HOUR] JOIN {} AS r ON s.v = r.id"
+    statements = (
+        declared(kafka, "in-joined"),
+        relation.format("names", ""),
+        relation.format("names_then", "NON RETROACTIVE"),
+        query(kafka, "out-joined", sql.format("names"), "MODE changes"),
+        query(kafka, "out-joined-on", sql.format("names_then"), "MODE changes", name="then"),
+    )
+    one, other = {"id": 1, "name": "one"}, {"id": 1, "name": "uno", "new": True}
+    first = [event("r", None, one, 10), event("c", None, {"id": 2, "name": "two"}, 20)]
+    then = [event("u", one, other, 2_000), event("d", {"id": 2}, None, 2_500), None]
+    for events, rows in ((first, (1_000_000, 1_200_000)), (then, (3_000_000, 4_000_000))):
+        kafka.produce("events", [{"key": "k", "value": value} for value in events])
+        put(kafka, "in-joined", [{"ts": ts, "k": "k", "v": v} for ts in rows for v in (1, 2)])
+        run(session_of(spark, tmp_path / "state", *statements))
+
+    def answer(topic: str) -> Counter[tuple[Any, ...]]:
+        found: Counter[tuple[Any, ...]] = Counter()
+        for (op, _, *row), count in changes(kafka.records(topic)).items():
+            found[tuple(row)] += count if op == "+" else -count
+        return +found
+
+    assert answer("out-joined") == {(1, "uno"): 3}, "the rows at the clock wait"
+    assert answer("out-joined-on") == {(1, "one"): 2, (1, "uno"): 1, (2, "two"): 2}
+
+
 def test_the_page_about_kafka_can_be_followed(
     spark: SparkSession, kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

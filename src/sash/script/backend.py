@@ -12,6 +12,7 @@ from sash.plan.catalog import Catalog, partition_names
 from sash.plan.options import JoinForm, Options, Strategy
 from sash.plan.types import Schema
 from sash.planning import Planned
+from sash.script.sources import is_change_events
 from sash.script.statements import (
     Attach,
     CreateFunction,
@@ -262,6 +263,8 @@ def check_relation(statement: CreateRelation) -> None:
         )
     if statement.refresh is not None and statement.key is None:
         raise OptionError(f"relation {name}: REFRESH compares rows by key: add KEY (columns)")
+    if statement.changes and is_change_events(statement.declaration) and not statement.key:
+        raise OptionError(f"relation {name}: change events replace and delete rows by key: add KEY (columns)")
     for_updates = {
         "TIME": statement.time is not None,
         "HEARTBEAT": statement.heartbeat is not None,

@@ -153,7 +153,9 @@ class DryRunBackend:
         """The columns of a relation; None if only Spark knows them."""
         declaration = statement.declaration
         if statement.changes:
-            return update_columns(declaration.name, stream_columns(declaration), statement.time, statement.key)[1]
+            return update_columns(
+                declaration.name, stream_columns(declaration, updates=True), statement.time, statement.key
+            )[1]
         return relation_columns(declaration)
 
     def add_function(self, statement: CreateFunction) -> None:

@@ -68,15 +68,15 @@ class LiveBackend:
         )
 
     def add_relation(self, statement: CreateRelation) -> None:
-        from sash.spark.sources import static_frame, stream_frame
+        from sash.spark.sources import Updates, static_frame, stream_frame
 
         check_relation(statement)
         declaration, spark = statement.declaration, self.engine.spark
         name, time = declaration.name, "ts"
         source: DataFrame | Callable[[], DataFrame]
         if statement.changes:
-            time = time_column(f"relation {name}", stream_columns(declaration), statement.time)
-            source = stream_frame(spark, declaration)
+            time = time_column(f"relation {name}", stream_columns(declaration, updates=True), statement.time)
+            source = stream_frame(spark, declaration, updates=Updates(time, statement.key or ()))
         elif statement.refresh is not None:
             source = partial(static_frame, spark, declaration)
         else:

@@ -53,6 +53,9 @@ _LARGEST_PORT = 65535
 PARSED = ("json", "csv")
 """The formats from which declared columns can be parsed, in the lines of a socket or file or the values of a topic."""
 
+CHANGE_EVENTS = ("debezium-json", "maxwell-json")
+"""The formats of the updates of a relation: change events of a database."""
+
 
 @dataclass(frozen=True)
 class SourceType:
@@ -94,9 +97,18 @@ def is_of_record(declaration: Declaration, field: Field) -> bool:
     return declaration.source == "kafka" and field.name.lower() in RECORD_COLUMNS
 
 
-def stream_columns(declaration: Declaration) -> Schema:
-    """The columns of a stream; raises an error if its declaration lacks columns or options."""
+def is_change_events(declaration: Declaration) -> bool:
+    """Whether a source has change events of a database."""
+    return str(option(dict(declaration.options), "format", "")).lower() in CHANGE_EVENTS
+
+
+def stream_columns(declaration: Declaration, *, updates: bool = False) -> Schema:
+    """The columns of a stream, or of the `updates` of a relation; raises an error if columns or options are missing."""
     kind = STREAMS.get(declaration.source)
+    if is_change_events(declaration) and not updates:
+        raise OptionError(
+            f"stream {declaration.name}: {', '.join(CHANGE_EVENTS)} are formats of CREATE RELATION ... CHANGES"
+        )
     columns = _columns("stream", declaration, kind)
     if columns is None:
         raise CatalogError(
@@ -126,7 +138,7 @@ def _columns(what: str, declaration: Declaration, kind: SourceType | None) -> Sc
         columns = f": {', '.join(map(str, kind.columns))}" if kind.columns else ""
         raise CatalogError(f"{what} {declaration.name}: {declaration.source} has fixed columns{columns}; declare none")
     written = str(option(dict(declaration.options), "format", "")).lower()
-    if kind.parsed and written not in PARSED:
+    if kind.parsed and written not in (*PARSED, *CHANGE_EVENTS):
         raise OptionError(
             f"{what} {declaration.name}: its columns are parsed from text: add OPTIONS (format 'json') "
             "or OPTIONS (format 'csv')"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -18,6 +19,7 @@ from sash.script.sources import (
     RELATIONS,
     STREAMS,
     generator_counts,
+    is_change_events,
     is_of_record,
     kafka_start,
     option,
@@ -26,6 +28,7 @@ from sash.script.sources import (
 )
 from sash.script.statements import Declaration, Value
 from sash.spark.packages import missing_kafka
+from sash.spark.sources.change_events import read_change_events
 from sash.spark.sources.history import (
     FILE_FORMATS,
     RECORD_ORIGIN,
@@ -46,9 +49,21 @@ FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
 """By default Spark ignores files much older than the newest, even unread ones."""
 
 
-def stream_frame(spark: SparkSession, given: Declaration, *, whole: bool = False) -> DataFrame:
-    """The streaming DataFrame of a stream's source; `whole` adds columns about lines and records (`OF_RECORD`)."""
-    columns = stream_columns(given)
+class Updates(NamedTuple):
+    """The time column and the key of a relation, for its change events."""
+
+    time: str
+    key: tuple[str, ...]
+
+
+def stream_frame(
+    spark: SparkSession, given: Declaration, *, whole: bool = False, updates: Updates | None = None
+) -> DataFrame:
+    """The streaming DataFrame of a source of a stream, or of `updates` of a relation.
+
+    `whole` adds columns about lines and records (`OF_RECORD`).
+    """
+    columns = stream_columns(given, updates=updates is not None)
     options = dict(given.options)
     with _spark_errors("stream", given, STREAMS):
         if given.source == "generator":
@@ -58,6 +73,8 @@ def stream_frame(spark: SparkSession, given: Declaration, *, whole: bool = False
             options = kafka_start(options) if given.source == "kafka" else options
             reader = spark.readStream.format(given.source).options(**_headers(given), **_spark_options(options))
             form = None if encoding is None else str(encoding)
+            if updates is not None and is_change_events(given):
+                return read_change_events(reader.load(), str(form).lower(), columns, *updates)
             return _parse_lines(reader.load(), given, form, whole=whole)
         if given.source == "rate":
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
