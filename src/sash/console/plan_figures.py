@@ -40,7 +40,7 @@ def with_figures(plan: Values, report: Values | None, batches: Mapping[str, Any]
 
 def _stage(stage: Values, shards: list[Values]) -> Values:
     spent = [
-        {"shard": number, "seconds": one.get("seconds"), "rows_in": one.get("state_rows")}
+        {"shard": number, "seconds": one.get("seconds"), "state_rows": one.get("state_rows")}
         for number, one in enumerate(shards)
     ]
     return {**stage, "seconds": sum(one["seconds"] or 0 for one in spent), "shards": spent}
