@@ -10,7 +10,7 @@ BROWSER := $(VENV)/.browser
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs bench clean
+.PHONY: help setup demo test check format docs bench campaign clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,14 +50,14 @@ test: setup $(TOOLS) $(KAFKA) $(BROWSER)  ## all tests, two at a time: those wit
 	failed=0; for half in "not spark" spark; do $(BIN)/python -m pytest -m "$$half" -n 2 --dist worksteal || failed=1; done; exit $$failed; fi
 
 check: $(TOOLS)  ## format, lint, types, and who imports whom
-	$(BIN)/ruff format --check src bench tests examples scripts
-	$(BIN)/ruff check src bench tests examples scripts
+	$(BIN)/ruff format --check src bench campaign tests examples scripts
+	$(BIN)/ruff check src bench campaign tests examples scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 format: $(TOOLS)  ## put the code into its form
-	$(BIN)/ruff format src bench tests examples scripts
-	$(BIN)/ruff check --fix src bench tests examples scripts
+	$(BIN)/ruff format src bench campaign tests examples scripts
+	$(BIN)/ruff check --fix src bench campaign tests examples scripts
 
 docs: $(TOOLS)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
@@ -65,7 +65,10 @@ docs: $(TOOLS)  ## build the documentation into site/
 bench: setup $(TOOLS)  ## throughput and growth; takes a while (ARGS="--save": keep the figures in bench/results)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/python -m bench throughput $(ARGS) && $(BIN)/python -m bench growth $(ARGS)
 
+campaign: setup $(TOOLS)  ## random cases against oracles, ten minutes per subject (ARGS="--seconds 60 --seed 7")
+	@export JAVA_HOME="$$(scripts/setup-java.sh)" && for subject in plans texts values snapshots; do $(BIN)/python -m campaign $$subject $(if $(ARGS),$(ARGS),--seconds 600) || failed=1; done; exit $${failed:-0}
+
 clean:  ## remove the virtual environment, caches and what Spark left
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf spark-warehouse metastore_db derby.log artifacts
-	find src bench tests -name __pycache__ -type d -exec rm -rf {} +
+	find src bench campaign tests -name __pycache__ -type d -exec rm -rf {} +

@@ -254,7 +254,7 @@ GUIDES = [
 ]
 TREE = [
     "/" + str(path.relative_to(HOME)) + ("/" if path.is_dir() else "")
-    for folder in ("src", "tests", "bench", "docs", "examples", "scripts")
+    for folder in ("src", "tests", "bench", "campaign", "docs", "examples", "scripts")
     for path in [HOME / folder, *(HOME / folder).rglob("*")]
 ] + [f"/{path.name}" for path in HOME.iterdir() if path.is_file()]
 BUILT = {"site/"}

@@ -90,15 +90,20 @@ class Fed:
 
     def truth(self, sql: str, as_of: int) -> Counter[tuple[Any, ...]]:
         """The answer of the standing query at the last instant before `as_of`."""
-        ordered = sorted(self.rows, key=_order)
-        if found := re.search(r"\[ROWS (\d+)\]", sql):
-            ordered = [row for row in ordered if row["ts"] < as_of][-int(found[1]) :]
-            sql = sql.replace(found[0], "[RANGE 1 SECOND]")
-        return counted(replay(sql, {"s": ordered}, unit="us", schemas={"s": DDL}).at(as_of - 1))
+        return truth(self.rows, sql, as_of)
 
     def close(self) -> None:
         self.queries.close()
         self.writer.close()
+
+
+def truth(rows: Rows, sql: str, as_of: int) -> Counter[tuple[Any, ...]]:
+    """The answer of the standing query over these rows at the last instant before `as_of`."""
+    ordered = sorted(rows, key=_order)
+    if found := re.search(r"\[ROWS (\d+)\]", sql):
+        ordered = [row for row in ordered if row["ts"] < as_of][-int(found[1]) :]
+        sql = sql.replace(found[0], "[RANGE 1 SECOND]")
+    return counted(replay(sql, {"s": ordered}, unit="us", schemas={"s": DDL}).at(as_of - 1))
 
 
 def _order(row: dict[str, Any]) -> list[tuple[bool, Any]]:

@@ -1,0 +1,82 @@
+"""`python -m campaign SUBJECT --seconds N --seed S`: try random cases, and keep those that fail as files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from campaign.page import write_page
+from campaign.record import read_failure, save_failure, save_run
+from campaign.search import Tally, search
+from campaign.subject import Subject
+from campaign.subjects import SUBJECTS
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Random cases against oracles, with failures kept.")
+
+
+def _command(subject: Subject[Any]) -> None:
+    def run(
+        seconds: Annotated[float | None, typer.Option(help="stop after so many seconds")] = None,
+        cases: Annotated[int | None, typer.Option(help="stop after so many cases")] = None,
+        seed: Annotated[int, typer.Option(help="the same seed gives the same cases")] = 0,
+        as_json: Annotated[bool, typer.Option("--json", help="print the tally as JSON")] = False,
+        save: Annotated[bool, typer.Option(help="keep the tally for the page")] = False,
+    ) -> None:
+        if seconds is None and cases is None:
+            seconds = 60.0
+        tally = search(subject, seed, cases=cases, seconds=seconds, report=_show)
+        print(file=sys.stderr)
+        for failure in tally.failures:
+            path = save_failure(subject, failure)
+            print(f"{failure.error}\n  again: python -m campaign replay {path}", file=sys.stderr)
+        if save:
+            print(f"saved: {save_run(tally)}", file=sys.stderr)
+        if as_json:
+            told = {"subject": tally.subject, "seed": seed, "cases": tally.cases, "refused": tally.refused}
+            failed = [failure.error for failure in tally.failures]
+            print(json.dumps({**told, "seconds": tally.seconds, "words": tally.words, "failures": failed}))
+        else:
+            print(
+                f"{tally.subject}: {tally.cases:,} cases in {tally.seconds:,.0f} s with seed {seed}, "
+                f"{tally.refused:,} refused, {len(tally.failures)} failed"
+            )
+        if tally.failures:
+            raise typer.Exit(1)
+
+    app.command(subject.name, help=subject.about)(run)
+
+
+def _show(tally: Tally) -> None:
+    failed = f", {len(tally.failures)} failed" if tally.failures else ""
+    print(
+        f"\r{tally.subject}: {tally.cases:,} cases, {tally.seconds:,.0f} s{failed} ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+@app.command()
+def replay(path: Annotated[Path, typer.Argument(help="a failing case that a campaign has kept")]) -> None:
+    """Run a failing case again; its error, if it still fails, is raised as it is."""
+    name, stored = read_failure(path)
+    subject = SUBJECTS[name]
+    subject.check(subject.decode(stored))
+    print(f"{path}: passes")
+
+
+@app.command()
+def page() -> None:
+    """Write docs/experiments/campaigns.md from the saved runs."""
+    print(write_page())
+
+
+for one in SUBJECTS.values():
+    _command(one)
+
+if __name__ == "__main__":
+    app()

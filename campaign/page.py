@@ -1,0 +1,67 @@
+"""The page "What has been tried": all saved runs of campaigns, and how often each part of Sash was in a case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+
+from campaign.record import Run, read_runs
+from campaign.subjects import SUBJECTS
+
+PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "campaigns.md"
+
+_HEAD = """# What has been tried
+
+Campaigns run random cases against an oracle. Repeat one with `python -m campaign SUBJECT --seconds 600 --seed 1 --save`; the \
+same seed and number of cases give the same cases. A case that fails is reduced and kept as a file, which \
+`python -m campaign replay FILE` runs again. `python -m campaign page` writes this page from the saved runs.
+
+A *refused* case is one that Sash does not run for a reason that it documents. It counts as a case, and in no line of a \
+distribution.
+"""
+
+
+def write_page(path: Path = PAGE) -> Path:
+    """Write the page from the saved runs, and return its path."""
+    path.write_text(page(read_runs()))
+    return path
+
+
+def page(runs: list[Run]) -> str:
+    """The text of the page."""
+    lines = [_HEAD, "## In all", "", *_totals(runs)]
+    for name, group in groupby(runs, key=lambda run: run.subject):
+        lines += ["", *_subject(name, list(group))]
+    return "\n".join(lines) + "\n"
+
+
+def _totals(runs: list[Run]) -> list[str]:
+    lines = ["| subject | runs | cases | refused | seconds | failures |", "|---|---:|---:|---:|---:|---:|"]
+    for name, group in groupby(runs, key=lambda run: run.subject):
+        of = list(group)
+        lines.append(
+            f"| {name} | {len(of)} | {sum(run.cases for run in of):,} | {sum(run.refused for run in of):,} "
+            f"| {sum(run.seconds for run in of):,.0f} | {sum(len(run.failures) for run in of)} |"
+        )
+    return lines
+
+
+def _subject(name: str, runs: list[Run]) -> list[str]:
+    about = SUBJECTS[name].about
+    lines = [f"## {name.capitalize()}", "", f"{about[0].upper()}{about[1:]}.", ""]
+    lines += ["| seed | cases | refused | seconds | commit | day | failures |", "|---:|---:|---:|---:|---|---|---:|"]
+    lines += [
+        f"| {run.seed} | {run.cases:,} | {run.refused:,} | {run.seconds:,.0f} | {run.commit} | {run.measured[:10]} "
+        f"| {len(run.failures)} |"
+        for run in runs
+    ]
+    words = sum((run.words for run in runs), Counter[str]())
+    lines += ["", "What the cases had, all runs together:", ""]
+    for kind, group in groupby(sorted(words), key=lambda word: word.partition(" ")[0]):
+        listed = ", ".join(f"{word.partition(' ')[2] or word} {words[word]:,}" for word in group)
+        lines.append(f"- *{kind}*: {listed}")
+    failed = [(run.commit, error) for run in runs for error in run.failures]
+    if failed:
+        lines += ["", "Failures found:", "", *(f"- {commit}: `{error}`" for commit, error in failed)]
+    return lines

@@ -1,0 +1,230 @@
+"""Readers and a writer of one window store, killed at random: every answer is that of one true state of the window.
+
+Three processes run at a time: the writer, which applies batches of rows that its seed determines, and two readers. SIGKILL
+strikes a process a random time after a command was sent. A writer that is killed is started again and applies the same batch
+again, as Spark would; a reader that is killed gives no answer, and is started again.
+
+An answer is right if it is the query's answer at its `as_of`, recomputed from all rows; if the window has moved to `as_of` by
+an update that the writer was told to make; and if `as_of` is at least as late as the last update that had been acknowledged
+when the snapshot was submitted. Whether updates and reads of a level are ordered as it promises is what the tests of
+schedulers check on recorded histories; from outside of the processes it cannot be seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from hypothesis import strategies as st
+
+from campaign.subject import Outcome, Subject
+from campaign.window_process import clock_before, rows_of
+from sash.window_store.options import IsolationLevel
+from tests.window_store.feeding import counted, truth
+
+LEVELS: tuple[str, ...] = get_args(IsolationLevel)
+QUERIES = (
+    "SELECT k, COUNT(*) AS n, SUM(v) AS t FROM s [RANGE {long} MICROSECONDS] GROUP BY k",
+    "SELECT k, MIN(v) AS low, MAX(x) AS high FROM s [RANGE {short} MICROSECONDS] GROUP BY k",
+    "SELECT COUNT(*) AS n, MAX(v) AS high FROM s [RANGE {long} MICROSECONDS] WHERE v > 1",
+    "SELECT MEDIAN(v) AS m, COUNT(DISTINCT v) AS d FROM s [RANGE {long} MICROSECONDS]",
+    "SELECT DISTINCT k, v FROM s [RANGE {short} MICROSECONDS]",
+    "SELECT k, v, ts FROM s [RANGE {long} MICROSECONDS] ORDER BY v DESC, k, ts LIMIT 3",
+    "SELECT v, COUNT(*) AS n FROM s [RANGE {short} MICROSECONDS] GROUP BY v HAVING COUNT(*) > 1",
+)
+_BATCHES = 12
+_SNAPSHOTS = 16
+"""The snapshots of each of two readers."""
+_HOME = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A store, and the seed of its rows, of the queries, and of the moments at which processes are killed."""
+
+    seed: int
+    length: int
+    count: int
+    retain: int
+    kills: float
+
+
+@dataclass(frozen=True)
+class _Answered:
+    sql: str
+    isolation: str
+    floor: int
+    reply: dict[str, Any]
+
+
+class _Process:
+    """A process that is started again after it was killed."""
+
+    def __init__(self, rnd: random.Random, *arguments: object) -> None:
+        self._rnd = rnd
+        self._arguments = [str(argument) for argument in arguments]
+        self._running: subprocess.Popen[str] | None = None
+        self.killed = 0
+
+    def send(self, command: dict[str, Any], kill: float) -> dict[str, Any] | None:
+        """The reply to a command; None if the process was killed first, which happens with this probability."""
+        running = self._start()
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(json.dumps(command) + "\n")
+        running.stdin.flush()
+        if self._rnd.random() < kill:
+            # An answer takes some milliseconds: exponential delays strike in all parts of it.
+            timer = threading.Timer(self._rnd.expovariate(1 / 0.008), os.kill, (running.pid, signal.SIGKILL))
+            timer.start()
+            line = running.stdout.readline()
+            timer.join()
+            self.close()
+            self.killed += not line
+        else:
+            line = running.stdout.readline()
+            if not line:
+                raise AssertionError(f"a process ended by itself: {' '.join(self._arguments)}: {self._errors()}")
+        return json.loads(line) if line else None
+
+    def close(self) -> None:
+        """End the process."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.communicate()
+            self._running = None
+
+    def _start(self) -> subprocess.Popen[str]:
+        if self._running is None:
+            self._running = subprocess.Popen(
+                [sys.executable, "-m", "campaign.window_process", *self._arguments],
+                cwd=_HOME,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(_HOME / "src"), str(_HOME)])},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        return self._running
+
+    def _errors(self) -> str:
+        assert self._running is not None
+        return self._running.communicate()[1][-2_000:]
+
+
+class _Run:
+    """One store, its three processes, and what they have answered."""
+
+    def __init__(self, story: Story, root: Path) -> None:
+        self._story = story
+        self._root = root
+        self._clock = 0
+        self.sent = 0
+        self.answers: list[_Answered] = []
+        self.words = Counter[str]()
+        self._problems: list[BaseException] = []
+
+    def play(self) -> None:
+        """Run the processes to their end."""
+        writer = self._process("writer", 0, self._story.length, self._story.count, self._story.retain, self._story.seed)
+        first = 3 * self._story.count
+        self._write(writer, range(first), kill=0.0)
+        threads = [threading.Thread(target=self._guarded, args=(self._keep_writing, writer, first))]
+        threads += [threading.Thread(target=self._guarded, args=(self._read, number)) for number in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._problems:
+            raise self._problems[0]
+
+    def _guarded(self, work: Any, *arguments: Any) -> None:
+        try:
+            work(*arguments)
+        except BaseException as problem:  # noqa: BLE001  (raised by the thread that plays)
+            self._problems.append(problem)
+
+    def _process(self, role: str, number: int, *arguments: int) -> _Process:
+        return _Process(random.Random(f"{self._story.seed}.{role}.{number}"), role, self._root, *arguments)
+
+    def _keep_writing(self, writer: _Process, first: int) -> None:
+        try:
+            self._write(writer, range(first, first + _BATCHES), self._story.kills)
+        finally:
+            writer.close()
+
+    def _write(self, writer: _Process, batches: range, kill: float) -> None:
+        for batch in batches:
+            after = clock_before(self._story.seed, self._story.length, batch + 1)
+            self.sent = after
+            while writer.send({"batch": batch}, kill) is None:
+                self.words["killed writers in a batch"] += 1
+            self._clock = after
+
+    def _read(self, number: int) -> None:
+        rnd = random.Random(f"{self._story.seed}.queries.{number}")
+        reader = self._process("reader", number)
+        span = self._story.length * self._story.count
+        try:
+            for _ in range(_SNAPSHOTS):
+                long, short = rnd.randint(span // 2, span), rnd.randint(1, span // 2)
+                sql = rnd.choice(QUERIES).format(long=long, short=short)
+                isolation = rnd.choice(LEVELS)
+                floor = self._clock
+                reply = reader.send({"sql": sql, "isolation": isolation}, self._story.kills)
+                if reply is None:
+                    self.words["killed readers in a snapshot"] += 1
+                else:
+                    self.answers.append(_Answered(sql, isolation, floor, reply))
+        finally:
+            reader.close()
+
+
+def _check(story: Story) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="sash-campaign-") as root:
+        run = _Run(story, Path(root))
+        run.play()
+    rows = [row for batch in range(3 * story.count + _BATCHES) for row in rows_of(story.seed, story.length, batch)[0]]
+    words = run.words
+    for answer in run.answers:
+        as_of = answer.reply["as_of"]
+        about = f"{answer.isolation}, as of {as_of}: {answer.sql}"
+        assert as_of % story.length == 0, f"not the end of a sub-window: {about}"
+        assert as_of >= answer.floor // story.length * story.length, f"older than the window at {answer.floor}: {about}"
+        assert as_of <= run.sent, f"from the future: {about}"
+        expected, found = truth(rows, answer.sql, as_of), counted(answer.reply["rows"])
+        assert found == expected, f"missing {expected - found}, surplus {found - expected}: {about}"
+        words[f"snapshots {answer.isolation}"] += 1
+        words.update(f"snapshots with {name}" for name in ("restarts", "rescans") if answer.reply[name])
+    return Outcome(words)
+
+
+_STORIES = st.builds(
+    Story,
+    seed=st.integers(0, 2**31),
+    length=st.sampled_from((10, 40)),
+    count=st.sampled_from((2, 4, 8)),
+    retain=st.sampled_from((0, 0, 3)),
+    kills=st.sampled_from((0.1, 0.25)),
+)
+
+SUBJECT = Subject(
+    "snapshots",
+    f"a writer and two readers of one window store, killed at random; a case is a store with {_BATCHES} batches and "
+    f"{2 * _SNAPSHOTS} snapshots at all isolation levels, each of which must be the answer at its `as_of`, recomputed from "
+    "all rows",
+    _STORIES,
+    _check,
+    asdict,
+    lambda stored: Story(**stored),
+)

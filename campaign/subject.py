@@ -1,0 +1,36 @@
+"""What a campaign tries: random cases of one kind, and a check that fails if Sash does something wrong with one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from hypothesis.strategies import SearchStrategy
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a case that passed: what is counted of it, and whether Sash refused the case."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    refused: bool = False
+
+
+@dataclass(frozen=True)
+class Subject(Generic[T]):
+    """Random cases, their check, and their form as JSON.
+
+    `check` raises an error of any kind if Sash is wrong. Refusals are part of the outcome, since a campaign whose cases are
+    all refused shows nothing.
+    """
+
+    name: str
+    about: str
+    cases: SearchStrategy[T]
+    check: Callable[[T], Outcome]
+    encode: Callable[[T], Any]
+    decode: Callable[[Any], T]

@@ -1,0 +1,13 @@
+"""The subjects of campaigns, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from campaign import plans, snapshots, texts, values
+from campaign.subject import Subject
+
+SUBJECTS: Mapping[str, Subject[Any]] = {
+    subject.name: subject for subject in (plans.SUBJECT, snapshots.SUBJECT, texts.SUBJECT, values.SUBJECT)
+}

@@ -1,0 +1,88 @@
+"""A campaign finds what is wrong, reduces it, keeps it as a file that fails again, and repeats itself by its seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from campaign.page import page
+from campaign.record import from_json, read_failure, read_runs, save_failure, save_run, to_json
+from campaign.search import search
+from campaign.subject import Outcome, Subject
+from campaign.subjects import SUBJECTS
+
+
+def counted(limit: int | None, seen: list[int]) -> Subject[int]:
+    """Numbers, of which those from `limit` on fail, and every seventh is refused."""
+
+    def check(number: int) -> Outcome:
+        seen.append(number)
+        assert limit is None or number < limit, f"{number} is too large"
+        return Outcome(Counter([f"digits {len(str(number))}"]), refused=number % 7 == 0)
+
+    return Subject("plans", "numbers", st.integers(0, 10_000), check, lambda number: number, lambda stored: stored)
+
+
+def test_a_seed_gives_the_same_cases() -> None:
+    first: list[int] = []
+    again: list[int] = []
+    other: list[int] = []
+    for seed, seen in ((5, first), (5, again), (6, other)):
+        search(counted(None, seen), seed, cases=250)
+    assert first == again
+    assert first != other
+
+
+def test_every_case_is_counted_once() -> None:
+    seen: list[int] = []
+    tally = search(counted(None, seen), 1, cases=250)
+    assert tally.cases == len(seen) == 250
+    assert tally.refused == sum(number % 7 == 0 for number in seen) > 0
+    assert sum(tally.words.values()) == 250 - tally.refused
+    assert not tally.failures
+
+
+def test_a_failing_case_is_reduced_and_kept(tmp_path: Path) -> None:
+    subject = counted(5_000, [])
+    tally = search(subject, 1, cases=300)
+    assert {failure.case for failure in tally.failures} == {5_000}
+    path = save_failure(subject, tally.failures[0], tmp_path)
+    assert read_failure(path) == ("plans", 5_000)
+    assert "5000 is too large" in tally.failures[0].error
+
+
+def test_the_page_is_of_the_saved_runs(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        save_run(search(counted(9_000, []), seed, cases=200), tmp_path)
+    runs = read_runs(tmp_path)
+    text = page(runs)
+    assert f"| plans | 2 | {sum(run.cases for run in runs):,} |" in text
+    assert "9000 is too large" in text
+    assert f"4 {sum(run.words['digits 4'] for run in runs):,}" in text
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_every_case_survives_its_file(name: str) -> None:
+    subject = SUBJECTS[name]
+    stored: list[Any] = []
+
+    def check(case: Any) -> Outcome:
+        stored.append(to_json(subject.encode(case)))
+        return Outcome()
+
+    kept = Subject(name, subject.about, subject.cases, check, subject.encode, subject.decode)
+    search(kept, 3, cases=60)
+    again = [to_json(subject.encode(subject.decode(from_json(one)))) for one in stored]
+    assert again == stored
+
+
+@pytest.mark.parametrize(("name", "cases"), [("plans", 60), ("texts", 150), ("values", 60)])
+def test_a_short_campaign(name: str, cases: int) -> None:
+    tally = search(SUBJECTS[name], 2026, cases=cases)
+    assert [failure.error for failure in tally.failures] == []
+    assert tally.cases == cases
+    assert tally.refused < cases // 4
