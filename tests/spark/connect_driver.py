@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 import sash
 
@@ -33,7 +35,12 @@ def refusal(call: Callable[[], Any]) -> str:
 
 def main(home: Path) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.remote("local[2]").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    DefaultChannelBuilder.default_port = staticmethod(lambda: port)  # type: ignore[method-assign]
+    settings = {"spark.sql.session.timeZone": "UTC", "spark.connect.grpc.binding.port": str(port)}
+    spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
     (home / "in").mkdir()
     (home / "in" / "1.csv").write_text("\n".join(SALES) + "\n")
     engine = sash.Engine(spark, shards=2)
