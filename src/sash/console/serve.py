@@ -94,6 +94,7 @@ def serve(jobs: Sequence[str], settings: ServerSettings, started: Callable[[str]
     import uvicorn
 
     from sash.console.app import create_app
+    from sash.console.browser_session import session_secret
     from sash.console.guard import Access
     from sash.console.job_view import JobView
 
@@ -102,7 +103,9 @@ def serve(jobs: Sequence[str], settings: ServerSettings, started: Callable[[str]
     }
     opened = _listen(settings)
     port = int(opened.getsockname()[1])
-    access = Access(known_names(settings.host), port, secure=settings.cert is not None)
+    jobs_served = [view.checkpoint for view in views.values()]
+    secret = session_secret(port, jobs_served, allow_changes=settings.allow_changes)
+    access = Access(known_names(settings.host), port, secure=settings.cert is not None, session=secret)
     app = create_app(views, access)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, ws_max_size=1 << 20,
