@@ -124,7 +124,7 @@ def check_view(view: JobView) -> None:
     names = {node["id"] for node in plan["nodes"]}
     assert {"leg:0", "out:each", "out:last"} <= names
     assert all(edge["from"] in names and edge["to"] in names for edge in plan["edges"])
-    assert any(node["label"] == "Aggregate" and node["rows_in"] for node in plan["nodes"])
+    assert any(node["label"] == "Aggregate" and node["rows_in"] and node["seconds"] for node in plan["nodes"])
     assert sum(len(stage["shards"]) for stage in plan["stages"]) >= 2
     assert "Aggregate" in view.explain("each")
     status = view.status()

@@ -23,7 +23,10 @@ def with_figures(plan: Values, report: Values | None, batches: Mapping[str, Any]
             case "operator":
                 seen = operators.get(name, {})
                 rates[name] = _rate(seen.get("rows_out"), seconds)
-                more = {part: seen.get(part) for part in _OPERATOR} | {"seconds": seen.get("seconds")}
+                spent = seen.get("microseconds")
+                more = {part: seen.get(part) for part in _OPERATOR} | {
+                    "seconds": None if spent is None else spent / 1e6
+                }
             case "leg":
                 streams = {stream.lower(): counts for stream, counts in job.get("streams", {}).items()}
                 rates[name] = _rate(streams.get(node["stream"], {}).get("rows_in"), seconds)

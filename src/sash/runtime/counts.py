@@ -17,7 +17,8 @@ class Counts:
     Of time it learns by rows, by the `messages` that it received and by its `time_probes` of inputs; `switches` is how often
     its edges changed between messages and piggybacking. `expired` are the rows that expired in its buffers, `rows_examined`
     the rows that it compared to find matches (multi-way joins only), `premature` the rows that it retracted before their
-    expiration time, and `refused` the retractions of rows that were not there, which it left out. `current_choice` is, by
+    expiration time, and `refused` the retractions of rows that were not there, which it left out. `microseconds` is how long
+    it worked, by the wall clock, which no comparison of counts looks at. `current_choice` is, by
     shard, the adaptive choice now in use and its reason.
     """
 
@@ -32,6 +33,7 @@ class Counts:
     rows_examined: int = 0
     premature: int = 0
     refused: int = 0
+    microseconds: int = field(default=0, compare=False)
     current_choice: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def count_call(self, inputs: Sequence[ChangeBatch], output: ChangeBatch, expired: int) -> None:

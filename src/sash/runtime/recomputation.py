@@ -7,6 +7,7 @@ comes or ends, new operators process all valid rows; the changes are the differe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter_ns
 
 import numpy as np
 import pyarrow as pa
@@ -159,7 +160,9 @@ class RegionAnswer:
                 counted.count_call(inputs, output, 0)
             else:
                 operator = self._kept.get(id(node)) or self._new(node, memory.scope(name))
+                started = perf_counter_ns()
                 output = operator.process(inputs, instant + 1)
+                counted.microseconds += (perf_counter_ns() - started) // 1000
                 counted.count_call(inputs, output, 0)
                 counted.rows_examined += operator.rows_examined
                 counted.refused += operator.refused

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 
 import numpy as np
 
@@ -419,7 +420,9 @@ class Shard:
             if self._pacing is not None:
                 inputs, until = self._pacing.admit(number, inputs, counted, everything)
             before, examined, premature = Buffer.expired, operator.rows_examined, operator.premature
+            started = perf_counter_ns()
             output = operator.process(inputs, until)
+            counted.microseconds += (perf_counter_ns() - started) // 1000
             results[id(node)] = output
             counted.count_call(inputs, output, Buffer.expired - before)
             counted.rows_examined += operator.rows_examined - examined

@@ -31,7 +31,7 @@ _SUMMED = (
 _COUNTED = {
     "rows_in": "taken", "rows_in_negative": "taken_negative", "rows_out": "given", "rows_out_negative": "given_negative",
     "messages": "messages", "time_probes": "time_probes", "switches": "switches", "expired": "expired",
-    "rows_examined": "rows_examined", "premature": "premature",
+    "rows_examined": "rows_examined", "premature": "premature", "microseconds": "microseconds",
 }  # fmt: skip
 """The counts of an operator that add up over batches, with their names in the runtime's `Counts`."""
 
