@@ -201,7 +201,8 @@ class Job:
         elif isinstance(what, Query):
             if name is None:
                 raise CatalogError("the answer of a query needs a name: job.keep(query, ..., name=...)")
-            query = replace(what, planned=what.planned.with_expiration(self.shards))
+            premature = self._keeps_ends(path, check_identifier(name))
+            query = replace(what, planned=what.planned.with_expiration(self.shards, premature=premature))
             ends = query.planned.has_expiration
             layout = layout_of(check_identifier(name), query.schema, "", window, every, retain, result=True, ends=ends)
         else:
@@ -212,6 +213,15 @@ class Job:
         sink, outbox = WindowSink(), size_in_bytes(_OUTBOX, "outbox")
         member = JobMember(label, query, sink, "changes", None, "fail", None, outbox, False, False, kept)
         self.members[label.lower()] = member
+
+    def _keeps_ends(self, path: str | None, name: str) -> bool:
+        """Whether an answer that is kept there has expiration times, also where rows may be retracted before."""
+        from sash.spark.kept_window import StoreFolder
+        from sash.window_store.store.layout import keeps_ends
+
+        if path is None and (self.checkpoint is None or "://" in self.checkpoint):
+            return True
+        return keeps_ends(StoreFolder.of(path, self.checkpoint, name).root)
 
     def planned(
         self,

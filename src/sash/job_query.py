@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sash.spark.job_output import JobOutput
     from sash.spark.job_progress import AlikeProgress, QueryProgress
     from sash.spark.parking import Parked
+    from sash.window_store.queries import WindowQueries
     from sash.window_store.store.sets import WindowSets
 
 
@@ -173,13 +174,17 @@ class JobWindow:
         return self.job.active
 
     def progress(self) -> dict[str, Any]:
-        """The last batch applied, the window updates so far, the watermark, late rows, and the sub-windows with their rows."""
-        return self._writer.progress()
+        """What `KeptWindow.progress` tells, the groups of queries that share their scans among it."""
+        return {**self._writer.progress(), "query_groups": self._reads.groups(self.name)}
 
     def facts(self) -> dict[str, Any]:
         """Where the window is, its progress without its rows, and its reads under way in their order."""
-        queries = self.job.started.alike.job.engine.windows
-        return {"path": str(self._writer.home), "reads": queries.reads(self.name)}
+        return {"path": str(self._writer.home), "reads": self._reads.reads(self.name)}
+
+    @property
+    def _reads(self) -> WindowQueries:
+        """The queries over kept windows."""
+        return self.job.started.alike.job.engine.windows
 
     def change_every(self, every: str | int) -> None:
         """Change the length of the sub-windows while the window is kept: `KeptWindow.change_every`."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -19,14 +20,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sash.engine import Engine
 from sash.errors import CatalogError, CheckpointError, OptionError, QueryFailedError, SashError
+from sash.job import Job
 from sash.metrics import exposition
 from sash.spark.job_batch import JobMessages
+from sash.testing import replay
+from sash.window_store.options import SnapshotOptions
 from tests.cli.command import QUICK
 from tests.spark.files import SQL, TWO_STAGES, FolderSink, batches_of, expected, file_engine, made_up_rows, write_batch
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 
+UNMATCHED = (
+    "SELECT a.k, a.v FROM s [RANGE 15 MILLISECONDS] AS a LEFT ANTI JOIN (SELECT k FROM s [RANGE 1 MILLISECOND] WHERE v > 7) "
+    "AS b ON a.k = b.k"
+)
 NONE = "SELECT COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS]"
 
 
@@ -276,23 +284,55 @@ def test_a_worker_that_does_not_start_in_time_is_tried_again(
 
 
 def test_windows_are_kept_by_a_job(engine: Engine, tmp_path: Path) -> None:
-    rows = made_up_rows(4)
-    job = engine.job(checkpoint=tmp_path / "checkpoint")
-    job.add("only", SQL, "noop")
-    job.keep("s", "40 milliseconds", "10 milliseconds")
-    job.keep(engine.sql(SQL), "60 milliseconds", "10 milliseconds", name="answer")
-    running = job.start()
-    for number, batch in enumerate(batches_of(rows)):
-        write_batch(tmp_path / "in", number, batch)
-        running.process_all()
+    """The length of their sub-windows changes with the job: while it runs, and when it is started again.
+
+    The rows of a kept negation are stored by expiration time, and stay so (paper 5, 5.3.2).
+    """
+    rows = made_up_rows(10)
+    given, whole = iter(enumerate(batches_of(rows))), replay(UNMATCHED, {"s": rows}, unit="us")
+
+    def job_of(every: str) -> Job:
+        job = engine.job(checkpoint=tmp_path / "checkpoint")
+        job.add("only", SQL, "noop")
+        job.keep("s", "40 milliseconds", every)
+        job.keep(engine.sql(UNMATCHED), "60 milliseconds", "10 milliseconds", name="answer")
+        return job
+
+    def run(count: int) -> tuple[Any, Any]:
+        """The progress of the window before and after so many batches, with its rows checked after each."""
+        before = running.windows["s"].progress()
+        for number, batch in itertools.islice(given, count):
+            write_batch(tmp_path / "in", number, batch)
+            running.process_all()
+            found = engine.snapshot("SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 40 MILLISECONDS]")
+            end = found.as_of
+            inside = [row for row in rows if end - 40_000 <= row["ts"] < end]
+            assert found.table.to_pylist() == [{"n": len(inside), "total": sum(row["v"] for row in inside)}]
+            answer = engine.snapshot("SELECT k, COUNT(*) AS n FROM answer GROUP BY k")
+            right = Counter(row["k"] for row in whole.at(answer.as_of - 1))
+            assert {row["k"]: row["n"] for row in answer.to_pylist()} == right
+        return before, running.windows["s"].progress()
+
+    running = job_of("10 milliseconds").start()
+    _, progress = run(3)
     assert list(running.queries) == ["only"]
-    assert running.windows["s"].progress()["updates"] > 4
-    end = running.windows["s"].progress()["updates"] * 10_000
-    found = engine.snapshot("SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 40 MILLISECONDS]").table.to_pylist()
-    inside = [row for row in rows if end - 40_000 <= row["ts"] < end]
-    assert found == [{"n": len(inside), "total": sum(row["v"] for row in inside)}]
-    groups = engine.snapshot("SELECT COUNT(*) AS n FROM answer").table.to_pylist()
-    assert groups[0]["n"] > 0
+    assert progress["updates"] > 4
+    engine.snapshot("SELECT MAX(v) AS most FROM s [RANGE 40 MILLISECONDS]")
+    (group,) = running.windows["s"].progress()["query_groups"]
+    assert (group["window"], group["queries"]) == ("s", 0)
+    assert group["scans"] > 0
+    scans = f'sash_query_group_scans_total{{window="s",summaries="{", ".join(group["summaries"])}"}} {group["scans"]}'
+    assert scans in exposition({}, engine.windows.groups()).splitlines()
+    running = running.change(job_of("20 milliseconds"))
+    before, progress = run(4)
+    assert before["changing"]["every"] == "0.02 s"
+    assert "changing" not in progress
+    running.stop()
+    running = job_of("5 milliseconds").start()
+    before, progress = run(3)
+    assert before["changing"]["every"] == "0.005 s"
+    assert "changing" not in progress
+    assert engine.windows.plan("SELECT k FROM answer", SnapshotOptions()).window.layout.ends
     running.stop()
     with pytest.raises(SashError, match="answer"):
         engine.snapshot("SELECT COUNT(*) AS n FROM answer")
