@@ -108,7 +108,7 @@ def test_a_histogram_with_too_few_bins_is_refused() -> None:
         ("LISTAGG(w, k)", "separator of listagg must be a STRING constant"),
         ("LISTAGG(DISTINCT w) WITHIN GROUP (ORDER BY v)", "can only be ordered by its own argument"),
         ("HISTOGRAM_NUMERIC(w, 3)", "takes a number or a time, not STRING"),
-        ("HLL_SKETCH_AGG(v)", "a sketch cannot take back the rows that leave a window"),
+        ("HLL_SKETCH_AGG(v)", "a sketch cannot take back rows that leave a window"),
     ],
 )
 def test_what_cannot_be_is_refused(call: str, message: str) -> None:

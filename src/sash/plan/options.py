@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from sash.arguments import check_count, check_text, check_word, shown
+from sash.arguments import check_count, check_flag, check_text, check_word, shown
 from sash.durations import microseconds
 from sash.errors import OptionError, StrategyError
 from sash.time import MILLISECOND
@@ -87,6 +87,7 @@ class Options:
     def __post_init__(self) -> None:
         check_word("strategy", self.strategy, STRATEGIES, StrategyError)
         check_word("join", self.join, JOINS, StrategyError)
+        check_flag("reorder", self.reorder)
         if self.tau is not None and self.tau < 1:
             raise StrategyError("tau must be greater than 0: leave it out to update the answer at every instant")
         if self.partitions is not None:

@@ -107,8 +107,10 @@ class Inputs:
             length = unit.length("slack", slack if held is None else held.get(name, 0))
             stream = stream_input(name, rows, parsed.get(name), unit, length)
             if name in parts:
-                (column,) = partition_names(name, stream.schema, parts[name])
-                stream = replace(stream, partition=[field.name for field in stream.schema].index(column))
+                named = partition_names(name, stream.schema, parts[name])
+                if len(named) != 1:
+                    raise CatalogError(f"partition_by must name one column of stream {name}, not {shown(parts[name])}")
+                stream = replace(stream, partition=[field.name for field in stream.schema].index(named[0]))
             inputs[name] = stream
             given = known.get(name.lower(), UNKNOWN)
             catalog.add_stream(
