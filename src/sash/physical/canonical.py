@@ -32,10 +32,12 @@ from sash.plan.expressions import (
 from sash.plan.nodes import Expand, Project, Relation, Stream
 
 _ESTIMATES = frozenset({"expected", "statistics", "output", "inputs", "ends", "rows", "purge_interval"})
-_ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered"})
+_ESTIMATES_OF_JOINS = frozenset({"names", "figures", "order", "orders", "cost", "considered", "bursts"})
 _LAYOUT = "buffers"
 _DETAIL = frozenset({"detail", "by", "ranked"})
 """Fields that are written only where they have a value, since state is named by texts of times without them."""
+_FLAGS = frozenset({"emits"})
+"""Likewise, flags that are written only where they are set."""
 
 
 def digest(text: str) -> str:
@@ -110,6 +112,7 @@ def value_text(value: Any, *, layout: bool = False) -> str:
             and not (isinstance(value, Project | Expand) and part.name == "names")
             and (layout or part.name != _LAYOUT)
             and not (part.name in _DETAIL and getattr(value, part.name) in (None, (), ""))
+            and not (part.name in _FLAGS and not getattr(value, part.name))
         ]
         return f"{type(value).__name__}({','.join(parts)})"
     return repr(value)
