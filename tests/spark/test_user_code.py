@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,17 @@ def test_queries_of_a_job_run_them_on_workers() -> None:
             assert sorted(map(str, spark[name].at(ts))) == sorted(map(str, local[name].at(ts))), (name, ts)
 
 
-def test_a_checkpoint_belongs_to_a_version(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture
+def of_spark(spark: SparkSession) -> Iterator[str]:
+    """A function of the session, which other tests share."""
+    spark.udf.register("of_spark", lambda value: value * 10, "bigint")
+    yield "of_spark"
+    spark.sql("DROP TEMPORARY FUNCTION of_spark")
+
+
+def test_a_checkpoint_belongs_to_a_version(spark: SparkSession, tmp_path: Path, of_spark: str) -> None:
     source = str(tmp_path / "in")
     spark.createDataFrame([(1_000_000, 2), (2_000_000, 3), (3_000_000, 9)], "ts BIGINT, v BIGINT").write.parquet(source)
-    spark.udf.register("of_spark", lambda value: value * 10, "bigint")
     seen: list[Any] = []
 
     def keep(batch: DataFrame, number: int) -> None:
@@ -66,7 +74,7 @@ def test_a_checkpoint_belongs_to_a_version(spark: SparkSession, tmp_path: Path) 
         engine = Engine(spark, checkpoint=str(tmp_path / "checkpoint"), shards=1)
         engine.stream("numbers", spark.readStream.schema("ts BIGINT, v BIGINT").parquet(source))
         engine.function("halved", lambda values: pc.divide(values, 2), "BIGINT", version=version)
-        query = engine.sql("SELECT halved(v) AS a FROM (SELECT of_spark(v) AS v FROM numbers [RANGE 1 HOUR]) AS n")
+        query = engine.sql(f"SELECT halved(v) AS a FROM (SELECT {of_spark}(v) AS v FROM numbers [RANGE 1 HOUR]) AS n")
         return query.start(keep, name="kept", trigger="available_now")
 
     start("1").await_termination()

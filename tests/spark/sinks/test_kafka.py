@@ -53,9 +53,7 @@ def test_options_are_kafka_s_and_the_topic() -> None:
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "kafka_jars", list)
-    with pytest.raises(
-        CatalogError, match=r"add --with kafka, or the setting spark\.jars\.packages=org.*spark-sql-kafka"
-    ):
+    with pytest.raises(CatalogError, match=r"sash run --with kafka .*spark\.jars\.packages.*spark-sql-kafka"):
         check_package({}, "kafka")
     wanted = packages.package_settings(["kafka"], {"spark.jars.packages": "a:b:1"})
     assert wanted["spark.jars.packages"].startswith("a:b:1,org.apache.spark:spark-sql-kafka")
