@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from sash.errors import CheckpointError
 from tests.spark.files import ROWS_PER_BATCH, FolderSink, batches_of, expected, made_up_rows
 from tests.spark.kept_jobs import ARCHIVES, JOB, replace_paths, run_job
 from tests.spark.kept_queries import AFTER, BEFORE, write_rows
@@ -53,3 +55,15 @@ def test_a_job_of_format_7_can_change(spark: SparkSession, home: Path) -> None:
         assert netted(found[name], 0) == netted(expected(JOB[name], ROWS), SINCE), f"{name} is kept, on more shards"
     assert netted(found["group_by"], SINCE + 1) == netted(expected(shorter, ROWS), SINCE + 1)
     assert min(ts for _, ts, *_ in found["group_by"]) == SINCE, "the sink gets the difference at the change"
+
+
+def test_state_that_this_version_names_otherwise_is_not_taken_for_kept(spark: SparkSession, home: Path) -> None:
+    """The name of a stage is that of an older version: its state would not be found, and the answer would lack rows."""
+    path = home / "checkpoint" / "job" / "g1" / "sash-job.json"
+    manifest = json.loads(path.read_text())
+    manifest["plan"]["stages"][-2] = "0123456789ab"
+    path.write_text(json.dumps(manifest))
+    for on_change in ("refuse", "apply"):
+        with pytest.raises(CheckpointError, match="does not name its state as this version of Sash does"):
+            run_job(spark, home, JOB, shards=3, on_change=on_change)
+    assert (home / "checkpoint" / "job" / "CURRENT").read_text() == "g1"

@@ -124,8 +124,13 @@ def stored_shape(folder: Folder, manifest: Mapping[str, Any], inputs: QueryInput
         )
     layout = layout_of(plan, int(manifest["shards"]), share=True)
     known = manifest["plan"]
-    if [channel.identity for channel in layout.channels.channels] != list(known["channels"]):
-        raise CheckpointError(f"the plan in {folder.location} is not that of its state: restore it from a copy")
+    names = [channel.identity for channel in layout.channels.channels], list(layout.channels.stages)
+    if names != (list(known["channels"]), list(known["stages"])):
+        raise CheckpointError(
+            f"the plan in {folder.location} does not name its state as this version of Sash does, so the state cannot change: "
+            "if the file was edited, restore it from a copy; otherwise run the version that wrote it, or start with a new "
+            "checkpoint"
+        )
     return JobShape(_job_plan(layout, manifest), layout, partial(_tables, plan, inputs), known["sources"])
 
 
