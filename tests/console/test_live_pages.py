@@ -19,7 +19,7 @@ import pytest
 from sash.testing import replay
 from sash.time import SECOND
 from tests.cli.command import QUICK, ROOT
-from tests.console.browser import ARGUMENTS, PATIENCE, chromium
+from tests.console.browser import PATIENCE, chromium
 
 pytest.importorskip("nicegui", reason="needs sash[console]")
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
@@ -103,14 +103,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     found.close_console()
     found.job.kill()
     found.job.communicate()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[sync_api.Browser]:
-    with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

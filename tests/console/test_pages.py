@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from tests.console import hostile
-from tests.console.browser import ARGUMENTS, PATIENCE, chromium
+from tests.console.browser import PATIENCE, chromium
 from tests.console.fake_view import HOSTILE
 
 pytest.importorskip("nicegui", reason="needs sash[console]")
@@ -58,14 +58,6 @@ def server() -> Iterator[Server]:
     found = Server()
     yield found
     found.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[sync_api.Browser]:
-    with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

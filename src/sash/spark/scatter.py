@@ -1,8 +1,8 @@
 """Scatter: partition a stream's rows by the keys of the channels that carry them, and pack one blob per shard.
 
 Runs in `mapInArrow`, over the rows of a leg (`_ts`, `_ok` if the leg filters, c0 ... cn) or of a scan (`_ts`, masks m0 ...,
-c0 ... cn), with `_part` and `_now` if the stream has partitions that may be out of step. Every shard that reads a channel gets a message, even without rows, so that all of them get the stream's clock in
-the same batch.
+c0 ... cn), with `_part` and `_now` if the stream has partitions that may be out of step. Every shard that reads a channel
+gets a message, even without rows, so that all of them get the stream's clock in the same batch.
 """
 
 from __future__ import annotations
