@@ -22,4 +22,19 @@ def test_loops_are_compiled_anew_when_any_source_has_changed(tmp_path: Path, mon
         last = loops_directory([sources])
         os.utime(last, (10**6 + number, 10**6 + number))
     left = sorted(path.name for path in cache_directory("numba").iterdir())
-    assert (len(left), last.name in left) == (8, True)
+    assert (len(left), last.name in left) == (16, True)
+
+
+def test_a_cache_of_loops_that_is_in_use_outlives_newer_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for tree in range(20):
+        (tmp_path / str(tree)).mkdir()
+        (tmp_path / str(tree) / "a.py").write_text("def a(): return 1")
+    used = loops_directory([tmp_path / "0"])
+    for tree in range(1, 20):
+        made = loops_directory([tmp_path / str(tree)])
+        os.utime(made, (10**6 + tree, 10**6 + tree))
+        os.utime(used, (1, 1))
+        assert loops_directory([tmp_path / "0"]) == used
+        assert used.stat().st_mtime > made.stat().st_mtime
+    assert len(list(cache_directory("numba").iterdir())) == 16

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-_KEPT = 8
-"""Caches of compiled loops that are kept: those of the latest sources."""
+_KEPT = 16
+"""Caches of compiled loops that are kept: those used last."""
 
 
 def cache_directory(name: str) -> Path:
@@ -40,4 +40,6 @@ def loops_directory(sources: Iterable[Path]) -> Path:
         for old in others[: -_KEPT + 1]:
             shutil.rmtree(old, ignore_errors=True)
         folder.mkdir(exist_ok=True)
+    else:
+        os.utime(folder)
     return folder
