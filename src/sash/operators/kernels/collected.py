@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sash.operators.kernels.group_trees import apply_event
 from sash.operators.kernels.touches import Events, Mask
-from sash.operators.kernels.treap import LEFT, RIGHT, SIZE, Nodes, delete, find, insert
+from sash.operators.kernels.treap import LEFT, RIGHT, SIZE, Nodes
 from sash.state.jit import grown, kernel
 from sash.state.memory import Ints
 
@@ -37,24 +38,10 @@ def collect_rows(
             event = index - len(events.first_group)
             position = events.order[event]
             code, version = events.group[position], events.version[event]
-            node = nodes[position]
             skipped = len(skip) > 0 and skip[position]
-            if events.sign[position] > 0:
-                if not skipped:
-                    roots[code] = insert(tree, roots[code], node)
-            elif own:
-                if not skipped:
-                    victim = find(tree, roots[code], node)
-                    if victim < 0:
-                        raise ValueError("a retracted row does not exist")
-                    roots[code] = delete(tree, roots[code], victim)
-                    free[freed] = victim
-                    freed += 1
-            elif tree.cells[node, SIZE] > 0:
-                roots[code] = delete(tree, roots[code], node)
-            if own and (skipped or events.sign[position] < 0):
-                free[freed] = node
-                freed += 1
+            freed = apply_event(
+                tree, roots, code, nodes[position], events.sign[position] > 0, own, skipped, free, freed
+            )
         if version < 0:
             continue
         root = roots[code]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sash.operators.kernels.group_trees import apply_event
 from sash.operators.kernels.touches import Events, Mask
-from sash.operators.kernels.treap import SIZE, Nodes, count, delete, find, insert, kth
+from sash.operators.kernels.treap import Nodes, count, kth
 from sash.state.jit import kernel
 from sash.state.memory import Ints
 
@@ -35,24 +36,8 @@ def rank_rows(
     for event in range(len(events.order)):
         position = events.order[event]
         code = events.group[position]
-        node = nodes[position]
         skipped = len(skip) > 0 and skip[position]
-        if events.sign[position] > 0:
-            if not skipped:
-                roots[code] = insert(tree, roots[code], node)
-        elif own:
-            if not skipped:
-                victim = find(tree, roots[code], node)
-                if victim < 0:
-                    raise ValueError("a retracted row does not exist")
-                roots[code] = delete(tree, roots[code], victim)
-                free[freed] = victim
-                freed += 1
-        elif tree.cells[node, SIZE] > 0:
-            roots[code] = delete(tree, roots[code], node)
-        if own and (skipped or events.sign[position] < 0):
-            free[freed] = node
-            freed += 1
+        freed = apply_event(tree, roots, code, nodes[position], events.sign[position] > 0, own, skipped, free, freed)
         if events.version[event] >= 0:
             _read(tree, roots[code], places, kinds, versions, events.version[event], lower, upper, share)
     return free[:freed].copy()

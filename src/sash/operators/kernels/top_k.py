@@ -85,13 +85,7 @@ def advance(
             ends[root] = drop_beaten(tree, ends[root], rank(tree, ends[root], node) + 1, beaten, stop)
         if event + 1 < n and ts[event + 1] == ts[event]:
             continue
-        for change in (-1, 1):
-            for index in range(pending):
-                if marks[touched[index]] == 2 + change:
-                    out_ts[changes], out_sign[changes], out_slots[changes] = ts[event], change, touched[index]
-                    changes += 1
-        for index in range(pending):
-            marks[touched[index]] = 0
+        changes = emit_marked(marks, touched, pending, ts[event], out_ts, out_sign, out_slots, changes)
         pending = 0
     return n, out_ts[:changes], out_sign[:changes], out_slots[:changes]
 
@@ -138,3 +132,19 @@ def mark(marks: Ints, node: int, change: int, touched: Ints, pending: int) -> in
         pending += 1
     marks[node] += change
     return pending
+
+
+@kernel
+def emit_marked(
+    marks: Ints, touched: Ints, pending: int, ts: int, out_ts: Ints, out_sign: Signs, out_slots: Ints, changes: int
+) -> int:
+    """Write the rows that were removed and then those that were added at this instant, and unmark them; returns the number of
+    changes."""
+    for change in (-1, 1):
+        for index in range(pending):
+            if marks[touched[index]] == 2 + change:
+                out_ts[changes], out_sign[changes], out_slots[changes] = ts, change, touched[index]
+                changes += 1
+    for index in range(pending):
+        marks[touched[index]] = 0
+    return changes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sash.operators.kernels.top_k import LAST, ROOT, drop_beaten, mark
+from sash.operators.kernels.top_k import LAST, ROOT, drop_beaten, emit_marked, mark
 from sash.operators.kernels.treap import SIZE, compare
 from sash.operators.kernels.wide_tree import WideNodes, count, delete, has_room, insert, kth
 from sash.operators.kernels.window_search import Keys, are_peers, peers_start, peers_stop
@@ -68,13 +68,7 @@ def advance_ranks(
         out_ts = grown(out_ts, changes + pending)
         out_sign = grown(out_sign, changes + pending)
         out_slots = grown(out_slots, changes + pending)
-        for change in (-1, 1):
-            for index in range(pending):
-                if marks[touched[index]] == 2 + change:
-                    out_ts[changes], out_sign[changes], out_slots[changes] = ts[event], change, touched[index]
-                    changes += 1
-        for index in range(pending):
-            marks[touched[index]] = 0
+        changes = emit_marked(marks, touched, pending, ts[event], out_ts, out_sign, out_slots, changes)
         pending = 0
     return n, out_ts[:changes], out_sign[:changes], out_slots[:changes]
 
