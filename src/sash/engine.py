@@ -114,6 +114,7 @@ class Engine(WindowMethods):
         late_rows_into: KeptRows = None,
         max_bad_rows: float | None = None,
         peak: float | None = None,
+        max_jump: str | None = None,
     ) -> None:
         """Register a streaming DataFrame under a name.
 
@@ -141,6 +142,10 @@ class Engine(WindowMethods):
         `bad_rows_into` and `late_rows_into` keep the rows that a job drops: the path of a changelog, or the name of a sink of
         Sash's with its options, as in `("kafka", {...})`. With `max_bad_rows=1`, a job fails when more than one percent of
         the stream's rows have no time.
+
+        With `max_jump="1 day"`, rows whose time is more than a day ahead of the time of their batch, by the clock of the
+        machine, are dropped and counted; `bad_rows_into` keeps them. Without it, one row far in the future makes all rows
+        after it late.
         """
         from sash.spark.sources.history import Rereading
         from sash.spark.sources.inputs import (
@@ -169,6 +174,7 @@ class Engine(WindowMethods):
         source = StreamSource(
             df, microseconds(slack, "slack"), beat, dropping, history=again, partition=partition, idle_after=idle,
             rejects=read_rejects(df, schema, bad_rows_into, late_rows_into, max_bad_rows),
+            max_jump=None if max_jump is None else microseconds(max_jump, "max_jump"),
         )  # fmt: skip
         self._catalog.add_stream(
             name,

@@ -18,6 +18,7 @@ _TOTALS = {
     "rows_out": "Changes written to the sink.",
     "late": "Rows that were too late and were dropped.",
     "bad": "Rows without a time, which were dropped.",
+    "ahead": "Rows further in the future than MAX JUMP allows, which were dropped.",
     "rebuilt": "Shards whose working state was rebuilt from the log.",
 }
 _GAUGES = {

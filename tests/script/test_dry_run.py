@@ -66,6 +66,7 @@ def over(expression: str, into: str = "noop") -> str:
         ),
         (STREAM.replace(";", " LATE ROWS INTO parquet (path 'x');"), 1, 87, "dropped rows cannot be kept in parquet"),
         (STREAM.replace(";", " MAX BAD ROWS 101 PERCENT;"), 1, 86, "a share from 0 to 100 PERCENT"),
+        (STREAM.replace(";", " MAX JUMP 'far';"), 1, 86, "max_jump must be a length of time"),
         (STREAM.replace(";", " IDLE AFTER '1 hour';"), 1, 87, "IDLE AFTER is for streams with partitions"),
         (over("k", "noop KEY (z)"), 4, 15, "key column 'z' is not in the answer"),
         (over("k", "noop MODE upsert"), 4, 16, "upsert needs rows with a key"),

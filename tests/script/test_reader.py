@@ -274,6 +274,17 @@ def test_where_dropped_rows_go() -> None:
     assert statement.late_rows_into == ("kafka", {"topic": "t"})
 
 
+def test_how_far_rows_may_jump_ahead() -> None:
+    text = "CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 'in') MAX JUMP '1 day'"
+    (statement,) = read_script(f"{text} MAX BAD ROWS 2 PERCENT")
+    assert isinstance(statement, CreateStream)
+    assert (statement.max_jump, statement.max_bad_rows) == ("1 day", 2)
+    with pytest.raises(SqlSyntaxError, match="MAX JUMP is given twice"):
+        read_script(f"{text} MAX JUMP '2 days'")
+    with pytest.raises(SqlSyntaxError, match="expected BAD or JUMP"):
+        read_script(text.replace("JUMP", "STATE"))
+
+
 def test_commas_in_types_belong_to_them() -> None:
     text = "CREATE STREAM s (a MAP<STRING, ARRAY<INT>>, b STRUCT<x: INT, y: DECIMAL(3, 1)>, c INT) USING csv"
     (statement,) = read_script(text)

@@ -34,7 +34,9 @@ def reply(to: Session, text: str) -> Any:
 
 def test_show_and_describe_declared_inputs() -> None:
     on = session(SALES + ITEMS)
-    assert reply(on, "SHOW STREAMS").rows == [("sales", "ts", "ts TIMESTAMP, item INT, price DOUBLE")]
+    assert reply(on, "SHOW STREAMS").rows == [
+        ("sales", "ts", "ts TIMESTAMP, item INT, price DOUBLE", None, None, None, None)
+    ]
     assert reply(on, "SHOW RELATIONS").rows == [("items", "item INT, name STRING")]
     assert reply(on, "DESCRIBE Items") == TableReply(("column", "type"), [("item", "INT"), ("name", "STRING")])
     assert reply(on, "SHOW QUERIES").rows == []

@@ -86,6 +86,28 @@ def test_rows_without_a_time_fail_or_are_counted() -> None:
     assert sum(rows_of(packed, 0).values()) == 2
 
 
+def test_rows_ahead_of_their_batch_are_counted_and_move_no_clock() -> None:
+    batch = leg([1, 500, None, 107, 108]).append_column("_now", pa.array([100] * 5))
+    packed = scattered(replace(scatter(drop=True), max_jump=7), batch)
+    assert sorted(row[0] for row in rows_of(packed, 0).elements()) == [1, 107]
+    (metrics,) = [row for row in packed if row["channel"] == METRICS]
+    counts = {"rows_in": 5, "bad": 1, "ahead": 2}
+    assert json.loads(str(metrics["metrics"])) == {**counts, "streams": {"s": counts}}
+    assert {row["clock"] for row in packed if row["channel"] != METRICS} == {97}
+
+
+def test_a_batch_of_rows_ahead_alone_sends_no_clock() -> None:
+    batch = leg([500, 2**63 - 1]).append_column("_now", pa.array([100] * 2))
+    packed = scattered(replace(scatter(), max_jump=7), batch)
+    assert [row["channel"] for row in packed] == [METRICS]
+
+
+def test_a_limit_beyond_the_calendar_drops_nothing() -> None:
+    batch = leg([-(2**62), 2**62]).append_column("_now", pa.array([2**61] * 2))
+    packed = scattered(replace(scatter(), max_jump=2**62), batch)
+    assert sum(rows_of(packed, 0).values()) == 2
+
+
 def test_a_clock_without_rows_reaches_every_shard() -> None:
     scatter_clock = ClockScatter(CONTROL, 0, TARGETS)
     packed = [

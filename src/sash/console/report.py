@@ -28,6 +28,7 @@ Values = dict[str, Any]
 COMMANDS = ("report", "describe", "metrics")
 _BATCHES = 120
 _ERRORS = 50
+_DROPPED = ("total_late", "total_bad", "total_ahead")
 _KEPT = ("batch", "batch_ms", "rows_in", "rows_out", "state_rows", "state_bytes", "lag_seconds")
 
 
@@ -166,7 +167,7 @@ class JobReport:
 def _job_values(job: RunningJob) -> Values:
     started, whole = job.started, job.started.progress.whole.last()
     period = started.alike.job.trigger
-    plain = {part: whole.get(part) for part in (*_KEPT, "rows_per_second", "watermark", "total_late", "total_bad")}
+    plain = {part: whole.get(part) for part in (*_KEPT, "rows_per_second", "watermark", *_DROPPED)}
     return {
         **plain,
         "lag_seconds": _lag(whole, _now()),
@@ -181,9 +182,7 @@ def _job_values(job: RunningJob) -> Values:
 
 def _query_values(job: RunningJob, query: JobQuery) -> Values:
     progress = job.started.progress.of(query.name).last()
-    parts = (
-        *_KEPT, "watermark", "share", "total_rows_in", "total_rows_out", "total_late", "total_bad",
-    )  # fmt: skip
+    parts = (*_KEPT, "watermark", "share", "total_rows_in", "total_rows_out", *_DROPPED)
     output = job.started.outputs[query.name]
     return {
         **{part: progress.get(part) for part in parts},

@@ -243,8 +243,11 @@ def check_partitions(statement: CreateStream, columns: Schema) -> None:
             with about(part):
                 check_kept_in(*kept)
     if statement.max_bad_rows is not None and not 0 <= statement.max_bad_rows <= _ALL:
-        with about("max"):
+        with about("max bad"):
             raise OptionError(f"stream {name}: MAX BAD ROWS is a share from 0 to 100 PERCENT")
+    if statement.max_jump is not None:
+        with about("max jump"):
+            microseconds(statement.max_jump, "max_jump")
     if statement.idle_after is None:
         return
     with about("idle"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,35 @@ if TYPE_CHECKING:
 QUERY_COLUMNS = (
     "query", "job", "sink", "state", "batch", "rows in", "rows out", "late", "share", "state bytes", "watermark", "lag",
 )  # fmt: skip
+STREAM_COLUMNS = ("stream", "time", "columns", "rows in", "bad", "ahead", "late")
 WINDOW_COLUMNS = ("window", "length", "every", "path", "updates", "rows", "late")
 JOB_COLUMNS = ("job", "state", "queries", "parked", "batch", "batch ms", "rows in", "state bytes")
 
 
-def list_streams(catalog: Catalog) -> TableReply:
-    """The table of SHOW STREAMS."""
-    rows = [(entry.name, entry.time, _columns(entry.schema)) for entry in catalog.streams.values()]
-    return TableReply(("stream", "time", "columns"), rows)
+def list_streams(catalog: Catalog, backend: Backend) -> TableReply:
+    """The table of SHOW STREAMS, with the rows that each stream brought to the running jobs and those that these dropped.
+
+    A job reads a stream once for all of its queries; every other job reads it anew, and counts it anew.
+    """
+    running = [*backend.jobs().values(), *backend.separate().values()]
+    counts = _stream_counts([one.progress().get("total_streams", {}) for one in running])
+    rows = []
+    for entry in catalog.streams.values():
+        found = counts.get(entry.name.lower(), {})
+        totals = (found.get(part) for part in ("rows_in", "bad", "ahead", "late"))
+        rows.append((entry.name, entry.time, _columns(entry.schema), *totals))
+    return TableReply(STREAM_COLUMNS, rows)
+
+
+def _stream_counts(parts: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """The counts of all parts added up, by the lower-case names of streams."""
+    found: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for name, counts in part.items():
+            known = found.setdefault(name.lower(), {})
+            for what, count in counts.items():
+                known[what] = known.get(what, 0) + count
+    return found
 
 
 def list_relations(catalog: Catalog) -> TableReply:

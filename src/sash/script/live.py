@@ -64,6 +64,7 @@ class LiveBackend:
             bad_rows_into=statement.bad_rows_into,
             late_rows_into=statement.late_rows_into,
             max_bad_rows=statement.max_bad_rows,
+            max_jump=statement.max_jump,
             peak=statement.peak,
         )
 

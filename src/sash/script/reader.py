@@ -148,7 +148,8 @@ class _Reader(Cursor):
         seen: set[str] = set()
         found: dict[str, Any] = {}
         while clause := self._clause(seen, *words):
-            seen.add(clause)
+            if clause != "MAX" or "LATE" not in words:
+                seen.add(clause)
             self._note(clause.lower())
             match clause:
                 case "BAD":
@@ -163,10 +164,7 @@ class _Reader(Cursor):
                     self._one_of("INTO")
                     found["late_rows_into"] = self._kept_in()
                 case "MAX" if "LATE" in words:
-                    self._one_of("BAD")
-                    self._one_of("ROWS")
-                    found["max_bad_rows"] = self._number()
-                    self._one_of("PERCENT")
+                    self._stream_limit(found)
                 case "UNBOUNDED":
                     found["unbounded"] = self._one_of("ALLOW", "REFUSE").lower()
                 case "NON":
@@ -190,6 +188,21 @@ class _Reader(Cursor):
                 case _:
                     found[clause.lower()] = self._clause_value(clause)
         return found
+
+    def _stream_limit(self, found: dict[str, Any]) -> None:
+        """BAD ROWS n PERCENT, or JUMP '..', each at most once after MAX."""
+        token = self._next
+        what = self._one_of("BAD", "JUMP")
+        limit = "max_jump" if what == "JUMP" else "max_bad_rows"
+        if limit in found:
+            raise self._source.error(SqlSyntaxError, f"MAX {what} is given twice", token.start)
+        self._places[f"max {what.lower()}"] = self._position(token)
+        if what == "JUMP":
+            found[limit] = self._string("a time such as '1 day'")
+            return
+        self._one_of("ROWS")
+        found[limit] = self._number()
+        self._one_of("PERCENT")
 
     def _clause_value(self, clause: str) -> Any:
         match clause:

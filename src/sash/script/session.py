@@ -210,7 +210,7 @@ class Session:
     def _show(self, what: ObjectKind | Literal["JOB"]) -> TableReply:
         match what:
             case "STREAM":
-                return list_streams(self.backend.catalog)
+                return list_streams(self.backend.catalog, self.backend)
             case "RELATION":
                 return list_relations(self.backend.catalog)
             case "QUERY":

@@ -99,7 +99,8 @@ class CreateStream(Positioned):
     """CREATE STREAM name (columns) USING source OPTIONS (...) [TIME c] [SLACK '..'] [HEARTBEAT '..'] [BAD ROWS DROP].
 
     [PARTITION BY (columns)] [IDLE AFTER '..'] are for streams whose partitions may be out of step. [BAD ROWS INTO target]
-    and [LATE ROWS INTO target] keep dropped rows, in a sink with its options; [MAX BAD ROWS n PERCENT] bounds them.
+    and [LATE ROWS INTO target] keep dropped rows, in a sink with its options; [MAX BAD ROWS n PERCENT] bounds them. [MAX JUMP '..']
+    drops rows that are further in the future.
 
     With [UNBOUNDED ALLOW] queries may keep all its rows for ever. [RATE n], [PEAK n] and [DISTINCT (column n, ...)] give statistics to
     the optimizer.
@@ -118,6 +119,7 @@ class CreateStream(Positioned):
     bad_rows_into: tuple[str, Mapping[str, Value]] | None = None
     late_rows_into: tuple[str, Mapping[str, Value]] | None = None
     max_bad_rows: float | None = None
+    max_jump: str | None = None
     peak: float | None = None
 
 

@@ -70,7 +70,10 @@ def check_readable(changed: Classification, streams: Mapping[str, StreamSource],
 
 def rereading(source: StreamSource) -> Rereading:
     """How a stream is read again."""
-    return plain_rereading(source.frame) if source.history is None else source.history
+    found = plain_rereading(source.frame) if source.history is None else source.history
+    if source.max_jump is None or found.refused:
+        return found
+    return Rereading(refused="MAX JUMP dropped rows by the time of their batch, which is not kept", whole=found.whole)
 
 
 def backfill_frames(

@@ -26,7 +26,7 @@ METRICS_COLUMN = "notes"
 
 _WORD = np.dtype(">u4")
 _SUMMED = (
-    "rows_in", "rows_out", "late", "bad", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
+    "rows_in", "rows_out", "late", "bad", "ahead", "state_rows", "state_bytes", "rebuilt", "delay_sum", "switches",
 )  # fmt: skip
 _COUNTED = {
     "rows_in": "taken", "rows_in_negative": "taken_negative", "rows_out": "given", "rows_out_negative": "given_negative",
@@ -144,6 +144,7 @@ class BatchMetrics:
     rows_out: int = 0
     late: int = 0
     bad: int = 0
+    ahead: int = 0
     state_rows: int = 0
     state_bytes: int = 0
     rebuilt: int = 0

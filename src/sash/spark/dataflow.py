@@ -29,7 +29,7 @@ from sash.spark.legs import Lookups, find_lookups, leg_frame, relation_table, up
 from sash.spark.messages import CONTROL, DDL, HEARTBEAT
 from sash.spark.output import OutputMode
 from sash.spark.packed_processor import PackedProcessor
-from sash.spark.rejected import BATCH_TIME, ORIGIN, RAW, RejectedOutput, RejectPositions, rejected_outputs
+from sash.spark.rejected import BATCH_MICROS, BATCH_TIME, ORIGIN, RAW, RejectedOutput, RejectPositions, rejected_outputs
 from sash.spark.scan import scan_frame
 from sash.spark.scatter import ENDED, PARTITION, TIME, ClockScatter, Feed, Scatter
 from sash.spark.sources.inputs import QueryInputs, StreamSource, heartbeats
@@ -277,7 +277,9 @@ class _Sources:
             level, knows = min((min(self._layout.levels_of(one)), one.index) for one in channels)
             labels = self._layout.read_by(self._layout.channels.channels[knows], level)
             rejects = RejectPositions.of(name, self._rejected, knows, tuple(labels))
-        scatter = Scatter(stream, source.slack, source.drop_bad_rows, counts, feeds, signed, idle_after, rejects)
+        scatter = Scatter(
+            stream, source.slack, source.drop_bad_rows, counts, feeds, signed, idle_after, rejects, source.max_jump
+        )
         self._found.append((self._lowest(channels), rows.mapInArrow(scatter, DDL)))
         self.names.append(name)
 
@@ -293,7 +295,8 @@ class _Sources:
         if name not in self._readers and any(one.stream == name for one in self._rejected):
             assert source.rejects is not None
             found |= {RAW: source.rejects.text, ORIGIN: f"CAST({source.rejects.origin} AS STRING)"}
-        return {**found, BATCH_TIME: "unix_micros(current_timestamp())"} if found else {}
+        timed = bool(found) or source.max_jump is not None
+        return {**found, BATCH_TIME: BATCH_MICROS} if timed else {}
 
     def _clocks(self, name: str, channels: list[Channel]) -> None:
         source, control = self._inputs.streams[name], self._inputs.control

@@ -256,6 +256,7 @@ class JobProgress:
             rows_out=delivery.rows,
             late=sum(counts.get("late", 0) for counts in streams.values()),
             bad=sum(p.bad for p in parts if not p.stages and any(name.lower() in scope.streams for name in p.streams)),
+            ahead=sum(counts.get("ahead", 0) for counts in streams.values()),
             state_rows=_sum(total, scope, "state_rows"),
             state_bytes=_sum(total, scope, "state_bytes"),
             clock=output.get("clock"),

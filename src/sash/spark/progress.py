@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from sash.spark.sources.observation import StreamObservation
 
-_SUMMED = ("rows_in", "rows_out", "late", "bad", "rebuilt")
+_SUMMED = ("rows_in", "rows_out", "late", "bad", "ahead", "rebuilt")
+_STREAM_TOTALS = ("rows_in", "bad", "ahead", "late")
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _MAX_PENDING = 1_000
 
@@ -35,6 +36,7 @@ class Progress:
     def __init__(self, operators: Sequence[str]) -> None:
         self._names = list(operators)
         self._totals = dict.fromkeys(_SUMMED, 0)
+        self._streams: dict[str, dict[str, int]] = {}
         self._operators = {name: dict.fromkeys(PARTS, 0) for name in operators}
         self._current_choices: dict[str, dict[int, tuple[str, str]]] = {}
         self._last_batch = -1
@@ -59,7 +61,8 @@ class Progress:
 
     def last(self) -> dict[str, Any]:
         """Return the numbers of the last batch, and the totals."""
-        return {**self._last, **{f"total_{part}": count for part, count in self._totals.items()}}
+        streams = {name: dict(counts) for name, counts in self._streams.items()}
+        return {**self._last, **{f"total_{part}": n for part, n in self._totals.items()}, "total_streams": streams}
 
     def operators(self) -> dict[str, dict[str, int]]:
         """Return the totals of every operator, and the size of its state now."""
@@ -103,6 +106,9 @@ class Progress:
         self._last |= more
         self._last["switches"] = seen.switches
         self._last["streams"] = seen.streams
+        for name, counted in seen.streams.items():
+            known = self._streams.setdefault(name, dict.fromkeys(_STREAM_TOTALS, 0))
+            self._streams[name] = {part: count + counted.get(part, 0) for part, count in known.items()}
         self._last["operators"] = {
             name: {**counts, "rows_per_second": _rate(counts["rows_in"], millis)}
             for name, counts in seen.operators.items()

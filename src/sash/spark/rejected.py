@@ -1,7 +1,7 @@
-"""Rows that are dropped, kept for their owner: those without a time, and late ones, as further outputs of a job.
+"""Rows that are dropped, kept for their owner: bad ones and late ones, as further outputs of a job.
 
-A row is kept as text, with the stream, the reason, and where it came from. Scatter sends the rows without a time; of all other
-rows it sends the texts to the shards, which know the clock that the stream had before the batch, and pass the late ones on.
+A bad row has no time, or one too far in the future. A row is kept as text, with the stream, the reason, and where it came
+from. Scatter sends the bad rows; of all other rows it sends the texts to the shards, which know the clock that the stream had before the batch, and pass the late ones on.
 They leave with the batch, like the changes of a query, so a sink gets them once per batch.
 """
 
@@ -36,6 +36,9 @@ clock of their stream."""
 RAW, ORIGIN, BATCH_TIME = "_raw", "_origin", "_now"
 """Columns of a scan: a row's text, where it came from, and the time of the batch, which Spark records."""
 
+BATCH_MICROS = "unix_micros(current_timestamp())"
+"""The time of a batch in Spark SQL: that which Spark has recorded, also when the batch is repeated."""
+
 COLUMNS = (
     Field("stream", STRING),
     Field("reason", STRING),
@@ -45,7 +48,7 @@ COLUMNS = (
 )
 """What is kept of a row; its `_ts` is the time of the batch."""
 
-NO_TIME, LATE = "no time", "late"
+NO_TIME, AHEAD, LATE = "no time", "ahead", "late"
 _CANDIDATE = [pa.int64(), STRING, STRING]
 
 
@@ -146,11 +149,10 @@ class RejectPositions:
         found = {one.reason: one.position for one in outputs if one.stream == stream.lower()}
         return RejectPositions(stream, found.get(NO_TIME), found.get(LATE), channel, labels) if found else None
 
-    def without_time(self, batch: pa.RecordBatch) -> ChangeBatch:
-        """The rows as an output has them."""
+    def bad_rows(self, batch: pa.RecordBatch, reason: str, time: pa.Array) -> ChangeBatch:
+        """Bad rows as an output has them, with their times in microseconds."""
         now = batch.column(BATCH_TIME).to_numpy(zero_copy_only=False)
-        none = pa.nulls(len(now), TIMESTAMP)
-        return _rejected(now, self.stream, NO_TIME, none, batch.column(ORIGIN), batch.column(RAW))
+        return _rejected(now, self.stream, reason, time.cast(TIMESTAMP), batch.column(ORIGIN), batch.column(RAW))
 
 
 def _rejected(now: Ints, stream: str, reason: str, time: pa.Array, origin: pa.Array, row: pa.Array) -> ChangeBatch:

@@ -24,7 +24,7 @@ from sash.spark.batch_metrics import BatchMetrics
 from sash.spark.layout import Target
 from sash.spark.messages import BLOB_BYTES, END, METRICS, ROWS, Message, to_record_batches
 from sash.spark.output import output_messages
-from sash.spark.rejected import BATCH_TIME, RejectPositions, candidates
+from sash.spark.rejected import AHEAD, BATCH_TIME, NO_TIME, RejectPositions, candidates
 from sash.spark.stage_errors import naming_queries
 from sash.spark.workers import freeze_loaded_objects
 from sash.state.changes import ChangeBatch, Signs, concat
@@ -107,6 +107,11 @@ class Scatter:
     idle_after: int | None = None
     rejects: RejectPositions | None = None
     """Where dropped rows go, if they are kept."""
+    max_jump: int | None = None
+    """How far the time of a row may be ahead of that of its batch, in microseconds; rows further ahead are dropped.
+
+    Spark records the time of a batch, so a batch that is repeated drops the same rows.
+    """
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return to_record_batches(self._messages(batches))
@@ -148,7 +153,8 @@ class Scatter:
         if bad and rejects is not None and rejects.bad is not None:
             yield from output_messages(concat(bad), rejects.bad, sender, labels[0], 0)
         if self.counts and (metrics.rows_in or metrics.bad):
-            counted = {"rows_in": metrics.rows_in, **({"bad": metrics.bad} if metrics.bad else {})}
+            counted = {"rows_in": metrics.rows_in, "bad": metrics.bad, "ahead": metrics.ahead}
+            counted = {name: count for name, count in counted.items() if count or name == "rows_in"}
             metrics.streams = {self.stream: counted}
             yield Message(labels[0], METRICS, metrics=metrics.to_json())
 
@@ -164,7 +170,7 @@ class Scatter:
         return None if self.idle_after is None else PartitionReport(now, self.idle_after, marks).to_text()
 
     def _timely(self, batch: pa.RecordBatch, metrics: BatchMetrics, rejected: list[ChangeBatch]) -> pa.RecordBatch:
-        """Drop, or refuse, rows without a time, and updates without a sign."""
+        """Drop, or refuse, rows without a time, and updates without a sign; drop rows too far ahead of the batch's time."""
         metrics.rows_in += batch.num_rows
         good = batch.column(TIME).is_valid()
         what, missing = "stream", "whose time column is NULL: give it a time"
@@ -173,13 +179,29 @@ class Scatter:
             good = pc.and_(good, batch.column(SIGN).is_valid())
         bad = batch.num_rows - pc.sum(good).as_py() if batch.num_rows else 0
         if not bad:
-            return batch
+            return self._near(batch, metrics, rejected)
         if not self.drop_bad_rows:
             raise BadRowError(f'{what} {self.stream} has a row {missing}, or register the {what} with bad_rows="drop"')
         metrics.bad += bad
         if self.rejects is not None and self.rejects.bad is not None:
-            rejected.append(self.rejects.without_time(batch.filter(pc.invert(good))))
-        return batch.filter(good)
+            dropped = batch.filter(pc.invert(good))
+            rejected.append(self.rejects.bad_rows(dropped, NO_TIME, dropped.column(TIME)))
+        return self._near(batch.filter(good), metrics, rejected)
+
+    def _near(self, batch: pa.RecordBatch, metrics: BatchMetrics, rejected: list[ChangeBatch]) -> pa.RecordBatch:
+        """Drop the rows that are too far ahead of the batch's time."""
+        if self.max_jump is None or not batch.num_rows:
+            return batch
+        last = min(pc.max(batch.column(BATCH_TIME)).as_py() + self.max_jump, int(FOREVER))
+        ahead = pc.greater(batch.column(TIME), last)
+        count = pc.sum(ahead).as_py()
+        if not count:
+            return batch
+        metrics.ahead += count
+        if self.rejects is not None and self.rejects.bad is not None:
+            dropped = batch.filter(ahead)
+            rejected.append(self.rejects.bad_rows(dropped, AHEAD, dropped.column(TIME)))
+        return batch.filter(pc.invert(ahead))
 
     def _fed(self, batch: pa.RecordBatch) -> Iterator[ChangeBatch]:
         """The rows of each feed. Rows that none accepts are sent for their times only."""

@@ -21,10 +21,11 @@ _SHARE = 0.001
 
 @dataclass(frozen=True)
 class WatchedStream:
-    """The settings of a stream: its slack in microseconds, and whether it has a heartbeat."""
+    """The settings of a stream: its slack, whether it has a heartbeat, and how far ahead rows may be; in microseconds."""
 
     slack: int
     heartbeat: bool
+    max_jump: int | None = None
 
 
 class _Watch:
@@ -33,10 +34,10 @@ class _Watch:
     def __init__(self, name: str, stream: WatchedStream, now: float, at: datetime) -> None:
         self.name, self.stream = name, stream
         self.seen, self.seen_at, self.idle = now, at, _IDLE
-        self.arrived = self.late = self.late_by = 0
+        self.arrived = self.late = self.late_by = self.ahead = 0
         self.watermark: int | None = None
         self.all_late = False
-        self.warned = -_INTERVAL
+        self.warned = self.warned_ahead = -_INTERVAL
 
     def count(self, counts: Mapping[str, int], now: float, at: datetime) -> None:
         if counts.get("rows_in"):
@@ -44,6 +45,7 @@ class _Watch:
         arrived, late = counts.get("arrived", 0), counts.get("late", 0)
         self.arrived += arrived
         self.late += late
+        self.ahead += counts.get("ahead", 0)
         self.late_by = max(self.late_by, counts.get("late_by", 0))
         self.watermark = counts.get("watermark", self.watermark)
         self.all_late = late == arrived if arrived else self.all_late
@@ -56,6 +58,9 @@ class _Watch:
         if silent and self.is_idle(now):
             self.idle *= 2
             found.append(self._idle_text())
+        if self.ahead and now - self.warned_ahead >= _INTERVAL:
+            found.append(self._ahead_text())
+            self.warned_ahead, self.ahead = now, 0
         if self.late and self.late >= _SHARE * self.arrived and now - self.warned >= _INTERVAL:
             found.append(self._all_late_text() if self.all_late else self._late_text())
             self.warned = now
@@ -71,6 +76,13 @@ class _Watch:
             f"often silent, declare it with HEARTBEAT '1 second' (heartbeat=), which advances its time by the wall clock"
         )
 
+    def _ahead_text(self) -> str:
+        most = _length(self.stream.max_jump or 0)
+        return (
+            f"stream {self.name}: {self.ahead:,} rows were more than MAX JUMP '{most}' in the future and were dropped. Correct "
+            "their source, or declare a longer MAX JUMP (max_jump=); BAD ROWS INTO keeps such rows"
+        )
+
     def _all_late_text(self) -> str:
         slack = (
             f"; if its rows come out of order, declare SLACK '{self._suggested()}' (slack=)"
@@ -79,7 +91,7 @@ class _Watch:
         )
         return (
             f"stream {self.name}: all rows of the last batch were late and dropped, {self._behind()}. If a row with a time in the "
-            f"future moved the watermark, correct its source and start with a new checkpoint{slack}"
+            f"future moved the watermark, declare MAX JUMP '1 day' (max_jump=) and start with a new checkpoint{slack}"
         )
 
     def _late_text(self) -> str:

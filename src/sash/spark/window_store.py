@@ -19,6 +19,7 @@ from sash.errors import BadRowError
 from sash.plan.catalog import StreamEntry
 from sash.spark.errors import sash_errors
 from sash.spark.legs import micros
+from sash.spark.rejected import BATCH_MICROS
 from sash.spark.scatter import TIME
 from sash.spark.session import in_pool, pool_of
 from sash.spark.sinks.batch import Batch
@@ -41,6 +42,8 @@ def kept_frame(source: StreamSource, entry: StreamEntry) -> DataFrame:
     moment = quoted(source.time) if source.time is not None else micros(quoted(entry.time), dtype)
     names = [quoted(field.name) for field in entry.schema]
     rows = source.frame.selectExpr(f"{moment} AS {TIME}", *names)
+    if source.max_jump is not None:
+        rows = rows.where(f"{TIME} IS NULL OR {TIME} <= {BATCH_MICROS} + {source.max_jump}")
     if source.heartbeat is None:
         return rows
     beats = heartbeats(source).selectExpr(TIME, *(f"NULL AS {name}" for name in names), f"true AS {_BEAT}")

@@ -64,6 +64,7 @@ def job_figures(status: Values) -> Markup:
         ),
         fact("Late rows", formats.count(_total(jobs, "total_late")), "since the start"),
         fact("Bad rows", formats.count(_total(jobs, "total_bad")), "since the start"),
+        fact("Rows ahead", formats.count(_total(jobs, "total_ahead")), "dropped by MAX JUMP since the start"),
         fact("Backlog", formats.count(status.get("backlog_rows")), _catch_up(status)),
     )
 

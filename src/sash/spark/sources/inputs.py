@@ -41,7 +41,8 @@ class StreamSource:
     names the column with a row's time in microseconds, if that is not the stream's own time column; for updates it is the
     column with their times, of any type. `history` is how its rows are read again; None if only its DataFrame may tell.
     `partition` is an expression for the partition of a row, if partitions may be out of step, and `idle_after` after how long
-    one without rows is not waited for, in microseconds. `rejects` is where dropped rows are kept.
+    one without rows is not waited for, in microseconds. `rejects` is where dropped rows are kept. Rows that are more than
+    `max_jump` microseconds ahead of the time of their batch are dropped.
     """
 
     frame: DataFrame
@@ -53,11 +54,12 @@ class StreamSource:
     partition: str | None = None
     idle_after: int = IDLE_AFTER
     rejects: Rejects | None = None
+    max_jump: int | None = None
 
     @property
     def watched(self) -> WatchedStream:
         """The settings that warnings about the stream mention."""
-        return WatchedStream(self.slack, self.heartbeat is not None)
+        return WatchedStream(self.slack, self.heartbeat is not None, self.max_jump)
 
 
 @dataclass(frozen=True)
