@@ -72,6 +72,20 @@ def kafka(
 
 
 @app.command()
+def soak(
+    seconds: Annotated[float, typer.Option(min=60, help="How long the job runs.")] = 3600,
+    rate: Annotated[int, typer.Option(min=1, help="Rows per second.")] = 1_000,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """A job that runs for an hour: memory, open files, working state and checkpoint, and the slope of each."""
+    from bench.report import publish
+    from bench.soak.measure import measure, table
+
+    publish("soak", measure(seconds, rate), table, as_json=as_json, save=save)
+
+
+@app.command()
 def windows(
     sizes: Annotated[str, typer.Option(help="Rows in the partition, comma-separated.")] = "1000,30000,1000000",
     functions: Annotated[str, typer.Option(help="Functions by name, comma-separated.")] = "all",
