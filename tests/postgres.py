@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
 
 
 def programs() -> Path | None:
@@ -39,26 +46,46 @@ class Server:
     """A server that can be stopped and started again."""
 
     def __init__(self, bin: Path, home: Path, who: str) -> None:  # noqa: A002
-        self._bin, self._home, self._data = bin, home, home / "data"
+        self._bin, self.home, self.data = bin, home, home / "data"
         self._other = {"user": who} if os.geteuid() == 0 else {}
         self._environment = {**os.environ, "LC_ALL": "C", "HOME": str(home)}
         self._running: subprocess.Popen[bytes] | None = None
-        self.url = f"postgresql://sash@/postgres?host={home}"
+        self.port: int | None = None
+        self.url = self._base = f"postgresql://sash@/postgres?host={home}"
 
     def create(self) -> None:
         made = subprocess.run(
-            [self._bin / "initdb", "-D", self._data, "-A", "trust", "-U", "sash", "-E", "UTF8", "--no-sync"],
-            capture_output=True, text=True, env=self._environment, cwd=self._home, check=False, **self._other,
+            [self._bin / "initdb", "-D", self.data, "-A", "trust", "-U", "sash", "-E", "UTF8", "--no-sync"],
+            capture_output=True, text=True, env=self._environment, cwd=self.home, check=False, **self._other,
         )  # fmt: skip
         assert made.returncode == 0, made.stderr
 
-    def start(self) -> None:
-        with (self._home / "log").open("ab") as log:
+    def give(self, source: Path, name: str) -> None:
+        """Put a file into its data that only it may read."""
+        target = self.data / name
+        target.touch(mode=0o600)
+        target.write_bytes(source.read_bytes())
+        if self._other:
+            shutil.chown(target, self._other["user"])
+
+    def start(self, port: int | None = None) -> None:
+        """Start it, with a port of the loopback interface if one is given."""
+        self.port = port
+        addresses = (
+            ["-c", "listen_addresses="] if port is None else ["-c", "listen_addresses=127.0.0.1", "-p", str(port)]
+        )
+        with (self.home / "log").open("ab") as log:
             self._running = subprocess.Popen(
-                [self._bin / "postgres", "-D", self._data, "-k", self._home, "-c", "listen_addresses=", "-c", "fsync=off"],
-                stdout=log, stderr=log, env=self._environment, cwd=self._home, **self._other,
+                [self._bin / "postgres", "-D", self.data, "-k", self.home, *addresses, "-c", "fsync=off"],
+                stdout=log, stderr=log, env=self._environment, cwd=self.home, **self._other,
             )  # fmt: skip
-        _wait_for(self.url, self._running, self._home / "log")
+        self.url = f"{self._base}&port={port}" if port else self._base
+        _wait_for(self.url, self._running, self.home / "log")
+
+    def reload(self) -> None:
+        """Let it read its settings and its rules of access again."""
+        assert self._running is not None
+        self._running.send_signal(signal.SIGHUP)
 
     def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
         """Stop it: SIGTERM waits for its clients, SIGINT ends their connections."""

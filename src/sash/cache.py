@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from sash.private_folders import make_private
+
 _KEPT = 16
 """Caches of compiled loops that are kept: those used last."""
 
@@ -18,7 +20,7 @@ def cache_directory(name: str) -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     for folder in (Path(home) / "sash" / name, Path(tempfile.gettempdir()) / f"sash-{name}-{os.getuid()}"):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
         except OSError:
             continue
         if os.access(folder, os.W_OK):
@@ -39,7 +41,7 @@ def loops_directory(sources: Iterable[Path]) -> Path:
         others = sorted((path for path in base.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
         for old in others[: -_KEPT + 1]:
             shutil.rmtree(old, ignore_errors=True)
-        folder.mkdir(exist_ok=True)
+        make_private(folder)
     else:
         os.utime(folder)
     return folder

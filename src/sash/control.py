@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sash.errors import ControlError, SashError
+from sash.private_folders import make_private
 
 MOST_BYTES = 4 * 2**20
 """The size of a request or an answer."""
@@ -40,7 +41,7 @@ class ControlServer:
         self._slots = threading.BoundedSemaphore(_MOST_CLIENTS)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
             self._path.unlink(missing_ok=True)  # of a job that was killed
             self._socket.bind(str(self._path))
             self._path.chmod(0o600)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from sash.masking import mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,12 +34,15 @@ class SashError(Exception):
     """Base class of all errors of Sash.
 
     `log` is the file with the full trace, if the error came out of Spark. `part` names the clause of a statement that the
-    error is about, such as `sink` or `trigger`, and `query` the query, where they are known.
+    error is about, such as `sink` or `trigger`, and `query` the query, where they are known. Secret values are masked.
     """
 
     log: str | None = None
     part: str | None = None
     query: str | None = None
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(mask(given) if isinstance(given, str) else given for given in args))
 
     def logged_in(self, path: str) -> None:
         """Refer to the file with the full trace, also in Python's own display of the error."""
@@ -49,7 +54,7 @@ class SqlSyntaxError(SashError):
     """The text is not valid in Sash's SQL dialect."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
-        message = excerpt(_LONG_WORD.sub(lambda word: excerpt(word[0]), message), most=_LONGEST_MESSAGE)
+        message = excerpt(_LONG_WORD.sub(lambda word: excerpt(word[0]), mask(message)), most=_LONGEST_MESSAGE)
         super().__init__(message)
         self.message = message
         self.line = line

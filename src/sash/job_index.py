@@ -18,6 +18,7 @@ from typing import Literal
 
 from sash.errors import ControlError
 from sash.file_lock import lock_holder
+from sash.private_folders import make_private
 
 RUN_FOLDER = ".run"
 """The folder of a checkpoint for what exists only while a job runs, and for its log."""
@@ -74,7 +75,7 @@ def runtime_folder() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base, "sash") if base and Path(base).is_dir() else Path(tempfile.gettempdir(), f"sash-{os.getuid()}")
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_private(folder)
         found = folder.lstat()
     except OSError as problem:
         raise ControlError(f"the folder {folder} cannot be used: {problem.strerror}") from None

@@ -19,6 +19,7 @@ from sash.plan.tree import tree
 from sash.plan.types import Schema, type_name
 from sash.plan.user_versions import user_versions
 from sash.planning import Planned
+from sash.secret_references import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -191,7 +192,7 @@ class Query:
                     opening = Retries(f"{target.name}{of_query}", target.policy.at_start)
                     opened = opening.run(lambda: target.open(output), "connecting")
                     writer = compute_once(retries.writing(opened), failure)
-            options = {option: str(value) for option, value in given.sink.items()}
+            options = {option: resolve(str(value)) for option, value in given.sink.items()}
             with query_settings(self.spark, query._width, path):  # noqa: SLF001
                 changes = query._changes(mode, columns, inputs)  # noqa: SLF001
                 started = start_query(changes, writer, options, given.trigger, path, name)

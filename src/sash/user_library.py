@@ -29,6 +29,7 @@ def add_function(
     """Register a function of Arrow arrays that returns one of the same length."""
     check_function(f"the function {name}", function)
     catalog.user.functions[name.lower()] = _made(catalog, name, function, returns, version, pack)
+    catalog.user.aggregates.pop(name.lower(), None)
 
 
 def add_aggregate(
@@ -42,6 +43,7 @@ def add_aggregate(
             + (f": {', '.join(missing)} is missing" if isinstance(code, type) else "")
         )
     catalog.user.aggregates[name.lower()] = _made(catalog, name, code, returns, version, pack)
+    catalog.user.functions.pop(name.lower(), None)
 
 
 def add_given(
@@ -64,8 +66,9 @@ def _made(
     lower = check_identifier(name).lower()
     if lower in AGGREGATES or canonical_name(lower) is not None or library().knows(lower):
         raise CatalogError(f"{name} is a function of Spark's: choose another name")
-    if lower in catalog.user.functions or lower in catalog.user.aggregates:
-        raise CatalogError(f"{name} is already registered: choose another name")
+    known = catalog.user.functions.get(lower) or catalog.user.aggregates.get(lower)
+    if known is not None and known.version == check_text("version", version):
+        raise CatalogError(f"{name} is already registered: choose another name, or another version")
     dtype = (
         returns
         if isinstance(returns, pa.DataType)

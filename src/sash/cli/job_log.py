@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from sash.errors import SashError
+from sash.masking import mask
+from sash.private_folders import make_private
 
 _INTERVAL = 10.0
 """Seconds between two lines of text about the batches of a query."""
@@ -76,7 +78,7 @@ class JobLog:
     @contextmanager
     def kept_in(self, path: Path) -> Iterator[None]:
         """Write every line to this file too, which only the user may read; older lines are moved to files beside it."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         path.touch(mode=0o600)
         self._file = RotatingFileHandler(path, maxBytes=_MOST_BYTES, backupCount=_BACKUPS, encoding="utf-8")
         try:
@@ -86,6 +88,7 @@ class JobLog:
             self._file = None
 
     def _print(self, line: str) -> None:
+        line = mask(line)
         print(line, flush=True)
         self._keep(line)
 

@@ -8,7 +8,7 @@ import re
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -20,6 +20,7 @@ from sash.script.extensions import Extensions
 from sash.script.sources import STREAMS, option
 from sash.script.statements import CreateRelation, CreateStream, Statement, about
 from sash.script.stored_jobs import stored_jobs
+from sash.secret_references import has_references, resolve
 from sash.spark.checkpoint_lock import refuse_locked
 from sash.spark.folders import Folder, local_path
 
@@ -63,6 +64,7 @@ def _checks(
         for name in _jobs(backend, checkpoint).values():
             yield partial(refuse_locked, f"{checkpoint.rstrip('/')}/{name}"), None
     for statement in backend.declared:
+        yield partial(check_secrets, statement.declaration.options), statement
         yield partial(check_package, conf, statement.declaration.source), statement
     jobs = _jobs(backend, checkpoint)
     for query in backend.checked:
@@ -140,10 +142,20 @@ def _fingerprint(query: CheckedQuery) -> Iterator[tuple[str, object]]:
     yield "heartbeats", list(query.heartbeats)
 
 
+def check_secrets(options: Mapping[str, object]) -> None:
+    """Raise OptionError if a secret that an option refers to is not there."""
+    for name, value in options.items():
+        with about(f"option {name.lower()}"):
+            resolve(str(value))
+
+
 def check_path(statement: CreateStream | CreateRelation) -> None:
     """Raise CatalogError if the files that a stream or relation reads do not exist."""
     declaration = statement.declaration
     path = option(dict(declaration.options), "path")
+    if has_references(path):
+        with suppress(OptionError):  # reported by `check_secrets`
+            path = resolve(str(path))
     folder = local_path(str(path)) if path is not None and "path" in _required(declaration.source) else None
     if folder is not None and not folder.exists() and not _PATTERN.search(str(folder)):
         what = "stream" if isinstance(statement, CreateStream) else "relation"

@@ -25,6 +25,7 @@ from sash.history.limits import HistoryLimits
 from sash.history.outputs import KeptQuery, Part, QueryState, part_of
 from sash.history.records import pack, read_records, segment_number, segment_path, segments
 from sash.history.segment import Segment
+from sash.private_folders import make_private
 
 _SEGMENTS = 8
 """Into how many segments the bounds are divided."""
@@ -118,7 +119,7 @@ class HistoryWriter:
             self._segment.close()
 
     def _open(self, queries: Sequence[KeptQuery], fresh: bool, switched: int | None) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder)
         before = self._last_segment()
         continued = before is not None and (not fresh or before.committed < 0)
         if before is not None and switched is not None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from sash.errors import CheckpointError
 from sash.physical.nodes import PhysicalPlan
 from sash.plan.patterns import Pattern
+from sash.plan.user_code import UserCode
 
 _MODULES = frozenset(
     {
@@ -42,6 +43,9 @@ _MODULES = frozenset(
 )
 """The modules whose classes plans consist of; a text that names any other is refused."""
 
+_CODE = "packed"
+"""The field of user code that is not stored: it would be executed."""
+
 
 def encode_plan(plan: PhysicalPlan) -> str:
     """The plan as text."""
@@ -56,7 +60,7 @@ def decode_plan(text: str) -> PhysicalPlan:
         stored = json.loads(text)
         objects: list[Any] = []
         for name, given in stored["objects"]:
-            objects.append(_class(name)(**{key: _decode(value, objects) for key, value in given.items()}))
+            objects.append(_made(_class(name), {key: _decode(value, objects) for key, value in given.items()}))
         plan = _decode(stored["root"], objects)
     except CheckpointError:
         raise
@@ -74,6 +78,13 @@ def _class(name: str) -> Callable[..., Any]:
     if not (isinstance(found, type) and is_dataclass(found)):
         raise CheckpointError(f"the plan in the checkpoint has a part of unknown kind: {name}")
     return found
+
+
+def _made(kind: Callable[..., Any], given: dict[str, Any]) -> Any:
+    if kind is not UserCode:
+        return kind(**given)
+    given.pop(_CODE, None)  # in the plans of earlier versions
+    return UserCode(**given).known()
 
 
 class _Writer:
@@ -113,7 +124,11 @@ class _Writer:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    return {
+        field.name: getattr(value, field.name)
+        for field in fields(value)
+        if field.init and not (isinstance(value, UserCode) and field.name == _CODE)
+    }
 
 
 def _objects(values: Iterable[Any]) -> Iterable[Any]:

@@ -15,6 +15,9 @@ import pyarrow as pa
 
 from sash.errors import CatalogError
 
+_registered: dict[tuple[str, str], UserCode] = {}
+"""What has been registered in this process, by name and version, the last of each."""
+
 
 @dataclass(frozen=True)
 class UserCode:
@@ -37,7 +40,15 @@ class UserCode:
         """The code with what is to be executed in this process."""
         made = cls(name, version, dtype, packed)
         object.__setattr__(made, "_loaded", code)
+        _registered[name.lower(), version] = made
         return made
+
+    def known(self) -> UserCode:
+        """The code of this name, version and type that this process has registered; itself if there is none.
+
+        A checkpoint names code and does not hold it, because whoever can write to a checkpoint could then execute any.
+        """
+        return self if self.library or (found := _registered.get((self.name.lower(), self.version))) != self else found
 
     @property
     def code(self) -> Any:
@@ -47,6 +58,8 @@ class UserCode:
         return self._loaded
 
     def _load(self) -> Any:
+        if not self.packed and not self.library:
+            raise self._missing()
         if not self.library:
             return pickle.loads(self.packed)  # noqa: S301  (packed by the engine)
         module, _, name = self.library.partition(":")
@@ -54,8 +67,16 @@ class UserCode:
 
     def __getstate__(self) -> dict[str, Any]:
         if not self.packed and not self.library:
-            raise CatalogError(f"{self.name} is only known to this process: register it with an engine")
+            raise self._missing()
         return {**{each.name: getattr(self, each.name) for each in fields(self)}, "_loaded": None}
+
+    def _missing(self) -> CatalogError:
+        if self._loaded is not None:
+            return CatalogError(f"{self.name} is only known to this process: register it with an engine")
+        return CatalogError(
+            f"the checkpoint needs version {self.version} of {self.name}: register it, too, before the later version, until the "
+            "job has changed"
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():

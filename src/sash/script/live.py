@@ -14,6 +14,7 @@ from sash.script.live_jobs import SessionJobs
 from sash.script.sources import stream_columns
 from sash.script.statements import Attach, CreateFunction, CreateQuery, CreateRelation, CreateStream, JobAction, Keep
 from sash.script.user_code import loaded_code
+from sash.secret_references import resolve
 from sash.user_library import add_aggregate, add_function
 from sash.window_store.options import IsolationLevel, SnapshotOptions
 
@@ -210,4 +211,4 @@ class LiveBackend:
     def configure(self, name: str, value: str) -> None:
         from sash.spark.session import set_option
 
-        set_option(self.engine.spark, name, value)
+        set_option(self.engine.spark, name, resolve(value))

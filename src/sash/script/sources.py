@@ -13,6 +13,7 @@ from sash.errors import CatalogError, OptionError
 from sash.plan.types import Field, Schema
 from sash.rows import parse_schema
 from sash.script.statements import Declaration, Value, about
+from sash.secret_references import check_references, has_references
 from sash.sql.source import did_you_mean
 
 _LINES = parse_schema("ts TIMESTAMP, value STRING")
@@ -153,6 +154,9 @@ def check_options(what: str, declaration: Declaration) -> None:
     """
     source, options = declaration.source, dict(declaration.options)
     owner = f"{what} {declaration.name}"
+    for name, value in options.items():
+        with about(f"option {name.lower()}"):
+            check_references(name, value)
     if source == "generator":
         generator_counts(what, options)
     for name in _COUNTS.get(source, ()):
@@ -199,7 +203,7 @@ def kafka_start(options: Mapping[str, Value]) -> dict[str, Value]:
 
 def _check(owner: str, options: dict[str, Value], name: str, valid: str, holds: Callable[[str], bool]) -> None:
     value = option(dict(options), name)
-    if value is not None and not holds(str(value)):
+    if value is not None and not has_references(value) and not holds(str(value)):
         with about(f"option {name.lower()}"):
             raise OptionError(f"{owner}: the option {name} must be {valid}, not {value!r}")
 

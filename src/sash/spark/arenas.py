@@ -12,6 +12,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from sash.private_folders import make_private
 from sash.state.arena import is_sealed
 
 _SEED, _REPLACED = "seed", "replaced"
@@ -27,7 +28,7 @@ def arena_directory(level: int, label: int) -> Path:
             if other.name not in (run, _SEED):
                 shutil.rmtree(other, ignore_errors=True)
     if seeded.exists() and not here.exists():
-        here.parent.mkdir(parents=True, exist_ok=True)
+        make_private(here.parent)
         seeded.rename(here)
         with suppress(OSError):
             shutil.rmtree((here / _REPLACED).read_text())

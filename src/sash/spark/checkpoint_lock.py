@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sash.errors import CheckpointError
 from sash.file_lock import FileLock, LockHeldError, lock_holder
 from sash.job_index import LOCK
+from sash.private_folders import make_private
 from sash.spark.folders import Folder, local_path
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def lock_run(path: Path, checkpoint: str, job: str) -> FileLock:
     The lock is the file at `path`, since the folder itself may be on a file system without locks.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         return FileLock(path, json.dumps(_owner(job)))
     except LockHeldError as problem:
         raise _in_use(checkpoint, str(problem)) from None
@@ -121,7 +122,7 @@ class _FileLock(CheckpointLock):
         super().__init__(checkpoint)
         path = Path(checkpoint)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            make_private(path)
             self._lock = FileLock(path / NAME, json.dumps(_owner(query)))
         except LockHeldError as problem:
             raise _in_use(checkpoint, str(problem)) from None

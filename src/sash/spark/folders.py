@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from sash.private_folders import make_private
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -93,7 +95,7 @@ class Folder:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         except FileNotFoundError:
-            self._local.mkdir(parents=True, exist_ok=True)
+            make_private(self._local)
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             os.write(handle, text.encode())
@@ -107,7 +109,7 @@ class Folder:
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write a file; readers never see a part of it on a local path."""
         if self._local is not None:
-            self._local.mkdir(parents=True, exist_ok=True)
+            make_private(self._local)
             draft = self._local / f".{name}.{os.getpid()}"
             draft.write_bytes(data)
             draft.replace(self._local / name)
@@ -139,7 +141,7 @@ class Folder:
         """Copy a file or folder into another folder, if it exists."""
         if self._local is not None and to._local is not None:
             source, target = self._local / name, to._local / (new or name)
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_private(target.parent)
             if source.is_dir():
                 shutil.copytree(source, target)
             elif source.exists():
@@ -168,7 +170,7 @@ class Folder:
         for folder, _, files in os.walk(self._local / name):
             source = Path(folder)
             target = to._local / source.relative_to(self._local)
-            target.mkdir(parents=True, exist_ok=True)
+            make_private(target)
             change = next((rewrite[part] for part in source.relative_to(self._local).parts if part in rewrite), None)
             for file in files:
                 if change is None:

@@ -22,6 +22,7 @@ from sash.physical.nodes import PhysicalPlan
 from sash.plan.nodes import Relation, Stream, walk
 from sash.plan.types import TIMESTAMP
 from sash.planning import PlannedJob, PlannedTemplate
+from sash.private_folders import make_private
 from sash.spark.alike_run import AlikeRun, described
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
 from sash.spark.completion import Completion
@@ -471,5 +472,5 @@ def _claim(root: Path, identity: str) -> None:
             f"the window store in {root} is filled by another job or checkpoint: keep the window in another path, or remove "
             "the store"
         )
-    root.mkdir(parents=True, exist_ok=True)
+    make_private(root)
     owner.write_text(identity)

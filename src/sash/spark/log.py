@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sash.masking import mask
+
 
 class SparkLog:
     """The log file of this process. Made by `spark_log`."""
@@ -51,7 +53,7 @@ class SparkLog:
                 lines.append(str(getattr(trace, "_stackTrace", "") or ""))
             trace = trace.__cause__
         with self._guard, suppress(OSError), os.fdopen(self.open(), "a", encoding="utf-8") as file:
-            file.write(f"\n{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: failure\n{''.join(lines)}\n")
+            file.write(f"\n{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: failure\n{mask(''.join(lines))}\n")
         return str(self.path)
 
     def _remove(self) -> None:

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from sash.private_folders import make_private
 from sash.spark.messages import Message
 
 _LEAST = 64 << 10
@@ -29,7 +30,7 @@ class SeedFiles:
     def put(self, messages: Iterable[Message]) -> Iterator[Message]:
         """Write the blobs of messages to files."""
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private(self.folder)
         for message in messages:
             if self.folder is None or message.blob is None or len(message.blob) < _LEAST:
                 yield message

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sash.private_folders import make_private
 from sash.state.memory import MappedMemory, file_sizes
 
 _LOCK, _MARK, _DATA = "lock", "mark", "data"
@@ -34,7 +35,7 @@ class Arena:
     """Locked while it is open. If `fresh`, it is empty and must be built; `seal` marks its contents as complete."""
 
     def __init__(self, directory: Path, nonce: str | None) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
         self._directory = directory
         self._lock = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -61,7 +62,7 @@ class Arena:
 
     def take(self, name: str, other: Arena, new: str) -> None:
         """Move a part of another arena, which must be open, into this one under a new name."""
-        (self._directory / self._data).mkdir(parents=True, exist_ok=True)
+        make_private(self._directory / self._data)
         (other._directory / other._data / name).rename(self._directory / self._data / new)
 
     def clear(self, name: str) -> None:

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
+from sash.private_folders import make_private
+
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
@@ -81,7 +83,7 @@ class MappedMemory(Memory):
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
         self._prefix = f"{directory}{os.sep}"
         self._known = self._mapped.setdefault(str(directory), {})
 

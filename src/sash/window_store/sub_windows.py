@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from sash.private_folders import make_private
 from sash.window_store.store.files import read_table, write_table
 from sash.window_store.store.layout import SIGN
 from sash.window_store.store.manifest import Slice, SubWindow
@@ -103,7 +104,7 @@ def read_summaries(root: Path, part: Slice, core: Core, scan: Scan, counters: Re
         made = scan(root, [part], core)
         for summary in missing:
             path = _summary_path(root, part, summary)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(path.parent)
             # Two queries that build the same summary at a time write equal files.
             write_table(path, made[summary])
             found[summary] = made[summary]

@@ -11,7 +11,6 @@ VLDB 2015). Otherwise the state is made anew of all rows of the group at each ch
 from __future__ import annotations
 
 import itertools
-import pickle
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from sash.errors import SashError
 from sash.operators.aggregates.arguments import Argument, ArgumentColumns
 from sash.operators.aggregates.base import NO_MASK, Accumulator, Versions, Work, array_versions, canonical
 from sash.operators.aggregates.collected import Collected
+from sash.operators.aggregates.stored_states import load_state, store_state
 from sash.operators.kernels.segments import versions_of_events
 from sash.operators.kernels.touches import Mask
 from sash.operators.scalar.ranks import positive_zeros, ranks
@@ -45,14 +45,22 @@ class UserState:
     def __init__(self, code: UserCode) -> None:
         self.code = code
         self._made = self._run(code.code)
+        self._module = type(self._made).__module__
 
     def call(self, method: str, *arguments: Any) -> Any:
         """The result of a method."""
         return self._run(getattr(self._made, method), *arguments)
 
     def packed(self, states: Sequence[Any]) -> pa.Array:
-        """The states as bytes."""
-        return pa.array([self._run(pickle.dumps, state) for state in states], pa.binary())
+        """The states as bytes. One of them is read again, since states that cannot be read must not be stored."""
+        stored = [self._run(store_state, state) for state in states]
+        if stored:
+            self.unpacked(stored[0])
+        return pa.array(stored, pa.binary())
+
+    def unpacked(self, stored: bytes) -> Any:
+        """The state that was packed."""
+        return self._run(load_state, stored, self._module)
 
     def _run(self, function: Any, *arguments: Any) -> Any:
         try:
@@ -150,7 +158,7 @@ class Removing(_Touched):
     def _begin(self, work: Work) -> None:
         known = work.events.first_group[self._kept["group.kept"][work.events.first_group] > 0]
         (packed,) = self._store.take(known)
-        loaded = [pickle.loads(state) for state in packed.to_pylist()]  # noqa: S301  (packed by `_end`)
+        loaded = [self._user.unpacked(state) for state in packed.to_pylist()]
         self._states = dict(zip(known.tolist(), loaded, strict=True))
         self._store.free(known)
 
@@ -194,14 +202,14 @@ class Stacks(_Touched):
         groups = work.events.first_group
         known = groups[self._groups["group.younger"][groups] > 0]
         (packed,) = self._totals.take(known)
-        loaded = [pickle.loads(state) for state in packed.to_pylist()]  # noqa: S301  (packed by `_end`)
+        loaded = [self._user.unpacked(state) for state in packed.to_pylist()]
         self._younger = dict(zip(known.tolist(), loaded, strict=True))
         self._totals.free(known)
 
     def _state(self, chunk: int) -> Any:
         if chunk not in self._fresh:
             (packed,) = self._store.take(np.array([chunk]))
-            return pickle.loads(packed[0].as_py())  # noqa: S301  (packed by `_end`)
+            return self._user.unpacked(packed[0].as_py())
         return self._fresh[chunk]
 
     def _current(self, code: int) -> Any:

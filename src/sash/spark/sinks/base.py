@@ -12,6 +12,7 @@ import pyarrow as pa
 from sash.errors import CatalogError, OptionError
 from sash.plan.options import MODES, Mode
 from sash.plan.types import Schema
+from sash.secret_references import check_references, resolve
 from sash.spark.sinks.batch import ADDED, Batch, WriteBatch
 from sash.spark.sinks.retry import RETRY, RetryPolicy, retry_policy
 from sash.sql.source import did_you_mean
@@ -81,12 +82,18 @@ class Sink(ABC):
                 )
             if name.lower() in self.flags and str(value).lower() not in (*_TRUE, *_FALSE):
                 raise OptionError(f"the option {name} of {self.name} is true or false, not {value!r}")
+            check_references(name, value)
             self.options[known.get(name.lower(), name)] = value
         for name in self.needed:
             if not self.options.get(name):
                 raise OptionError(f"{self.name} needs the option {name}")
 
         self.policy = retry_policy(self.options.pop(RETRY, None))
+
+    @property
+    def resolved(self) -> dict[str, str]:
+        """The options as text, with the secrets that they refer to: to be used, never to be shown or stored."""
+        return {name: resolve(str(value)) for name, value in self.options.items()}
 
     @property
     def target(self) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -25,6 +25,7 @@ from sash.errors import CatalogError, OptionError
 from sash.operators.output_modes import reduce_changes
 from sash.plan.options import Mode
 from sash.plan.types import NULL, TIMESTAMP, TIMESTAMP_NTZ, is_sql_type
+from sash.secret_references import has_references
 from sash.spark.folders import Folder, local_path
 from sash.spark.sinks.base import ADDED, OutputSpec, Sink, refuse_added
 from sash.spark.sinks.batch import Batch, WriteBatch, typed_schema, typed_table
@@ -65,6 +66,8 @@ class ChangeLog(Sink):
 
     def check(self, output: OutputSpec) -> None:
         refuse_added("the changelog", output.names, (*ADDED, _PARTITION))
+        if has_references(self.options["path"]):
+            return
         if {"compact", "retain"} & self.options.keys() and self._every and not self._compactable(output):
             raise OptionError(
                 f"the changelog {self._path} cannot be compacted: compact and retain need a local path, and columns that are "
@@ -76,7 +79,7 @@ class ChangeLog(Sink):
 
     @property
     def _path(self) -> str:
-        return str(self.options["path"]).rstrip("/")
+        return self.resolved["path"].rstrip("/")
 
     def connect(self, output: OutputSpec) -> None:
         owner = local_path(f"{self._path}/{_OWNER}")

@@ -32,8 +32,9 @@ class Delta(LakehouseSink):
         return option.lower().startswith(_STORAGE)
 
     def _table(self, output: OutputSpec) -> Table:
-        storage = {name: str(value) for name, value in self.options.items() if self.accepts(name)}
-        return _Delta(str(self.options["path"]), storage, f"sash-{output.identity}")
+        options = self.resolved
+        storage = {name: value for name, value in options.items() if self.accepts(name)}
+        return _Delta(options["path"], storage, f"sash-{output.identity}")
 
     def _stored(self, dtype: pa.DataType) -> pa.DataType:
         return dtype

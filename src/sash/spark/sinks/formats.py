@@ -46,7 +46,7 @@ class FormatSink(Sink):
         """Refuse nothing: Spark checks the columns when it writes them."""
 
     def open(self, output: OutputSpec) -> WriteBatch:
-        options = {name: str(value) for name, value in self.options.items()}
+        options = self.resolved
         special: dict[str, Callable[[dict[str, str]], WriteBatch]] = {
             "noop": _discard,
             "console": self._to_console,

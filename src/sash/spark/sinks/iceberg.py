@@ -55,9 +55,9 @@ class Iceberg(LakehouseSink):
         return option in _CATALOG or "." in option
 
     def _table(self, output: OutputSpec) -> Table:
-        properties = {name: str(value) for name, value in self.options.items() if self.accepts(name)}
-        name = self.options.get("catalog")
-        return _Iceberg(str(self.options["table"]), None if name is None else str(name), properties, output.identity)
+        options = self.resolved
+        properties = {name: value for name, value in options.items() if self.accepts(name)}
+        return _Iceberg(options["table"], options.get("catalog"), properties, output.identity)
 
     def _stored(self, dtype: pa.DataType) -> pa.DataType:
         return pa.int32() if dtype in (pa.int8(), pa.int16()) else dtype

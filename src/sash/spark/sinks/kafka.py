@@ -35,7 +35,7 @@ class KafkaTopic(Sink):
         return option.startswith("kafka.")
 
     def open(self, output: OutputSpec) -> WriteBatch:
-        options = {**{name: str(value) for name, value in self.options.items()}, "includeHeaders": "true"}
+        options = {**self.resolved, "includeHeaders": "true"}
 
         def write(batch: Batch, number: int) -> None:
             from py4j.protocol import Py4JJavaError

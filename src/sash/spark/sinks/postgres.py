@@ -9,7 +9,7 @@ is appended.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from sash.errors import CatalogError, OptionError, SinkError
 from sash.operators.scalar.json_values import to_json
 from sash.plan.options import Mode
 from sash.plan.types import STRING, is_nested
+from sash.secret_references import has_references
 from sash.spark.sinks.base import Batch, OutputSpec, Sink, WriteBatch, refuse_added
 from sash.spark.sinks.postgres_errors import to_sink_error
 from sash.spark.sinks.postgres_sql import Statements, quoted
@@ -49,11 +50,13 @@ class PostgresTable(Sink):
         return super().mode(chosen or ("upsert" if keyed else "net"), keyed)
 
     def check(self, output: OutputSpec) -> None:
-        refuse_added("postgres", output.names, self._table(output).own_columns)
+        refuse_added("postgres", output.names, _made(self.options, output).own_columns)
         try:
             from psycopg.conninfo import conninfo_to_dict
             from psycopg.errors import Error
         except ImportError:  # the job may run on another machine
+            return
+        if has_references(self.options["url"]):
             return
         try:
             conninfo_to_dict(str(self.options["url"]))
@@ -66,7 +69,7 @@ class PostgresTable(Sink):
             table.check(connection, create=self.flag("create", True), replace=self.flag("replace", False))
 
     def _table(self, output: OutputSpec) -> _Table:
-        return _Table(str(self.options["url"]), str(self.options["table"]), output)
+        return _made(self.resolved, output)
 
     def open(self, output: OutputSpec) -> WriteBatch:
         table = self._table(output)
@@ -79,6 +82,10 @@ class PostgresTable(Sink):
                 table.apply(connection, rows, number)
 
         return write
+
+
+def _made(options: Mapping[str, Any], output: OutputSpec) -> _Table:
+    return _Table(str(options["url"]), str(options["table"]), output)
 
 
 class _Table:

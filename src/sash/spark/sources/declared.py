@@ -27,6 +27,7 @@ from sash.script.sources import (
     stream_columns,
 )
 from sash.script.statements import Declaration, Value
+from sash.secret_references import resolve
 from sash.spark.packages import missing_kafka
 from sash.spark.sources.change_events import read_change_events
 from sash.spark.sources.history import (
@@ -133,8 +134,10 @@ def struct(schema: Schema) -> StructType:
 
 
 def _spark_options(options: Mapping[str, Value]) -> dict[str, str]:
-    """Options as the strings that Spark expects."""
-    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    """Options as the strings that Spark expects, with the secrets that they refer to."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else resolve(str(value)) for name, value in options.items()
+    }
 
 
 def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:

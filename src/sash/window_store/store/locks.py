@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sash.errors import StoreError
+from sash.private_folders import make_private
 
 _SWAP, _TURN, _WRITER = "swap.lock", "turn.lock", "writer.lock"
 _NO_LEASE = 2**62
@@ -99,7 +100,7 @@ class Lease:
 
     def __init__(self, root: Path, oldest: int) -> None:
         directory = root / "leases"
-        directory.mkdir(exist_ok=True)
+        make_private(directory)
         self._path = directory / uuid.uuid4().hex
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         fcntl.flock(self._handle, fcntl.LOCK_EX)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from sash.arguments import shown
 from sash.errors import OptionError, StoreError
+from sash.private_folders import make_private
 from sash.time import BEGINNING
 from sash.window_store.store.files import write_bytes, write_table
 from sash.window_store.store.layout import LAYOUT_FILE, StoreLayout, layout_of
@@ -68,7 +69,7 @@ class WindowSets:
     """
 
     def __init__(self, home: Path, layout: StoreLayout) -> None:
-        home.mkdir(parents=True, exist_ok=True)
+        make_private(home)
         self._home = home
         self.on_switch: Callable[[], None] = lambda: None
         self.check: Callable[[StoreLayout], None] = lambda _: None
@@ -201,7 +202,7 @@ class WindowSets:
         names = replace(self._names, following=f"set-{self._names.made + 1}", made=self._names.made + 1)
         root = self._home / str(names.following)
         shutil.rmtree(root, ignore_errors=True)
-        (root / "rows").mkdir(parents=True)
+        make_private(root / "rows")
         wanted.save(root)
         waiting, reached = self._current.waiting, BEGINNING
         if wanted.kind == "time" and before.clock != BEGINNING:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sash.errors import StoreError
+from sash.private_folders import make_private
 from sash.window_store.store.files import TEMPORARY, read_table, write_table
 from sash.window_store.store.layout import LAYOUT_FILE, StoreLayout
 from sash.window_store.store.locks import StoreLock, WriterLock, oldest_leased
@@ -34,7 +35,7 @@ class WindowWriter:
     """The only writer of one store. The scheduler of the queries in this process, if any, must be its `run_update`."""
 
     def __init__(self, root: Path, layout: StoreLayout) -> None:
-        (root / "rows").mkdir(parents=True, exist_ok=True)
+        make_private(root / "rows")
         self._lock = WriterLock(root)
         self._root = root
         self.run_update: UpdateRunner = self._update_unscheduled
