@@ -115,11 +115,11 @@ def test_a_script_is_valid_without_its_secrets_and_does_not_run_without_them() -
 
 
 @pytest.mark.parametrize(
-    ("given", "place"), [({"servers": "${a b}", "url": "x"}, (2, 34)), ({"servers": "h:1", "url": "${"}, (3, 57))]
+    ("given", "place"), [({"servers": "${a b}", "url": "x"}, (2, 10)), ({"servers": "h:1", "url": "${"}, (3, 57))]
 )
 def test_a_reference_that_cannot_be_read_is_an_error_of_the_script(
     given: dict[str, Any], place: tuple[int, int]
 ) -> None:
-    (problem,) = check(SCRIPT.format(**given), DryRunBackend())
+    problem = check(SCRIPT.format(**given), DryRunBackend())[0]
     assert "is not a reference" in problem.message
     assert (problem.line, problem.column) == place

@@ -86,7 +86,8 @@ def test_a_state_that_could_not_be_read_is_refused_when_it_is_stored() -> None:
     ):
         replay(
             "SELECT opening(v) AS n FROM s [RANGE 5 SECONDS]",
-            {"s": [{"ts": 1, "v": 1}]},
+            {"s": [{"ts": 1, "v": 1}, {"ts": 2, "v": 1}]},
             unit="s",
+            batch=1,
             aggregates={"opening": (Opening, "INT")},
         )
