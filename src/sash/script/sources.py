@@ -6,9 +6,10 @@ Any other name is that of a Spark data source; Sash knows nothing about it befor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from sash.avro.registry import registry_address
 from sash.errors import CatalogError, OptionError
 from sash.plan.types import Field, Schema
 from sash.rows import parse_schema
@@ -53,9 +54,12 @@ _FLAGS = {
 _LARGEST_PORT = 65535
 PARSED = ("json", "csv")
 """The formats from which declared columns can be parsed, in the lines of a socket or file or the values of a topic."""
+AVRO = "avro"
+"""The format of binary values of a topic."""
 
-CHANGE_EVENTS = ("debezium-json", "maxwell-json")
+CHANGE_EVENTS = ("debezium-json", "debezium-avro", "maxwell-json", "canal-json")
 """The formats of the updates of a relation: change events of a database."""
+_OF_AVRO = ("schema", "registry", "subject", "registry.user", "registry.password")
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,48 @@ def is_change_events(declaration: Declaration) -> bool:
     return str(option(dict(declaration.options), "format", "")).lower() in CHANGE_EVENTS
 
 
+@dataclass(frozen=True)
+class AvroOptions:
+    """Where the schemas of Avro values are: in a file, or in a registry. `expected` means that the subject must exist."""
+
+    schema: str | None
+    registry: str | None
+    subject: str | None = None
+    expected: bool = False
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def is_avro(declaration: Declaration) -> bool:
+    """Whether the values of a source are in Avro."""
+    written = str(option(dict(declaration.options), "format", "")).lower()
+    return written == AVRO or written.endswith(f"-{AVRO}")
+
+
+def avro_options(declaration: Declaration) -> tuple[AvroOptions, dict[str, Value]]:
+    """The options of a source about Avro, and its other ones."""
+    options = dict(declaration.options)
+    given = {name: option(options, name) for name in _OF_AVRO}
+    schema, registry, subject, user, password = (None if one is None else str(one) for one in given.values())
+    with about("option format"):
+        if declaration.source != "kafka":
+            raise OptionError(f"{declaration.name}: Avro is a format of topics: USING kafka")
+        if (schema is None) == (registry is None):
+            raise OptionError(
+                f"{declaration.name}: values in Avro need a schema: OPTIONS (schema 'file.avsc'), or OPTIONS (registry "
+                "'http://localhost:8081') if each has the number of its schema in a registry"
+            )
+        if registry is None and (subject, user, password) != (None, None, None):
+            raise OptionError(f"{declaration.name}: subject, registry.user and registry.password are for a registry")
+    if registry is None:
+        return AvroOptions(schema, None), options
+    with about("option registry"):
+        registry_address(registry)
+    topic = str(option(dict(options), "subscribe", ""))
+    guessed = f"{topic}-value" if topic and "," not in topic else None
+    return AvroOptions(None, registry, subject or guessed, subject is not None, user, password), options
+
+
 def stream_columns(declaration: Declaration, *, updates: bool = False) -> Schema:
     """The columns of a stream, or of the `updates` of a relation; raises an error if columns or options are missing."""
     kind = STREAMS.get(declaration.source)
@@ -139,10 +185,12 @@ def _columns(what: str, declaration: Declaration, kind: SourceType | None) -> Sc
         columns = f": {', '.join(map(str, kind.columns))}" if kind.columns else ""
         raise CatalogError(f"{what} {declaration.name}: {declaration.source} has fixed columns{columns}; declare none")
     written = str(option(dict(declaration.options), "format", "")).lower()
-    if kind.parsed and written not in (*PARSED, *CHANGE_EVENTS):
+    if kind.parsed and is_avro(declaration):
+        avro_options(declaration)
+    elif kind.parsed and written not in (*PARSED, *CHANGE_EVENTS):
         raise OptionError(
             f"{what} {declaration.name}: its columns are parsed from text: add OPTIONS (format 'json') "
-            "or OPTIONS (format 'csv')"
+            "or OPTIONS (format 'csv'), or, of a topic, (format 'avro')"
         )
     return declaration.columns
 

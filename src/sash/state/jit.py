@@ -11,7 +11,7 @@ from sash.cache import loops_directory
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     _here = Path(__file__).parent
-    os.environ["NUMBA_CACHE_DIR"] = str(loops_directory((_here, _here.parent / "operators")))
+    os.environ["NUMBA_CACHE_DIR"] = str(loops_directory((_here, _here.parent / "operators", _here.parent / "avro")))
 
 # isort: split
 # numba reads its cache directory when it is imported.

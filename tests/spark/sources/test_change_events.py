@@ -23,7 +23,7 @@ def event(op: str, before: Any, after: Any, ms: int) -> dict[str, Any]:
 
 def updates(spark: SparkSession, encoding: str, values: list[str | None]) -> list[tuple[Any, ...]]:
     frame = spark.createDataFrame([(value,) for value in values], "value string").coalesce(1)
-    found = read_change_events(frame, encoding, COLUMNS, "ts", ["id"])
+    found = read_change_events(frame.where("value IS NOT NULL"), encoding, COLUMNS, "ts", ["id"])
     assert found.columns == ["ts", "id", "name", "seen", "_op"]
     rows = found.selectExpr("unix_millis(ts)", "id", "name", "_op").collect()
     return [tuple(row) for row in rows]
@@ -73,4 +73,29 @@ def test_maxwell(spark: SparkSession) -> None:
         (4_000, 2, "d", "-"),
         (4_000, 9, "d", "+"),
         (5_000, 9, "d", "-"),
+    ]
+
+
+def test_canal(spark: SparkSession) -> None:
+    def of(kind: str, es: int, data: Any, old: Any = None) -> str:
+        return json.dumps({"database": "d", "table": "t", "type": kind, "es": es, "ts": es + 9, "data": data, "old": old})
+
+    rows = [{"id": "1", "name": "a", "seen": "5"}, {"id": "2", "name": None, "other": "x"}]
+    values: list[str | None] = [
+        of("INSERT", 1_000, rows),
+        of("UPDATE", 2_000, [{"id": "1", "name": "b"}, {"id": "3", "name": "c"}], [{"name": "a"}, {"id": "2"}]),
+        of("CREATE", 3_000, None),
+        of("DELETE", 4_000, [{"id": "3", "name": "c"}]),
+        of("INSERT", 5_000, [{"id": "no number", "name": "d"}]),
+        "no event",
+    ]
+    assert updates(spark, "canal-json", values) == [
+        (1_000, 1, "a", "+"),
+        (1_000, 2, None, "+"),
+        (2_000, 1, "b", "+"),
+        (2_000, 2, "c", "-"),
+        (2_000, 3, "c", "+"),
+        (4_000, 3, "c", "-"),
+        (5_000, None, "d", "+"),
+        (None, None, None, "+"),
     ]

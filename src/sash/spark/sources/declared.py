@@ -18,7 +18,9 @@ from sash.script.sources import (
     RECORD_COLUMNS,
     RELATIONS,
     STREAMS,
+    avro_options,
     generator_counts,
+    is_avro,
     is_change_events,
     is_of_record,
     kafka_start,
@@ -29,7 +31,8 @@ from sash.script.sources import (
 from sash.script.statements import Declaration, Value
 from sash.secret_references import resolve
 from sash.spark.packages import missing_kafka
-from sash.spark.sources.change_events import read_change_events
+from sash.spark.sources.avro import VALUE, avro_records, decoded
+from sash.spark.sources.change_events import event_columns, read_change_events, table_columns
 from sash.spark.sources.history import (
     FILE_FORMATS,
     RECORD_ORIGIN,
@@ -40,6 +43,7 @@ from sash.spark.sources.history import (
     kafka_options,
 )
 from sash.spark.sql_types import spark_struct, spark_type
+from sash.sql.render import quoted
 from sash.sql.source import did_you_mean
 
 _STAMPED = ("current_timestamp() AS ts", "value")
@@ -70,12 +74,13 @@ def stream_frame(
         if given.source == "generator":
             return _sales(spark, options)
         if given.source in ("text", "socket", "kafka"):
+            options = avro_options(given)[1] if is_avro(given) else options
             encoding = option(options, "format")
             options = kafka_start(options) if given.source == "kafka" else options
             reader = spark.readStream.format(given.source).options(**_headers(given), **_spark_options(options))
             form = None if encoding is None else str(encoding)
             if updates is not None and is_change_events(given):
-                return read_change_events(reader.load(), str(form).lower(), columns, *updates)
+                return _change_events(reader.load(), given, str(form).lower(), columns, updates)
             return _parse_lines(reader.load(), given, form, whole=whole)
         if given.source == "rate":
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
@@ -85,7 +90,7 @@ def stream_frame(
 
 def stream_rereading(spark: SparkSession, given: Declaration) -> Rereading:
     """How the rows of a stream's source are read again."""
-    options = dict(given.options)
+    options = avro_options(given)[1] if is_avro(given) else dict(given.options)
     if given.source not in (*FILE_FORMATS, "kafka"):
         return Rereading(refused=f"Sash reads files and Kafka again, not {given.source}")
     if given.source == "text" and given.columns is None:
@@ -151,7 +156,8 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, 
     """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
     added: dict[str, str] = {}
     if whole and given.source == "kafka":
-        added = {RECORD_PARTITION: _PARTITION, RECORD_TEXT: "CAST(value AS STRING)", RECORD_ORIGIN: _ORIGIN}
+        text = "base64(value)" if is_avro(given) else "CAST(value AS STRING)"
+        added = {RECORD_PARTITION: _PARTITION, RECORD_TEXT: text, RECORD_ORIGIN: _ORIGIN}
     elif whole:
         added = {RECORD_TEXT: "value"}
     place = [sf.expr(expression).alias(name) for name, expression in added.items()]
@@ -159,10 +165,17 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, 
         return frame.select("*", *place) if given.source == "kafka" else frame.selectExpr(*_STAMPED)
     record = {field.name: RECORD_COLUMNS[field.name.lower()] for field in given.columns if is_of_record(given, field)}
     payload = tuple(field for field in given.columns if field.name not in record)
+    columns = [sf.expr(text).alias(name) for name, text in record.items()]
+    if is_avro(given):
+        if payload:
+            taken = frame.select(*columns, *place, VALUE)
+            frame = decoded(taken, [*record, *added], avro_records(avro_options(given)[0], payload))
+        else:
+            frame = frame.select(*columns, *place)
+        return frame.select(*(_from_record(one) if one.name in record else quoted(one.name) for one in given.columns), *added)
     parse: Callable[..., object] = sf.from_json if (encoding or "").lower() == "json" else sf.from_csv
     ddl = struct(payload).simpleString() if parse is sf.from_json else _ddl(payload)
     value = sf.col("value").cast("string")
-    columns = [sf.expr(text).alias(name) for name, text in record.items()]
     if payload:
         columns.append(parse(value, ddl).alias("row"))  # type: ignore[attr-defined]
     return frame.select(*columns, *place).select(
@@ -172,6 +185,18 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, 
         ),
         *added,
     )
+
+
+def _change_events(
+    frame: DataFrame, given: Declaration, encoding: str, columns: Schema, updates: Updates
+) -> DataFrame:
+    """The updates of a relation; a tombstone, which has no value, is none."""
+    if is_avro(given):
+        events = event_columns(table_columns(columns, updates.time))
+        frame = decoded(frame.where(f"{VALUE} IS NOT NULL"), [], avro_records(avro_options(given)[0], events))
+    else:
+        frame = frame.where(f"{VALUE} IS NOT NULL")
+    return read_change_events(frame, encoding, columns, *updates)
 
 
 def _from_record(field: Field) -> Column:
