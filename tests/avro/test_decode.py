@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 from datetime import UTC, date, datetime
@@ -15,23 +14,7 @@ import pytest
 from sash.avro import PlainRecords
 from sash.errors import CatalogError
 from sash.rows import parse_schema
-
-fastavro = pytest.importorskip("fastavro")
-
-
-def encoded(schema: Any, rows: list[Any]) -> list[bytes]:
-    parsed = fastavro.parse_schema(schema)
-    found = []
-    for row in rows:
-        buffer = io.BytesIO()
-        fastavro.schemaless_writer(buffer, parsed, row)
-        found.append(buffer.getvalue())
-    return found
-
-
-def record(*fields: tuple[str, Any]) -> dict[str, Any]:
-    return {"type": "record", "name": "r", "fields": [{"name": name, "type": dtype} for name, dtype in fields]}
-
+from tests.avro.written import encoded, record
 
 def decoded(schema: Any, columns: str, values: list[bytes | None]) -> list[dict[str, Any]]:
     made = parse_schema(columns)
@@ -78,7 +61,7 @@ TIMES = datetime(2026, 1, 31, 12, 0, 0, 123_000, UTC)
         ),
         ({"type": "array", "items": "int"}, "ARRAY<INT>", [[], [1, 2, 3]]),
         ({"type": "array", "items": {"type": "array", "items": ["null", "string"]}}, "ARRAY<ARRAY<STRING>>", [[["a", None], []]]),
-        ({**record(("b", "string"), ("c", "long")), "name": "inner"}, "STRUCT<c: BIGINT, x: STRING, b: STRING>", [{"b": "x", "c": 1}]),
+        (record(("b", "string"), ("c", "long"), name="inner"), "STRUCT<c: BIGINT, x: STRING, b: STRING>", [{"b": "x", "c": 1}]),
     ],
 )  # fmt: skip
 def test_types(avro: Any, column: str, values: list[Any]) -> None:
