@@ -1,8 +1,9 @@
-"""Kafka to Kafka: a job that is killed at random, its topic compared with DuckDB; and its rate, beside that of Spark's connector.
+"""Kafka to Kafka and Kafka to a Delta table: jobs that are killed at random, compared with DuckDB; and their rates.
 
-The job counts and adds up rows of a window that slides by the second, and writes every change to a topic. Its process group is
-killed by SIGKILL at random moments while it is in a batch. The topic, without repeated messages, is then folded at instants
-between the first row and the last, and compared with the rows that are valid there.
+A job counts and adds up rows of a window that slides by the second, and writes every change. Its process group is killed by
+SIGKILL at random moments while it is in a batch. The changes, of a topic without repeated messages, are then folded at instants
+between the first row and the last, and compared with the rows that are valid there. The rates are those of both jobs and of
+Spark's connector alone, which writes to nowhere: in one session, in turns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import duckdb
@@ -37,8 +39,13 @@ _INSTANTS = 25
 _WARM_UP = 4
 
 
-def measure(rows: int, kills: int, seed: int) -> Figures:
-    """Fill a topic, kill the job that reads it so many times, check what it wrote, and measure the rates."""
+TARGETS = ("topic", "table")
+Change = tuple[int, str, int, int, int]
+"""Its `_ts` and `_op`, and the columns k, n and total."""
+
+
+def measure(rows: int, kills: int, turns: int, seed: int) -> Figures:
+    """Fill a topic, kill the jobs that read it so many times, check what they wrote, and measure the rates."""
     from tests.kafka import broker, fetched
 
     if not fetched():
@@ -46,25 +53,35 @@ def measure(rows: int, kills: int, seed: int) -> Figures:
     rnd = random.Random(seed)
     console = Console(stderr=True)
     with scratch() as home, broker() as kafka:
-        for topic in ("in", "out", "timed"):
+        for topic in ("in", "out"):
             kafka.create_topic(topic, PARTITIONS)
+        for turn in range(turns):
+            kafka.create_topic(f"timed{turn}", PARTITIONS)
         with console.status("filling the topic"):
             keys, values = _fill(kafka, rows, seed)
-        (home / "job.sql").write_text(_script(kafka.servers, "out"))
-        with console.status("the job, killed at random"):
-            killed = [_killed(home, rnd) for _ in range(kills)]
-            done = _start(home)
-            if done.wait() != 0:
-                raise SashError((home / "log").read_text()[-2000:])
-        with console.status("comparing the topic with DuckDB"):
-            records = kafka.records("out")
-            checked = _compare(records, keys, values)
+        found: Figures = {"rows": rows, "partitions": PARTITIONS, "rows_per_batch": _PER_BATCH}
+        for target in TARGETS:
+            folder = home / target
+            folder.mkdir()
+            (folder / "job.sql").write_text(_script(kafka.servers, _into(target, kafka.servers, "out", folder)))
+            with console.status(f"Kafka to {target}: the job, killed at random"):
+                killed = [_killed(folder, rnd) for _ in range(kills)]
+                done = _start(folder)
+                if done.wait() != 0:
+                    raise SashError((folder / "log").read_text()[-2000:])
+            with console.status(f"Kafka to {target}: comparing with DuckDB"):
+                written = _of_topic(kafka.records("out")) if target == "topic" else _of_table(folder / "table")
+                checked = {"killed_after_batches": killed, **written[1], **_compare(written[0], keys, values)}
+            found |= {f"{target}_{name}": value for name, value in checked.items()}
         with console.status("rates"):
-            rates = in_own_process(_rates, kafka.servers, str(home))
-    return {
-        "rows": rows, "partitions": PARTITIONS, "rows_per_batch": _PER_BATCH, "killed_after_batches": killed, **checked, **rates,
-        "ratio": round(rates["events_per_s"] / rates["connector_events_per_s"], 3),
-    }  # fmt: skip
+            found |= in_own_process(_rates, kafka.servers, str(home), turns)
+    return found
+
+
+def _into(target: str, servers: str, topic: str, folder: Path) -> str:
+    if target == "topic":
+        return f"kafka (kafka.bootstrap.servers '{servers}', topic '{topic}')"
+    return f"delta (path '{folder / 'table'}')"
 
 
 def _fill(kafka: Any, rows: int, seed: int) -> tuple[Any, Any]:
@@ -86,13 +103,12 @@ def _fill(kafka: Any, rows: int, seed: int) -> tuple[Any, Any]:
     return keys, values
 
 
-def _script(servers: str, topic: str) -> str:
-    options = f"kafka.bootstrap.servers '{servers}'"
+def _script(servers: str, into: str) -> str:
     return (
-        f"CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) USING kafka OPTIONS ({options}, subscribe 'in', "
-        f"startingOffsets 'earliest', format 'json', maxOffsetsPerTrigger {_PER_BATCH});\n"
+        f"CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) USING kafka OPTIONS (kafka.bootstrap.servers '{servers}', "
+        f"subscribe 'in', startingOffsets 'earliest', format 'json', maxOffsetsPerTrigger {_PER_BATCH});\n"
         f"CREATE QUERY totals AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE {WINDOW} SECONDS SLIDE 1 SECOND] "
-        f"GROUP BY k INTO kafka ({options}, topic '{topic}') MODE changes TRIGGER 'available_now';\n"
+        f"GROUP BY k INTO {into} MODE changes TRIGGER 'available_now';\n"
     )
 
 
@@ -129,14 +145,28 @@ def _committed(home: Path) -> int:
     return sum(1 for path in (home / "state").rglob("commits/*") if path.name.isdigit())
 
 
-def _compare(records: list[Any], keys: Any, values: Any) -> dict[str, Any]:
-    """Fold the topic without repeated messages, and compare with the valid rows at instants spread over the stream."""
+def _of_topic(records: list[Any]) -> tuple[list[Change], dict[str, int]]:
+    """The changes of a topic without repeated messages, and how many messages there are."""
     names = ("sash-query", "sash-batch", "sash-sequence")
     once: dict[tuple[bytes, ...], dict[str, Any]] = {}
     for record in records:
         headers = dict(record.headers())
         once[tuple(headers[name] for name in names)] = json.loads(record.value())
-    changes = sorted(once.values(), key=lambda change: int(change["_ts"]))
+    found = [(int(one["_ts"]), one["_op"], one["k"], one["n"], one["total"]) for one in once.values()]
+    return found, {"messages": len(records), "repeated": len(records) - len(once)}
+
+
+def _of_table(path: Path) -> tuple[list[Change], dict[str, int]]:
+    """The changes in a table as they are, and how many there are."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(path).to_pyarrow_table(columns=["_ts", "_op", "k", "n", "total"])
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True)), {"changes": len(table)}
+
+
+def _compare(changes: list[Change], keys: Any, values: Any) -> dict[str, Any]:
+    """Fold changes, and compare with the valid rows at instants spread over the stream."""
+    changes = sorted(changes)
     last = (len(keys) - PARTITIONS) * _STEP
     instants = [int(at) * SECOND for at in np.linspace(1, last // SECOND, _INSTANTS)]
     times = np.arange(len(keys), dtype=np.int64) * _STEP
@@ -146,44 +176,72 @@ def _compare(records: list[Any], keys: Any, values: Any) -> dict[str, Any]:
     folded: Counter[tuple[int, ...]] = Counter()
     position, right = 0, 0
     for at in instants:
-        while position < len(changes) and int(changes[position]["_ts"]) <= at:
-            change = changes[position]
-            folded[change["k"], change["n"], change["total"]] += 1 if change["_op"] == "+" else -1
+        while position < len(changes) and changes[position][0] <= at:
+            _, op, *row = changes[position]
+            folded[tuple(row)] += 1 if op == "+" else -1
             position += 1
         valid = f"SELECT k, COUNT(*), SUM(v)::BIGINT FROM s WHERE ts <= {at} AND ts > {at - WINDOW * SECOND} GROUP BY k"
         right += Counter(connection.execute(valid).fetchall()) == Counter({row: n for row, n in folded.items() if n})
-    return {
-        "messages": len(records), "repeated": len(records) - len(once), "instants": len(instants), "right_instants": right,
-    }  # fmt: skip
+    return {"instants": len(instants), "right_instants": right}
 
 
-def _rates(servers: str, home: str) -> dict[str, float]:
-    """Events per second of the job, and of Spark's connector that writes to nowhere, one after the other in one session."""
-    from sash.engine import Engine
-    from sash.script.reader import read_script
-    from sash.script.session import Session
+def _rates(servers: str, home: str, turns: int) -> dict[str, Any]:
+    """Events per second of the jobs, and of Spark's connector that writes to nowhere, in turns; the medians, and their ratios.
+
+    `ms_per_batch` is where the time of a job's batches goes.
+    """
     from sash.spark.packages import package_settings
     from sash.spark.session import embedded_session
 
     spark = embedded_session(
         extra={**package_settings(["kafka"], {}), "spark.sql.streaming.numRecentProgressUpdates": "1000"}
     )
+    found: dict[str, list[float]] = {name: [] for name in ("connector", *TARGETS)}
+    parts: dict[str, dict[str, float]] = {}
+    for turn in range(turns):
+        folder = Path(home, f"turn{turn}")
+        folder.mkdir()
+        found["connector"].append(_connector(spark, servers, folder))
+        for target in TARGETS:
+            into = _into(target, servers, f"timed{turn}", folder)
+            rate, parts[target] = _job(spark, f"{folder}/{target}", _script(servers, into))
+            found[target].append(rate)
+    spark.stop()
+    rates = {name: round(median(some)) for name, some in found.items()}
+    return {
+        "turns": turns, "connector_events_per_s": rates["connector"],
+        **{f"{target}_events_per_s": rates[target] for target in TARGETS},
+        **{f"{target}_ratio": round(rates[target] / rates["connector"], 3) for target in TARGETS},
+        **{f"{target}_ms_per_batch": parts[target] for target in TARGETS},
+    }  # fmt: skip
+
+
+def _connector(spark: Any, servers: str, folder: Path) -> float:
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", "in")
     source = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", _PER_BATCH)
     writer = source.load().writeStream.format("noop").trigger(availableNow=True)
-    plain = writer.option("checkpointLocation", f"{home}/plain").start()
+    plain = writer.option("checkpointLocation", f"{folder}/plain").start()
     plain.awaitTermination()
-    limit = _rate([(p["numInputRows"], p["durationMs"]["triggerExecution"]) for p in plain.recentProgress])
-    session = Session.on(Engine(spark, f"{home}/timed"))
-    for statement in read_script(_script(servers, "timed")):
+    return _rate([(p["numInputRows"], p["durationMs"]["triggerExecution"]) for p in plain.recentProgress])
+
+
+def _job(spark: Any, checkpoint: str, script: str) -> tuple[float, dict[str, float]]:
+    from sash.engine import Engine
+    from sash.script.reader import read_script
+    from sash.script.session import Session
+
+    session = Session.on(Engine(spark, checkpoint))
+    for statement in read_script(script):
         session.execute(statement)
     session.launch()
     (job,) = session.backend.jobs().values()
     job.await_termination()
-    batches: list[tuple[int, float]] = [(one["rows_in"], one["batch_ms"]) for one in job.drain_progress()]
+    progress = job.drain_progress()
     job.finish()
-    spark.stop()
-    return {"events_per_s": _rate(batches), "connector_events_per_s": limit}
+    steady = [one for one in progress if one["rows_in"]][_WARM_UP:]
+    names = [name for name, value in steady[0].items() if name.endswith("_ms") and isinstance(value, int | float)]
+    parts = {name: round(sum(one[name] for one in steady) / len(steady)) for name in names}
+    return _rate([(one["rows_in"], one["batch_ms"]) for one in progress]), parts
 
 
 def _rate(batches: list[tuple[int, float]]) -> float:
@@ -194,7 +252,7 @@ def _rate(batches: list[tuple[int, float]]) -> float:
 
 def table(found: Figures) -> Table:
     """The figures as a table."""
-    shown = Table("", "", title="Kafka to Kafka")
+    shown = Table("", "", title="Kafka to Kafka and to a table")
     for name, value in found.items():
         shown.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
     return shown

@@ -61,7 +61,7 @@ def main() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    server = subprocess.Popen(  # noqa: S603
+    server = subprocess.Popen(
         [
             sys.executable,
             "-m",

@@ -91,6 +91,18 @@ class Broker:
         (done,) = admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values()
         done.result(60)
 
+    def recreate_topic(self, name: str, partitions: int = 1) -> None:
+        """Delete a topic and create it again, with other records to come."""
+        admin = self._admin
+        (done,) = admin.delete_topics([name]).values()
+        done.result(60)
+        for _ in range(1_000):
+            try:
+                return self.create_topic(name, partitions)
+            except self._errors:  # it is still being deleted
+                admin.list_topics(timeout=1)
+        raise AssertionError(f"the broker does not delete {name}")
+
     def produce(self, topic: str, records: list[Mapping[str, Any]]) -> None:
         """Append records: `value`, and if wanted `key`, `partition`, `timestamp` in milliseconds, `headers`."""
         from confluent_kafka import Producer

@@ -65,7 +65,7 @@ def schema_registry(login: str | None = None) -> Iterator[SchemaRegistry]:
             self.end_headers()
             self.wfile.write(text)
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *_: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -16,6 +16,7 @@ from sash.errors import CatalogError
 from sash.rows import parse_schema
 from tests.avro.written import encoded, record
 
+
 def decoded(schema: Any, columns: str, values: list[bytes | None]) -> list[dict[str, Any]]:
     made = parse_schema(columns)
     arrays = PlainRecords(json.dumps(schema), made).decode(pa.array(values, pa.binary()))
@@ -52,7 +53,7 @@ TIMES = datetime(2026, 1, 31, 12, 0, 0, 123_000, UTC)
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 2},
             "DECIMAL(32, 4)",
-            [Decimal("0"), Decimal("-1.00"), Decimal("12345678901234567890123456.78"), Decimal("-99999999999999999999.99")],
+            [Decimal(0), Decimal("-1.00"), Decimal("12345678901234567890123456.78"), Decimal("-99999999999999999999.99")],
         ),
         (
             {"type": "fixed", "name": "d", "size": 20, "logicalType": "decimal", "precision": 20, "scale": 3},
@@ -148,7 +149,11 @@ def test_random_schemas(seed: int) -> None:
         choice = rnd.randint(0, 9) if depth else 9
         if choice == 0:
             avro, column, value = made(depth - 1)
-            return {"type": "array", "items": avro}, f"ARRAY<{column}>", lambda: [value() for _ in range(rnd.randint(0, 4))]
+            return (
+                {"type": "array", "items": avro},
+                f"ARRAY<{column}>",
+                lambda: [value() for _ in range(rnd.randint(0, 4))],
+            )
         if choice == 1:
             parts = [made(depth - 1) for _ in range(rnd.randint(1, 3))]
             names[0] += 1

@@ -17,7 +17,9 @@ OLD = record(("k", "string"), ("n", "int"))
 NEW = record(("n", "long"), ("added", ["null", "string"]), ("k", ["null", "string"]))
 
 
-def decoded(registry: SchemaRegistry, columns: str, values: list[bytes | None], login: Login | None = None) -> list[Any]:
+def decoded(
+    registry: SchemaRegistry, columns: str, values: list[bytes | None], login: Login | None = None
+) -> list[Any]:
     made = parse_schema(columns)
     arrays = FramedRecords(Registry(registry.url, login), made).decode(pa.array(values, pa.binary()))
     return [tuple(row.values()) for row in pa.Table.from_arrays(arrays, [c.name for c in made]).to_pylist()]
@@ -28,7 +30,17 @@ def test_every_value_is_read_by_its_own_schema() -> None:
         old, new = (registry.add("t-value", schema) for schema in (OLD, NEW))
         first = framed(old, OLD, [{"k": "a", "n": 1}, {"k": "b", "n": 2}])
         later = framed(new, NEW, [{"k": "c", "n": 2**40, "added": "x"}, {"k": None, "n": 4, "added": None}])
-        mixed = [first[0], later[0], None, first[1], b"", b"\x00\x00\x00\x00\x63abc", b"{}", later[1], b"\x01" + first[0][1:]]
+        mixed = [
+            first[0],
+            later[0],
+            None,
+            first[1],
+            b"",
+            b"\x00\x00\x00\x00\x63abc",
+            b"{}",
+            later[1],
+            b"\x01" + first[0][1:],
+        ]
         columns = "k STRING, n BIGINT, added STRING"
         nothing = (None, None, None)
         assert decoded(registry, columns, mixed) == [
@@ -57,7 +69,9 @@ def test_a_registry_with_a_login() -> None:
         values: list[bytes | None] = [*framed(number, OLD, [{"k": "a", "n": 1}])]
         assert decoded(registry, "k STRING", values, Login("me", "secret")) == [("a",)]
         assert "secret" not in repr(Login("me", "secret"))
-        with pytest.raises(CatalogError, match=r"answers 401 to /schemas/ids/1: give registry.user and registry.password"):
+        with pytest.raises(
+            CatalogError, match=r"answers 401 to /schemas/ids/1: give registry.user and registry.password"
+        ):
             decoded(registry, "n INT", values)
 
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +17,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sash.engine import Engine
-from sash.errors import SashError
+from sash.errors import JobChangedError, SashError
 from sash.script.reader import read_script
 from sash.script.session import Session
+from tests.avro.written import encoded, framed, record
 from tests.kafka import Broker, broker
+from tests.registry import SchemaRegistry, schema_registry
 from tests.spark.files import SQL, Rows, batches_of, expected, made_up_rows
 
 pytestmark = pytest.mark.spark
@@ -30,6 +33,12 @@ LONGER = SQL.replace("60 MILLISECONDS", "90 MILLISECONDS")
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Broker]:
     with broker() as running:
+        yield running
+
+
+@pytest.fixture
+def registry() -> Iterator[SchemaRegistry]:
+    with schema_registry() as running:
         yield running
 
 
@@ -95,8 +104,8 @@ def test_a_topic_is_read_and_every_change_is_written_to_another(
     assert changes(records) == expected(SQL, rows)
     assert len(records) == expected(SQL, rows).total(), "nothing was repeated"
     last: dict[tuple[int, bytes], int] = {}
-    for record in records:
-        key, ts = (record.partition(), record.key()), json.loads(record.value())["_ts"]
+    for one in records:
+        key, ts = (one.partition(), one.key()), json.loads(one.value())["_ts"]
         assert last.get(key, 0) <= ts, "the changes of a key are in the order of time"
         last[key] = ts
 
@@ -189,6 +198,71 @@ def test_columns_are_taken_from_the_record(spark: SparkSession, kafka: Broker, t
     assert sorted(found) == [("a", 0, 1, "x", 1_000)], "the other partition is at 1.5 seconds"
 
 
+PURCHASE = record(("ts", "long"), ("k", "string"), ("v", "int"))
+RENAMED = record(("note", ["null", "string"]), ("v", ["null", "long"]), ("k", ["null", "string"]), ("ts", "long"))
+
+
+def test_values_in_avro_and_csv(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    """By a registry whose schema changes, by a file, and text in columns; each row has what its record has beside the value."""
+    rows = made_up_rows(2)
+    for topic in ("in-avro", "in-file", "in-csv", "out-formats"):
+        kafka.create_topic(topic, 1)
+    (tmp_path / "purchase.avsc").write_text(json.dumps(PURCHASE))
+    with schema_registry("me:secret") as registry:
+        old, new = (registry.add("in-avro-value", schema) for schema in (PURCHASE, RENAMED))
+        later = [{**row, "note": None} for row in rows[40:]]
+        values = [*framed(old, PURCHASE, rows[:40]), b"{no Avro}", *framed(new, RENAMED, later)]
+        kafka.produce("in-avro", [{"key": f"key{n}", "value": value} for n, value in enumerate(values)])
+        kafka.produce("in-file", [{"value": value} for value in encoded(PURCHASE, rows)])
+        csv = [{"value": f'{row["ts"]},"{row["k"]}",{row["v"]}', "headers": {"from": b"x"}} for row in rows]
+        kafka.produce("in-csv", [{**one, "timestamp": n * 10 + 10} for n, one in enumerate(csv)])
+        by_registry = f"format 'avro', registry '{registry.url}', registry.user 'me', registry.password 'secret'"
+
+        def of(topic: str, columns: str, options: str) -> str:
+            return declared(kafka, topic, columns).replace("format 'json'", options)
+
+        with pytest.raises(
+            SashError, match=r"subject in-avro-value of the registry has no field w; it has note, v, k, ts"
+        ):
+            session_of(spark, tmp_path / "state", of("in-avro", "ts BIGINT, w STRING", by_registry))
+        columns = "ts BIGINT, k STRING, v BIGINT, _key STRING, note STRING"
+        streams = (
+            of("in-avro", columns, by_registry) + f" BAD ROWS INTO '{tmp_path}/bad'",
+            of("in-file", "ts BIGINT, v BIGINT, k STRING", f"format 'avro', schema '{tmp_path}/purchase.avsc'"),
+            of(
+                "in-csv",
+                "n BIGINT, k STRING, v BIGINT, _timestamp TIMESTAMP, _headers MAP<STRING, STRING>",
+                "format 'csv'",
+            ),
+        )
+        names = ("s", "from_file", "from_csv")
+        made = [text.replace("STREAM s ", f"STREAM {name} ") for text, name in zip(streams, names, strict=True)]
+        made[2] += " TIME _timestamp"
+        with_key = SQL.replace("COUNT(*)", "COUNT(_key)")
+        of_csv = "SELECT k, v, n, _headers['from'] AS origin FROM from_csv [RANGE 1 HOUR]"
+        run(
+            session_of(
+                spark,
+                tmp_path / "state",
+                *made,
+                query(kafka, "out-formats", with_key, "MODE changes", name="q"),
+                query(kafka, "out-formats", SQL.replace("FROM s", "FROM from_file"), "MODE changes", name="of_file"),
+                query(kafka, "out-formats", of_csv, "MODE changes", name="of_csv"),
+            )
+        )
+    records = kafka.records("out-formats")
+    of_query: dict[str, list[Any]] = {}
+    for one in records:
+        of_query.setdefault("csv" if b"origin" in one.value() else header(one, "sash-query"), []).append(one)
+    texts = of_query.pop("csv")
+    assert sorted(tuple(json.loads(one.value()).values())[2:] for one in texts) == sorted(
+        (row["k"], row["v"], row["ts"], "x") for row in rows[:-1]
+    )
+    assert [changes(some) for some in of_query.values()] == [expected(SQL, rows)] * 2
+    (bad,) = spark.read.parquet(f"{tmp_path}/bad").collect()
+    assert (b64decode(bad.row), bad.origin) == (b"{no Avro}", "in-avro/0/40")
+
+
 HOUR = 3_600_000_000
 BY_VALUE = "SELECT v, COUNT(*) AS n FROM s [RANGE 60 MILLISECONDS] GROUP BY v"
 
@@ -229,6 +303,37 @@ def test_partitions_an_hour_apart_lose_no_row(spark: SparkSession, kafka: Broker
         assert {c: n for c, n in written.items() if begin < c[1] < until} == {
             c: n for c, n in whole.items() if begin < c[1] < until
         }, "the new query lacks no row that came after its begin"
+
+
+def test_a_topic_that_was_created_again_is_read_from_its_beginning(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    """Once while the job runs, with fewer records than were read; and once between two runs, with more."""
+    rows = made_up_rows(6)
+    for topic in ("in-again", "out-again"):
+        kafka.create_topic(topic, 1)
+    statements = declared(kafka, "in-again"), query(kafka, "out-again", clauses="MODE changes")
+    put(kafka, "in-again", rows[:60])
+    session = session_of(spark, tmp_path / "state", *statements)
+    session.launch()
+    (job,) = session.backend.jobs().values()
+    job.process_all()
+    kafka.recreate_topic("in-again")
+    put(kafka, "in-again", rows[60:80])
+    with pytest.raises(SashError, match=r"gone from Kafka \(Partition in-again-0 .*start the job with --on-change apply"):
+        job.process_all()
+    job.finish()
+    for more in (rows[80:90], rows[90:]):
+        put(kafka, "in-again", more)
+        with pytest.raises(JobChangedError, match="topic in-again of stream s is not the one that the job has read"):
+            run(session_of(spark, tmp_path / "state", *statements))
+        session = session_of(spark, tmp_path / "state", *statements)
+        session.backend.session_jobs.on_change = "apply"  # type: ignore[attr-defined]
+        run(session)
+        assert late(session) == 0
+        if more[-1] is not rows[-1]:
+            kafka.recreate_topic("in-again")
+    assert changes(kafka.records("out-again")) == expected(SQL, rows)
 
 
 def test_an_idle_partition_is_not_waited_for(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
@@ -331,29 +436,68 @@ def test_dropped_rows_are_kept_once(spark: SparkSession, kafka: Broker, tmp_path
 
 
 def test_too_many_bad_rows_fail_the_job(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a").write_text("".join(f"{n * 10},k,{n}\n" for n in range(90)) + "x,k,1\n" * 11)
-    stream = f"CREATE STREAM s (ts BIGINT, k STRING, v BIGINT) USING text OPTIONS (path '{tmp_path}/in', format 'csv')"
-    into = f"CREATE QUERY q AS {SQL} INTO changelog (path '{tmp_path}/log')"
-    clauses = f" BAD ROWS INTO '{tmp_path}/bad' MAX BAD ROWS 1 PERCENT"
+    """Of lines as of files that Spark parses, what is kept is the text; of rows that only have no time, their columns."""
+    for source in ("text", "json"):
+        (tmp_path / source).mkdir()
+    (tmp_path / "text" / "a").write_text("".join(f"{n * 10},k,{n}\n" for n in range(90)) + "x,k,1\n" * 11)
+    odd = '{"ts": "soon", "k": "k", "v": 1}'
+    (tmp_path / "json" / "a").write_text('{"ts": 10, "k": "k", "v": 1}\n' + odd + '\n{"k": "no time", "v": 2}\n')
+
+    def of(name: str, source: str, folder: str, form: str = "") -> str:
+        columns, path = "(ts BIGINT, k STRING, v BIGINT)", f"path '{tmp_path}/{folder}'{form}"
+        return f"CREATE STREAM {name} {columns} USING {source} OPTIONS ({path}) BAD ROWS INTO '{tmp_path}/bad-{name}'"
+
+    def written(name: str, sql: str) -> str:
+        return f"CREATE QUERY of_{name} AS {sql} INTO changelog (path '{tmp_path}/log-{name}')"
+
+    stream = of("s", "text", "text", ", format 'csv'") + " MAX BAD ROWS 1 PERCENT"
+    parsed = (of("c", "csv", "text"), of("j", "json", "json"))
+    queries = [written(name, SQL.replace("FROM s", f"FROM {name}")) for name in ("s", "c", "j")]
     with pytest.raises(
-        SashError, match=r"11 of 101 rows of stream s have no time, more than MAX BAD ROWS 1 PERCENT: see .*/bad"
+        SashError, match=r"11 of 101 rows of stream s have no time, more than MAX BAD ROWS 1 PERCENT: see .*/bad-s"
     ):
-        run(session_of(spark, tmp_path / "state", stream + clauses, into))
-    assert {row.row for row in spark.read.parquet(f"{tmp_path}/bad").collect()} == {"x,k,1"}
-    run(session_of(spark, tmp_path / "state", stream + clauses.replace("1 P", "2 P"), into))
-    assert spark.read.parquet(f"{tmp_path}/bad").count() == 11, "the batch that failed is repeated"
+        run(session_of(spark, tmp_path / "state", stream, *parsed, *queries))
+    assert {row.row for row in spark.read.parquet(f"{tmp_path}/bad-s").collect()} == {"x,k,1"}
+    run(session_of(spark, tmp_path / "state", stream.replace("1 P", "2 P"), *parsed, *queries))
+    assert spark.read.parquet(f"{tmp_path}/bad-s").count() == 11, "the batch that failed is repeated"
+    bad = {name: spark.read.parquet(f"{tmp_path}/bad-{name}").collect() for name in ("c", "j")}
+    assert [row.row for row in bad["c"]] == ["x,k,1"] * 11
+    assert sorted(row.row for row in bad["j"]) == ['{"k":"no time","v":2}', odd]
+    assert {row.origin.removeprefix("file:") for row in bad["j"]} == {f"{tmp_path}/json/a"}
 
 
-def test_change_events_of_a_database_drive_a_relation(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
-    """Updates that are retroactive change the results of rows that are already in the window; others only those after them."""
-    for topic in ("events", "in-joined", "out-joined", "out-joined-on"):
+def test_change_events_of_a_database_drive_a_relation(
+    spark: SparkSession, kafka: Broker, registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    """Updates that are retroactive change the results of rows that are already in the window; others only those after them.
+
+    The events of one relation are JSON, and those of the other are Avro, whose schema changes as the table gets a column.
+    """
+    for topic in ("events", "events-avro", "in-joined", "out-joined", "out-joined-on"):
         kafka.create_topic(topic, 1)
 
     def event(op: str, before: Any, after: Any, ms: int) -> str:
         return json.dumps(
             {"payload": {"op": op, "before": before, "after": after, "ts_ms": ms, "source": {"ts_ms": ms}}}
         )
+
+    def table(*columns: tuple[str, Any]) -> tuple[Any, int]:
+        row = record(("id", "long"), ("name", ["null", "string"]), *columns, name="Value")
+        schema = record(
+            ("before", ["null", row]), ("after", ["null", "Value"]), ("op", "string"), ("ts_ms", ["null", "long"]),
+            ("source", record(("db", "string"), ("ts_ms", "long"), name="Source")), name="Envelope",
+        )  # fmt: skip
+        return schema, registry.add("events-avro-value", schema)
+
+    def in_avro(text: str | None, schema: Any, number: int) -> bytes | None:
+        if text is None:
+            return None
+        given = json.loads(text)["payload"]
+        for row in (given["before"], given["after"]):
+            if row is not None:
+                row.setdefault("name", None)
+        (value,) = framed(number, schema, [{**given, "source": {**given["source"], "db": "shop"}}])
+        return value
 
     relation = (
         "CREATE RELATION {} (ts TIMESTAMP, id BIGINT, name STRING) USING kafka OPTIONS (kafka.bootstrap.servers "
@@ -363,15 +507,22 @@ def test_change_events_of_a_database_drive_a_relation(spark: SparkSession, kafka
     statements = (
         declared(kafka, "in-joined"),
         relation.format("names", ""),
-        relation.format("names_then", "NON RETROACTIVE"),
+        relation.format("names_then", "NON RETROACTIVE")
+        .replace("subscribe 'events'", "subscribe 'events-avro'")
+        .replace("format 'debezium-json'", f"format 'debezium-avro', registry '{registry.url}'"),
         query(kafka, "out-joined", sql.format("names"), "MODE changes"),
         query(kafka, "out-joined-on", sql.format("names_then"), "MODE changes", name="then"),
     )
     one, other = {"id": 1, "name": "one"}, {"id": 1, "name": "uno", "new": True}
     first = [event("r", None, one, 10), event("c", None, {"id": 2, "name": "two"}, 20)]
     then = [event("u", one, other, 2_000), event("d", {"id": 2}, None, 2_500), None]
-    for events, rows in ((first, (1_000_000, 1_200_000)), (then, (3_000_000, 4_000_000))):
+    for events, rows, added in (
+        (first, (1_000_000, 1_200_000), ()),
+        (then, (3_000_000, 4_000_000), (("new", ["null", "boolean"]),)),
+    ):
         kafka.produce("events", [{"key": "k", "value": value} for value in events])
+        described = table(*added)
+        kafka.produce("events-avro", [{"key": "k", "value": in_avro(value, *described)} for value in events])
         put(kafka, "in-joined", [{"ts": ts, "k": "k", "v": v} for ts in rows for v in (1, 2)])
         run(session_of(spark, tmp_path / "state", *statements))
 

@@ -54,7 +54,7 @@ _FREE_ELEMENTS = 65_536
 
 
 @kernel
-def _number(data: Bytes, at: int, end: int) -> tuple[int, int]:
+def _number(data: Bytes, at: int, end: int) -> tuple[np.int64, int]:
     """The variable-length integer at a place, and the place behind it; that is -1 if there is none."""
     bits, shift = np.uint64(0), np.uint64(0)
     while at < end and shift < np.uint64(64):
@@ -142,7 +142,7 @@ def run(
                             slot = base[other] + cursors[other]
                             first[slot], second[slot], valid[slot] = 0, 0, 0
                         cursors[other] += 1
-            elif operation == LIST or operation == NEXT:
+            elif operation in (LIST, NEXT):
                 if operation == LIST:
                     if depth == _DEPTH:
                         good = False
@@ -196,13 +196,13 @@ def run(
                         good = False
                     if not good:
                         break
-                elif operation == TEXT or operation == FIXED or operation == DECIMAL or operation == FIXED_DECIMAL:
+                elif operation in (TEXT, FIXED, DECIMAL, FIXED_DECIMAL):
                     size = number if operation <= DECIMAL else x
                     if size < 0 or size > end - at:
                         good = False
                         break
                     low, high = at, size
-                    if operation == DECIMAL or operation == FIXED_DECIMAL:
+                    if operation in (DECIMAL, FIXED_DECIMAL):
                         low, high = np.int64(0), np.int64(0)
                         if size > 0 and data[at] >= 128:
                             low, high = np.int64(-1), np.int64(-1)
@@ -226,7 +226,7 @@ def run(
                         break
                     low = np.int64(data[at])
                     at += 1
-                elif operation == DOUBLE or operation == FLOAT:
+                elif operation in (DOUBLE, FLOAT):
                     size = np.int64(8 if operation == DOUBLE else 4)
                     if end - at < size:
                         good = False

@@ -114,10 +114,10 @@ class _Reader:
 
 def _logical(found: Avro, given: Mapping[str, Any]) -> Avro:
     """Add the logical type, if it is valid; one that is not is ignored, as Avro demands."""
-    logical = str(given.get("logicalType", "")) or _OF_CONNECT.get(str(given.get("connect.name", "")), "")
+    logical = str(given.get("logicalType", _OF_CONNECT.get(str(given.get("connect.name", "")), "")))
     if logical == "decimal":
         found.precision, found.scale = int(given.get("precision", 0)), int(given.get("scale", 0))
-        if found.kind not in ("bytes", "fixed") or not 0 <= found.scale <= found.precision or not found.precision:
+        if found.kind not in ("bytes", "fixed") or not 0 <= found.scale <= found.precision or found.precision == 0:
             return found
     elif logical not in _LOGICAL.get(found.kind, ()):
         return found
@@ -144,7 +144,7 @@ _OF_CONNECT = {
 """What types of Kafka Connect mean that have no logical type."""
 
 
-def _required(given: Mapping[str, Any], name: str) -> Any:
+def _required(given: Any, name: str) -> Any:
     if not isinstance(given, Mapping) or name not in given:
         raise CatalogError(f"the Avro schema has a part without {name}: {json.dumps(given)[:200]}")
     return given[name]

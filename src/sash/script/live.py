@@ -49,9 +49,10 @@ class LiveBackend:
         from sash.spark.sources import stream_frame, stream_rereading
 
         declaration = statement.declaration
+        kept = statement.bad_rows_into is not None or statement.late_rows_into is not None
         self.engine.stream(
             declaration.name,
-            stream_frame(self.engine.spark, declaration, whole=True),
+            stream_frame(self.engine.spark, declaration, whole=True, kept=kept),
             time=time_column(f"stream {declaration.name}", stream_columns(declaration), statement.time),
             slack=statement.slack,
             heartbeat=statement.heartbeat,

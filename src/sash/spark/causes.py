@@ -94,6 +94,12 @@ _KNOWN = (
         "elsewhere and move them (mv) into the folder when they are complete",
     ),
     _KnownCause(
+        r"not available in Kafka any more[\s\S]*?Reason: (.*?)(?:\. This could be|\n|$)",
+        "records that the query had yet to read are gone from Kafka ({1}). If the topic was deleted and created again, start "
+        "the job with --on-change apply: it keeps its windows, and reads the new topic. If the records were too old for the "
+        "topic, the option failOnDataLoss 'false' goes on without them",
+    ),
+    _KnownCause(
         r"(?:No resolvable bootstrap urls|Timed out waiting for a node assignment|Failed to construct kafka|"
         r"Failed to update metadata|kafka\S*\.errors\.TimeoutException)([^\n]*)",
         "the Kafka brokers cannot be reached: check kafka.bootstrap.servers, and that the brokers run{1}",

@@ -65,6 +65,7 @@ from sash.spark.sources.refresh import TableRefresh
 from sash.spark.sources.tables import recorded_tables, refresh_tables
 from sash.spark.stream_watch import StreamWatch
 from sash.spark.temporary import TemporaryFolder
+from sash.spark.topics import Ids, check_topics, keep_topics
 from sash.spark.uncommitted import remove_uncommitted
 from sash.spark.window_store import ApplyChanges, ApplyInsertions
 from sash.window_store.store.sets import WindowSets
@@ -128,9 +129,11 @@ class JobStart:
             for template in begun:
                 constants[template.name].clear()
             inputs = with_constants(inputs, planned.templates, constants)
+            topics = self._topics(folder, planned, inputs)
             change = self._change(root, planned, shards, inputs, {one.name: constants[one.name] for one in begun})
             before = folder
             folder = self._changed(change, folder)
+            keep_topics(folder, topics)
             for template in planned.templates:
                 constants[template.name].replace(template.rows)
             identity = check_manifest(folder, change.manifest)
@@ -274,6 +277,13 @@ class JobStart:
         shape = job_shape(planned.physical, manifest, inputs, outputs, constants, backfill, waits)
         manifest["plan"] = described_plan(shape)
         return JobChange(self._spark, root, shape, manifest, inputs, limits, seeds)
+
+    def _topics(self, folder: Folder, planned: PlannedJob, inputs: QueryInputs) -> Ids:
+        """The identities of the topics that are read. A job that goes on with another topic reads it from its beginning."""
+        sources = (read_manifest(folder) or {}).get("plan", {}).get("sources", [])
+        read = {name.lower() for name in (*planned.streams, *planned.changing)}
+        streams = {name: source for name, source in inputs.streams.items() if name in read}
+        return check_topics(self._spark, folder, sources, streams, self._on_change)
 
     def _changed(self, change: JobChange, folder: Folder) -> Folder:
         """The generation to run: that of the checkpoint, or, if the job has changed, the next one."""

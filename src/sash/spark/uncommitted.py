@@ -7,6 +7,7 @@ another one. So what a failed batch left is removed before the next try.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -21,11 +22,21 @@ def remove_uncommitted(location: str) -> None:
         return
     commits = (path.name for path in (checkpoint / "commits").glob("*"))
     committed = max((int(name) for name in commits if name.isdigit()), default=-1)
-    for path in chain(*((checkpoint / "state").rglob(f"*.{kind}") for kind in ("changelog", "zip"))):
-        # The state after batch n has version n + 1.
-        if _version(path) > committed + 1:
-            with suppress(FileNotFoundError):
-                path.unlink()
+    for path in _after(checkpoint, committed + 1):
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+
+def was_computed(checkpoint: Folder, number: int) -> bool:
+    """Whether a batch that is not committed may have been computed, so that sinks may have it."""
+    local = local_path(checkpoint.location)
+    return local is None or any(True for _ in _after(local, number))
+
+
+def _after(checkpoint: Path, number: int) -> Iterator[Path]:
+    """The files of state that this batch or a later one has written: the state after batch n has version n + 1."""
+    files = chain(*((checkpoint / "state").rglob(f"*.{kind}") for kind in ("changelog", "zip")))
+    return (path for path in files if _version(path) > number)
 
 
 def forget_batch(checkpoint: Folder, number: int) -> None:

@@ -78,7 +78,9 @@ def test_maxwell(spark: SparkSession) -> None:
 
 def test_canal(spark: SparkSession) -> None:
     def of(kind: str, es: int, data: Any, old: Any = None) -> str:
-        return json.dumps({"database": "d", "table": "t", "type": kind, "es": es, "ts": es + 9, "data": data, "old": old})
+        return json.dumps(
+            {"database": "d", "table": "t", "type": kind, "es": es, "ts": es + 9, "data": data, "old": old}
+        )
 
     rows = [{"id": "1", "name": "a", "seen": "5"}, {"id": "2", "name": None, "other": "x"}]
     values: list[str | None] = [

@@ -42,7 +42,9 @@ class KafkaTopic(Sink):
             from pyspark.errors import PySparkException
 
             try:
-                messages(batch.frame, output, number).write.format("kafka").options(**options).save()
+                # Changes of one partition are put in order without a shuffle.
+                frame = batch.frame.coalesce(1) if batch.small else batch.frame
+                messages(frame, output, number).write.format("kafka").options(**options).save()
             except (PySparkException, Py4JJavaError) as problem:
                 if "Failed to find" in str(problem) or "DATA_SOURCE_NOT_FOUND" in str(problem):
                     raise CatalogError(missing_kafka()) from problem

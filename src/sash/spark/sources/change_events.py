@@ -138,7 +138,5 @@ _FORMATS = {
         "e.op = 'update'",
         "e.op = 'delete'",
     ),
-    "canal-json": _Format(
-        _canal, "e.es * 1000", "e.op IN ('INSERT', 'UPDATE')", "e.op = 'UPDATE'", "e.op = 'DELETE'"
-    ),
+    "canal-json": _Format(_canal, "e.es * 1000", "e.op IN ('INSERT', 'UPDATE')", "e.op = 'UPDATE'", "e.op = 'DELETE'"),
 }

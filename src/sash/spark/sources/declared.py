@@ -10,11 +10,12 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from sash.errors import CatalogError
 from sash.plan.types import Field, Schema
 from sash.script.sources import (
+    PARSED,
     RECORD_COLUMNS,
     RELATIONS,
     STREAMS,
@@ -46,6 +47,8 @@ from sash.spark.sql_types import spark_struct, spark_type
 from sash.sql.render import quoted
 from sash.sql.source import did_you_mean
 
+_CORRUPT = "columnNameOfCorruptRecord"
+"""Spark's option that names the column with the text of a row that it cannot parse."""
 _STAMPED = ("current_timestamp() AS ts", "value")
 _PARTITION = "concat_ws('/', topic, partition)"
 _ORIGIN = "concat_ws('/', topic, partition, offset)"
@@ -62,11 +65,16 @@ class Updates(NamedTuple):
 
 
 def stream_frame(
-    spark: SparkSession, given: Declaration, *, whole: bool = False, updates: Updates | None = None
+    spark: SparkSession,
+    given: Declaration,
+    *,
+    whole: bool = False,
+    kept: bool = False,
+    updates: Updates | None = None,
 ) -> DataFrame:
     """The streaming DataFrame of a source of a stream, or of `updates` of a relation.
 
-    `whole` adds columns about lines and records (`OF_RECORD`).
+    `whole` adds columns about lines and records (`OF_RECORD`), and `kept` those of rows of files.
     """
     columns = stream_columns(given, updates=updates is not None)
     options = dict(given.options)
@@ -85,7 +93,20 @@ def stream_frame(
         if given.source == "rate":
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
         chosen = {**FILES_OF_ANY_AGE, **_file_options(given.source, options)}
-        return spark.readStream.format(given.source).schema(struct(columns)).options(**chosen).load()
+        schema = struct(columns)
+        texts = kept and given.source in PARSED and _CORRUPT.lower() not in map(str.lower, chosen)
+        if texts:
+            schema = schema.add(RECORD_TEXT, StringType())
+            chosen = {**chosen, _CORRUPT: RECORD_TEXT}
+        frame = spark.readStream.format(given.source).schema(schema).options(**chosen).load()
+        return _with_texts(frame, columns, texts=texts) if kept and given.source in FILE_FORMATS else frame
+
+
+def _with_texts(frame: DataFrame, columns: Schema, *, texts: bool) -> DataFrame:
+    """Rows of files with the file that each comes from and, if Spark could not parse its text, with that."""
+    names = [quoted(field.name) for field in columns]
+    text = [f"coalesce({RECORD_TEXT}, to_json(struct({', '.join(names)}))) AS {RECORD_TEXT}"] if texts else []
+    return frame.selectExpr(*names, *text, f"_metadata.file_path AS {RECORD_ORIGIN}")
 
 
 def stream_rereading(spark: SparkSession, given: Declaration) -> Rereading:
@@ -172,7 +193,9 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, 
             frame = decoded(taken, [*record, *added], avro_records(avro_options(given)[0], payload))
         else:
             frame = frame.select(*columns, *place)
-        return frame.select(*(_from_record(one) if one.name in record else quoted(one.name) for one in given.columns), *added)
+        return frame.select(
+            *(_from_record(one) if one.name in record else quoted(one.name) for one in given.columns), *added
+        )
     parse: Callable[..., object] = sf.from_json if (encoding or "").lower() == "json" else sf.from_csv
     ddl = struct(payload).simpleString() if parse is sf.from_json else _ddl(payload)
     value = sf.col("value").cast("string")
@@ -187,9 +210,7 @@ def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, 
     )
 
 
-def _change_events(
-    frame: DataFrame, given: Declaration, encoding: str, columns: Schema, updates: Updates
-) -> DataFrame:
+def _change_events(frame: DataFrame, given: Declaration, encoding: str, columns: Schema, updates: Updates) -> DataFrame:
     """The updates of a relation; a tombstone, which has no value, is none."""
     if is_avro(given):
         events = event_columns(table_columns(columns, updates.time))

@@ -20,7 +20,7 @@ RECORD_TEXT = "_sash_row"
 RECORD_ORIGIN = "_sash_origin"
 OF_RECORD = (RECORD_PARTITION, RECORD_TEXT, RECORD_ORIGIN)
 """Columns that the DataFrame of a declared stream may have beside its own: of a Kafka record its partition, of a line or record
-its text, and where it came from."""
+its text, and of a record or a row of a file where it came from."""
 
 ReadAgain = Callable[[list[str] | str], DataFrame]
 """Returns the rows of a list of files, or of a source of another kind up to Spark's offset, given as JSON."""
