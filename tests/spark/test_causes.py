@@ -18,6 +18,13 @@ ABORTED = "Job aborted due to stage failure: Task 0 in stage 2.0 failed 4 times,
             [ABORTED, "java.io.IOException: No space left on device"],
             "the disk is full: free space where the checkpoint is",
         ),
+        (
+            [
+                "Some data may have been lost because they are not available in Kafka any more; either the data was aged out. "
+                "Reason: Partition t-0 offset was changed from 60 to 20. This could be either 1) a user error"
+            ],
+            "records that the query had yet to read are gone from Kafka (Partition t-0 offset was changed from 60 to 20). If the",
+        ),
         (["Python worker exited unexpectedly (crashed)"], "a Python worker was killed, usually because"),
         (
             ["Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'sash'\n"],
