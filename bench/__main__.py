@@ -66,10 +66,13 @@ def kafka(
     save: Save = False,
 ) -> None:
     """Kafka to Kafka and to a table: jobs that are killed at random, checked with DuckDB, and rates beside Spark's connector."""
-    from bench.kafka import measure, table
-    from bench.report import publish
+    from bench.kafka import measure, page, table
+    from bench.report import publish, write_page
 
-    publish("kafka", measure(rows, kills, turns, seed), table, as_json=as_json, save=save)
+    found = measure(rows, kills, turns, seed)
+    publish("kafka", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("kafka", page(found), ())
 
 
 @app.command()

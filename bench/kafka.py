@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,8 +36,9 @@ WINDOW = 10
 _STEP = 1_000
 """Microseconds between two rows."""
 _PER_BATCH = 50_000
+_SIZES = (_PER_BATCH, 4 * _PER_BATCH)
+"""Rows per batch with which rates are measured: a batch has costs that do not depend on its rows."""
 _INSTANTS = 25
-_WARM_UP = 4
 
 
 TARGETS = ("topic", "table")
@@ -55,15 +57,17 @@ def measure(rows: int, kills: int, turns: int, seed: int) -> Figures:
     with scratch() as home, broker() as kafka:
         for topic in ("in", "out"):
             kafka.create_topic(topic, PARTITIONS)
-        for turn in range(turns):
-            kafka.create_topic(f"timed{turn}", PARTITIONS)
+        for turn, size in product(range(turns + 1), _SIZES):
+            kafka.create_topic(f"timed-{turn}-{size}", PARTITIONS)
         with console.status("filling the topic"):
             keys, values = _fill(kafka, rows, seed)
         found: Figures = {"rows": rows, "partitions": PARTITIONS, "rows_per_batch": _PER_BATCH}
         for target in TARGETS:
             folder = home / target
             folder.mkdir()
-            (folder / "job.sql").write_text(_script(kafka.servers, _into(target, kafka.servers, "out", folder)))
+            (folder / "job.sql").write_text(
+                _script(kafka.servers, _into(target, kafka.servers, "out", folder), _PER_BATCH)
+            )
             with console.status(f"Kafka to {target}: the job, killed at random"):
                 killed = [_killed(folder, rnd) for _ in range(kills)]
                 done = _start(folder)
@@ -103,10 +107,10 @@ def _fill(kafka: Any, rows: int, seed: int) -> tuple[Any, Any]:
     return keys, values
 
 
-def _script(servers: str, into: str) -> str:
+def _script(servers: str, into: str, size: int) -> str:
     return (
         f"CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) USING kafka OPTIONS (kafka.bootstrap.servers '{servers}', "
-        f"subscribe 'in', startingOffsets 'earliest', format 'json', maxOffsetsPerTrigger {_PER_BATCH});\n"
+        f"subscribe 'in', startingOffsets 'earliest', format 'json', maxOffsetsPerTrigger {size});\n"
         f"CREATE QUERY totals AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE {WINDOW} SECONDS SLIDE 1 SECOND] "
         f"GROUP BY k INTO {into} MODE changes TRIGGER 'available_now';\n"
     )
@@ -188,7 +192,7 @@ def _compare(changes: list[Change], keys: Any, values: Any) -> dict[str, Any]:
 def _rates(servers: str, home: str, turns: int) -> dict[str, Any]:
     """Events per second of the jobs, and of Spark's connector that writes to nowhere, in turns; the medians, and their ratios.
 
-    `ms_per_batch` is where the time of a job's batches goes.
+    The first turn, in which Java compiles, does not count. `ms_per_batch` is where the time of a job's batches goes.
     """
     from sash.spark.packages import package_settings
     from sash.spark.session import embedded_session
@@ -196,29 +200,33 @@ def _rates(servers: str, home: str, turns: int) -> dict[str, Any]:
     spark = embedded_session(
         extra={**package_settings(["kafka"], {}), "spark.sql.streaming.numRecentProgressUpdates": "1000"}
     )
-    found: dict[str, list[float]] = {name: [] for name in ("connector", *TARGETS)}
-    parts: dict[str, dict[str, float]] = {}
-    for turn in range(turns):
-        folder = Path(home, f"turn{turn}")
+    measured: dict[tuple[int, str], list[float]] = {}
+    parts: dict[tuple[int, str], dict[str, float]] = {}
+    for turn, size in product(range(turns + 1), _SIZES):
+        folder = Path(home, f"turn-{turn}-{size}")
         folder.mkdir()
-        found["connector"].append(_connector(spark, servers, folder))
+        rates = {"connector": _connector(spark, servers, folder, size)}
         for target in TARGETS:
-            into = _into(target, servers, f"timed{turn}", folder)
-            rate, parts[target] = _job(spark, f"{folder}/{target}", _script(servers, into))
-            found[target].append(rate)
+            script = _script(servers, _into(target, servers, f"timed-{turn}-{size}", folder), size)
+            rates[target], parts[size, target] = _job(spark, f"{folder}/{target}", script)
+        for name, rate in rates.items() if turn else ():
+            measured.setdefault((size, name), []).append(rate)
     spark.stop()
-    rates = {name: round(median(some)) for name, some in found.items()}
-    return {
-        "turns": turns, "connector_events_per_s": rates["connector"],
-        **{f"{target}_events_per_s": rates[target] for target in TARGETS},
-        **{f"{target}_ratio": round(rates[target] / rates["connector"], 3) for target in TARGETS},
-        **{f"{target}_ms_per_batch": parts[target] for target in TARGETS},
-    }  # fmt: skip
+    found: dict[str, Any] = {"turns": turns}
+    for size in _SIZES:
+        middle = {name: round(median(measured[size, name])) for name in ("connector", *TARGETS)}
+        found[f"at_{size}_per_batch"] = {
+            "connector_events_per_s": middle["connector"],
+            **{f"{target}_events_per_s": middle[target] for target in TARGETS},
+            **{f"{target}_ratio": round(middle[target] / middle["connector"], 3) for target in TARGETS},
+            **{f"{target}_ms_per_batch": parts[size, target] for target in TARGETS},
+        }
+    return found
 
 
-def _connector(spark: Any, servers: str, folder: Path) -> float:
+def _connector(spark: Any, servers: str, folder: Path, size: int) -> float:
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", "in")
-    source = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", _PER_BATCH)
+    source = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", size)
     writer = source.load().writeStream.format("noop").trigger(availableNow=True)
     plain = writer.option("checkpointLocation", f"{folder}/plain").start()
     plain.awaitTermination()
@@ -238,21 +246,62 @@ def _job(spark: Any, checkpoint: str, script: str) -> tuple[float, dict[str, flo
     job.await_termination()
     progress = job.drain_progress()
     job.finish()
-    steady = [one for one in progress if one["rows_in"]][_WARM_UP:]
+    steady = [one for one in progress if one["rows_in"]][1:]
     names = [name for name, value in steady[0].items() if name.endswith("_ms") and isinstance(value, int | float)]
     parts = {name: round(sum(one[name] for one in steady) / len(steady)) for name in names}
     return _rate([(one["rows_in"], one["batch_ms"]) for one in progress]), parts
 
 
 def _rate(batches: list[tuple[int, float]]) -> float:
-    """Rows per second without the first batches, in which Java compiles."""
-    steady = [batch for batch in batches if batch[0]][_WARM_UP:]
+    """Rows per second without the first batch, which has costs of the start."""
+    steady = [batch for batch in batches if batch[0]][1:]
     return round(sum(rows for rows, _ in steady) / (sum(millis for _, millis in steady) / 1_000))
 
 
 def table(found: Figures) -> Table:
     """The figures as a table."""
     shown = Table("", "", title="Kafka to Kafka and to a table")
-    for name, value in found.items():
+    flat = {name: value for name, value in found.items() if not isinstance(value, dict)}
+    for group, values in found.items():
+        flat |= {f"{group}: {name}": value for name, value in values.items()} if isinstance(values, dict) else {}
+    for name, value in flat.items():
         shown.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
     return shown
+
+
+def page(found: Figures) -> str:
+    """The page of the figures."""
+    sizes = "".join(
+        f"| {size:,} | {at['connector_events_per_s']:,} | {at['topic_events_per_s']:,} ({at['topic_ratio']:.2f}) | "
+        f"{at['table_events_per_s']:,} ({at['table_ratio']:.2f}) |\n"
+        for size in _SIZES
+        for at in [found[f"at_{size}_per_batch"]]
+    )
+    return _PAGE.format(
+        rows=f"{found['rows']:,}", partitions=found["partitions"], kills=len(found["topic_killed_after_batches"]),
+        window=WINDOW, instants=found["topic_instants"], turns=found["turns"], sizes=sizes,
+        topic=f"{found['topic_right_instants']} of {found['topic_instants']}", messages=f"{found['topic_messages']:,}",
+        repeated=f"{found['topic_repeated']:,}", changes=f"{found['table_changes']:,}",
+        table=f"{found['table_right_instants']} of {found['table_instants']}",
+    )  # fmt: skip
+
+
+_PAGE = """# Kafka to Kafka, and Kafka to a table
+
+`python -m bench kafka --save` measures this page, with a broker of its own on the same machine. Its figures are in `bench/results/`.
+
+A topic has {rows} records in {partitions} partitions. One job counts and adds up a window of {window} seconds that slides by the second, and writes every change to another topic; a second job writes the same to a Delta table. Each is killed by SIGKILL {kills} times, at random moments within a batch, and started again. Then the changes are folded at {instants} instants, and compared with DuckDB over the rows that are valid there.
+
+| | topic | Delta table |
+|---|---:|---:|
+| right instants | {topic} | {table} |
+| messages or changes | {messages} | {changes} |
+| of these repeated | {repeated} | none may be |
+
+Rates are measured without kills, in one session: Spark's connector alone, which reads the topic and writes to nowhere, then both jobs, {turns} times in turns after a turn that does not count. The figures are medians, in events per second, with the share of the connector's rate.
+
+| rows per batch | connector alone | Kafka to Kafka | Kafka to a table |
+|---:|---:|---:|---:|
+{sizes}
+A batch has costs that do not depend on its rows.
+"""

@@ -8,6 +8,7 @@ records until the topic with the answer has changed. Part of a release; takes a 
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from pathlib import Path
 HOME = Path(__file__).parents[1]
 sys.path.insert(0, str(HOME))
 _PATIENCE = 300
+_ALONE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+"""The environment of programs that must not find the sources of this tree."""
 
 
 def installed(folder: Path) -> Path:
@@ -32,11 +35,11 @@ def installed(folder: Path) -> Path:
     python = folder / "venv" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", wheel], check=True)
     asked = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    packages = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+    packages = Path(subprocess.run(asked, capture_output=True, text=True, check=True, env=_ALONE).stdout.strip())
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (folder / "venv" / "kafka").symlink_to(Path(sys.prefix, "kafka"))
     shown = subprocess.run(
-        [python, "-c", "import sash; print(sash.__file__)"], capture_output=True, text=True, check=True
+        [python, "-c", "import sash; print(sash.__file__)"], capture_output=True, text=True, check=True, env=_ALONE
     )
     if not shown.stdout.startswith(str(packages)):
         raise SystemExit(f"the installed Sash is not the one of the wheel: {shown.stdout}")
@@ -57,7 +60,7 @@ def follow(sash: Path, folder: Path) -> None:
         (folder / "job.sql").write_text(job.replace("localhost:9092", kafka.servers))
         begun = time.monotonic()
         command = [sash, "run", "job.sql", "--with", "kafka", "--checkpoint", "state"]
-        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=_ALONE)
         try:
             first = answer(kafka, running, folder, {})
             print(f"first answer after {time.monotonic() - begun:.0f} s: {first}")

@@ -36,9 +36,15 @@ def test_a_file_or_a_registry() -> None:
     [
         ("format 'avro'", r"need a schema: OPTIONS \(schema 'file.avsc'\), or OPTIONS \(registry"),
         (f"format 'avro', schema 'a.avsc', {REGISTRY}", "need a schema"),
-        ("format 'avro', schema 'a.avsc', subject 'n'", "subject, registry.user and registry.password are for a registry"),
+        (
+            "format 'avro', schema 'a.avsc', subject 'n'",
+            "subject, registry.user and registry.password are for a registry",
+        ),
         ("format 'avro', registry 'localhost:8081'", "registry is the address of a schema registry, such as http://"),
-        ("format 'avro', registry 'http://me:secret@host'", r"without a user: give registry\.user and registry\.password$"),
+        (
+            "format 'avro', registry 'http://me:secret@host'",
+            r"without a user: give registry\.user and registry\.password$",
+        ),
         ("format 'debezium-avro', schema 'a.avsc'", r"formats of CREATE RELATION \.\.\. CHANGES"),
     ],
 )

@@ -20,8 +20,7 @@ ABORTED = "Job aborted due to stage failure: Task 0 in stage 2.0 failed 4 times,
         ),
         (
             [
-                "Some data may have been lost because they are not available in Kafka any more; either the data was aged out. "
-                "Reason: Partition t-0 offset was changed from 60 to 20. This could be either 1) a user error"
+                "not available in Kafka any more; ... Reason: Partition t-0 offset was changed from 60 to 20. This could be 1)"
             ],
             "records that the query had yet to read are gone from Kafka (Partition t-0 offset was changed from 60 to 20). If the",
         ),

@@ -320,7 +320,9 @@ def test_a_topic_that_was_created_again_is_read_from_its_beginning(
     job.process_all()
     kafka.recreate_topic("in-again")
     put(kafka, "in-again", rows[60:80])
-    with pytest.raises(SashError, match=r"gone from Kafka \(Partition in-again-0 .*start the job with --on-change apply"):
+    with pytest.raises(
+        SashError, match=r"gone from Kafka \(Partition in-again-0 .*start the job with --on-change apply"
+    ):
         job.process_all()
     job.finish()
     for more in (rows[80:90], rows[90:]):

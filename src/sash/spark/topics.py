@@ -90,7 +90,7 @@ def check_topics(
         except SPARK_ERRORS:  # brokers that cannot be reached: Spark tries again, or says so
             found[name] = known.get(name, {})
             continue
-        found[name] = {topic: one.identity for topic, one in topics.items()}
+        found[name] = {**known.get(name, {}), **{topic: one.identity for topic, one in topics.items()}}
         for topic, offsets in mine.items():
             now = topics.get(topic)
             if now is None or (known.get(name, {}).get(topic, now.identity) == now.identity and now.has(offsets)):
