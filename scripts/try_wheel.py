@@ -64,7 +64,7 @@ def follow(sash: Path, folder: Path) -> None:
         try:
             first = answer(kafka, running, folder, {})
             print(f"first answer after {time.monotonic() - begun:.0f} s: {first}")
-            later = {"ts": "2026-01-31T12:05:00Z", "page": "/start"}
+            later = {"ts": "2026-01-31T12:05:00Z", "page": "/later"}
             end = {"ts": "2026-01-31T12:05:01Z", "page": "/end"}
             kafka.produce("clicks", [{"value": json.dumps(one)} for one in (later, end)])
             print(f"and it changes: {answer(kafka, running, folder, first)}")

@@ -21,6 +21,8 @@ class SchemaRegistry:
         self.schemas: dict[int, dict[str, Any]] = {}
         self.subjects: dict[str, list[int]] = {}
         self.requests: list[str] = []
+        self.failures = 0
+        """How many requests fail before the next one is answered."""
 
     def add(self, subject: str, schema: Any, **given: Any) -> int:
         """Add a version; returns the number of its schema."""
@@ -51,6 +53,9 @@ def schema_registry(login: str | None = None) -> Iterator[SchemaRegistry]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             made.requests.append(self.path)
+            if made.failures:
+                made.failures -= 1
+                return self.reply(503, {})
             expected = None if made.login is None else f"Basic {base64.b64encode(made.login.encode()).decode()}"
             if expected is not None and self.headers.get("Authorization") != expected:
                 return self.reply(401, {"error_code": 401})

@@ -86,8 +86,19 @@ def test_a_schema_that_does_not_fit_and_one_that_is_not_avro() -> None:
         assert found.versions("t-value") == [1]
         assert found.versions("nobody") == []
         assert str(found.version("t-value")) == "r"
+
+
+def test_a_registry_with_a_failure_is_asked_again() -> None:
+    with schema_registry() as registry:
+        registry.add("t-value", OLD)
+        found = Registry(registry.url, waits=(0.0, 0.0))
+        registry.failures = 2
+        assert found.versions("t-value") == [1]
+        registry.failures = 3
+        with pytest.raises(CatalogError, match="answers 503 to /subjects/t-value/versions"):
+            found.versions("t-value")
     with pytest.raises(CatalogError, match="cannot be reached"):
-        Registry(registry.url).versions("t-value")
+        found.versions("t-value")
 
 
 def test_values_without_a_frame_are_no_values_of_a_registry() -> None:

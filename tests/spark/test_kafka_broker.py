@@ -355,12 +355,15 @@ def test_an_idle_partition_is_not_waited_for(spark: SparkSession, kafka: Broker,
 
 
 def test_a_new_query_is_filled_from_the_topic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    """Its values are in Avro."""
     rows = made_up_rows(6)
     first, rest = rows[:160], rows[160:]
     for topic in ("in-fill", "out-a", "out-b"):
         kafka.create_topic(topic, 1)
-    stream = declared(kafka, "in-fill", options=", maxOffsetsPerTrigger 40")
-    put(kafka, "in-fill", first)
+    (tmp_path / "purchase.avsc").write_text(json.dumps(PURCHASE))
+    in_avro = f"format 'avro', schema '{tmp_path}/purchase.avsc'"
+    stream = declared(kafka, "in-fill", options=", maxOffsetsPerTrigger 40").replace("format 'json'", in_avro)
+    kafka.produce("in-fill", [{"value": value} for value in encoded(PURCHASE, first)])
     run(session_of(spark, tmp_path / "state", stream, query(kafka, "out-a", clauses="MODE changes")))
     session = session_of(
         spark,
@@ -373,7 +376,7 @@ def test_a_new_query_is_filled_from_the_topic(spark: SparkSession, kafka: Broker
     (diff,) = jobs.changes().values()
     assert "complete at once by backfill" in diff.render()
     jobs.on_change = "apply"
-    put(kafka, "in-fill", rest)
+    kafka.produce("in-fill", [{"value": value} for value in encoded(PURCHASE, rest)])
     run(session)
     begin = max(row["ts"] for row in first)
     written = changes(kafka.records("out-b"))

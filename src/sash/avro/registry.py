@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from sash.avro.schema import Avro, parse_avro
 from sash.errors import CatalogError, OptionError
 
 _TIMEOUT = 30
-_NOT_FOUND = 404
+_NOT_FOUND, _OF_SERVER = 404, 500
 _DEPTH = 20
 """How far schemas may refer to others."""
 
@@ -33,12 +34,18 @@ class Login:
         return f"Login({self.user})"
 
 
+class _PassingError(Exception):
+    """The registry has a problem that may pass."""
+
+
 @dataclass(frozen=True)
 class Registry:
     """The registry at an address."""
 
     url: str
     login: Login | None = None
+    waits: tuple[float, ...] = (1.0, 3.0)
+    """Seconds before each further try, if it cannot be reached or has a problem of its own."""
 
     def schema(self, number: int) -> Avro | None:
         """The schema of this number; None if there is none, or if it is not Avro."""
@@ -55,6 +62,17 @@ class Registry:
 
     def get(self, path: str) -> Any:
         """The answer to a request; None if what is asked for does not exist."""
+        for wait in self.waits:
+            try:
+                return self._get(path)
+            except _PassingError:
+                time.sleep(wait)
+        try:
+            return self._get(path)
+        except _PassingError as problem:
+            raise CatalogError(str(problem)) from None
+
+    def _get(self, path: str) -> Any:
         request = urllib.request.Request(self.url.rstrip("/") + path)  # noqa: S310  (http or https, see registry_address)
         request.add_header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
         if self.login is not None:
@@ -67,10 +85,11 @@ class Registry:
             with problem:
                 if problem.code == _NOT_FOUND:
                     return None
+                kind = CatalogError if problem.code < _OF_SERVER else _PassingError
                 login = ": give registry.user and registry.password" if problem.code in (401, 403) else ""
-                raise CatalogError(f"the schema registry {self.url} answers {problem.code} to {path}{login}") from None
+                raise kind(f"the schema registry {self.url} answers {problem.code} to {path}{login}") from None
         except (OSError, ValueError) as problem:
-            raise CatalogError(
+            raise _PassingError(
                 f"the schema registry {self.url} cannot be reached: {problem}. Check its address"
             ) from None
 

@@ -46,8 +46,6 @@ class Avro:
 def parse_avro(text: str, named: Mapping[str, Avro] | None = None) -> Avro:
     """The type of a schema, given as JSON; `named` are types of other schemas that it refers to.
 
-    >>> parse_avro('["null", {"type": "long", "logicalType": "timestamp-millis"}]')
-    Avro(kind='union', ...)
     >>> str(parse_avro('["null", {"type": "long", "logicalType": "timestamp-millis"}]'))
     '[null, long (timestamp-millis)]'
     """

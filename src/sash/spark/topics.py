@@ -189,10 +189,10 @@ def _described(spark: SparkSession, options: Mapping[str, str], names: Iterable[
             partitions = [int(one.partition()) for one in topic.partitions()]
             bounds = []
             for spec in (api.clients.admin.OffsetSpec.earliest(), api.clients.admin.OffsetSpec.latest()):
-                asked = jvm.java.util.HashMap()
+                of_each = jvm.java.util.HashMap()
                 for partition in partitions:
-                    asked.put(api.common.TopicPartition(name, partition), spec)
-                answer = admin.listOffsets(asked).all().get()
+                    of_each.put(api.common.TopicPartition(name, partition), spec)
+                answer = admin.listOffsets(of_each).all().get()
                 bounds.append({str(at.partition()): int(info.offset()) for at, info in answer.items()})
             found[str(name)] = _Topic(str(topic.topicId().toString()), *bounds)
         return found
