@@ -58,7 +58,7 @@ def throughput(
 
 @app.command()
 def kafka(
-    rows: Annotated[int, typer.Option(min=400_000, help="Rows in the topic.")] = 1_000_000,
+    rows: Annotated[int, typer.Option(min=20_000, help="Rows in the topic.")] = 1_000_000,
     kills: Annotated[int, typer.Option(min=0, help="How often the job is killed.")] = 3,
     turns: Annotated[int, typer.Option(min=1, help="How often the rates are measured; the medians count.")] = 3,
     seed: Annotated[int, typer.Option(help="Decides the rows, and the moments of the kills.")] = 0,

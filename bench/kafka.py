@@ -35,9 +35,8 @@ PARTITIONS, KEYS, SECOND = 4, 100, 1_000_000
 WINDOW = 10
 _STEP = 1_000
 """Microseconds between two rows."""
-_PER_BATCH = 50_000
-_SIZES = (_PER_BATCH, 4 * _PER_BATCH)
-"""Rows per batch with which rates are measured: a batch has costs that do not depend on its rows."""
+_BATCHES = (20, 5)
+"""Into how many batches the rows are divided; rates are measured with both: a batch has costs that do not depend on its rows."""
 _INSTANTS = 25
 
 
@@ -52,21 +51,21 @@ def measure(rows: int, kills: int, turns: int, seed: int) -> Figures:
 
     if not fetched():
         raise SashError("Kafka's jars are not in the environment: scripts/setup-kafka.sh .venv/kafka fetches them")
-    rnd = random.Random(seed)
+    rnd, sizes = random.Random(seed), [rows // batches for batches in _BATCHES]
     console = Console(stderr=True)
     with scratch() as home, broker() as kafka:
         for topic in ("in", "out"):
             kafka.create_topic(topic, PARTITIONS)
-        for turn, size in product(range(turns + 1), _SIZES):
+        for turn, size in product(range(turns + 1), sizes):
             kafka.create_topic(f"timed-{turn}-{size}", PARTITIONS)
         with console.status("filling the topic"):
             keys, values = _fill(kafka, rows, seed)
-        found: Figures = {"rows": rows, "partitions": PARTITIONS, "rows_per_batch": _PER_BATCH}
+        found: Figures = {"rows": rows, "partitions": PARTITIONS, "rows_per_batch": sizes}
         for target in TARGETS:
             folder = home / target
             folder.mkdir()
             (folder / "job.sql").write_text(
-                _script(kafka.servers, _into(target, kafka.servers, "out", folder), _PER_BATCH)
+                _script(kafka.servers, _into(target, kafka.servers, "out", folder), sizes[0])
             )
             with console.status(f"Kafka to {target}: the job, killed at random"):
                 killed = [_killed(folder, rnd) for _ in range(kills)]
@@ -78,7 +77,7 @@ def measure(rows: int, kills: int, turns: int, seed: int) -> Figures:
                 checked = {"killed_after_batches": killed, **written[1], **_compare(written[0], keys, values)}
             found |= {f"{target}_{name}": value for name, value in checked.items()}
         with console.status("rates"):
-            found |= in_own_process(_rates, kafka.servers, str(home), turns)
+            found |= in_own_process(_rates, kafka.servers, str(home), turns, sizes)
     return found
 
 
@@ -189,7 +188,7 @@ def _compare(changes: list[Change], keys: Any, values: Any) -> dict[str, Any]:
     return {"instants": len(instants), "right_instants": right}
 
 
-def _rates(servers: str, home: str, turns: int) -> dict[str, Any]:
+def _rates(servers: str, home: str, turns: int, sizes: list[int]) -> dict[str, Any]:
     """Events per second of the jobs, and of Spark's connector that writes to nowhere, in turns; the medians, and their ratios.
 
     The first turn, in which Java compiles, does not count. `ms_per_batch` is where the time of a job's batches goes.
@@ -202,7 +201,7 @@ def _rates(servers: str, home: str, turns: int) -> dict[str, Any]:
     )
     measured: dict[tuple[int, str], list[float]] = {}
     parts: dict[tuple[int, str], dict[str, float]] = {}
-    for turn, size in product(range(turns + 1), _SIZES):
+    for turn, size in product(range(turns + 1), sizes):
         folder = Path(home, f"turn-{turn}-{size}")
         folder.mkdir()
         rates = {"connector": _connector(spark, servers, folder, size)}
@@ -213,7 +212,7 @@ def _rates(servers: str, home: str, turns: int) -> dict[str, Any]:
             measured.setdefault((size, name), []).append(rate)
     spark.stop()
     found: dict[str, Any] = {"turns": turns}
-    for size in _SIZES:
+    for size in sizes:
         middle = {name: round(median(measured[size, name])) for name in ("connector", *TARGETS)}
         found[f"at_{size}_per_batch"] = {
             "connector_events_per_s": middle["connector"],
@@ -274,7 +273,7 @@ def page(found: Figures) -> str:
     sizes = "".join(
         f"| {size:,} | {at['connector_events_per_s']:,} | {at['topic_events_per_s']:,} ({at['topic_ratio']:.2f}) | "
         f"{at['table_events_per_s']:,} ({at['table_ratio']:.2f}) |\n"
-        for size in _SIZES
+        for size in found["rows_per_batch"]
         for at in [found[f"at_{size}_per_batch"]]
     )
     return _PAGE.format(
