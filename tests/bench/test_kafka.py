@@ -40,6 +40,7 @@ def test_the_page_states_the_figures() -> None:
     found = {
         "rows": 1_000_000,
         "partitions": 4,
+        "rows_per_batch": [50_000, 200_000],
         "turns": 3,
         "topic_messages": 90,
         "topic_repeated": 2,
