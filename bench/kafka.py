@@ -229,7 +229,7 @@ def _connector(spark: Any, servers: str, folder: Path, size: int) -> float:
     writer = source.load().writeStream.format("noop").trigger(availableNow=True)
     plain = writer.option("checkpointLocation", f"{folder}/plain").start()
     plain.awaitTermination()
-    return _rate([(p["numInputRows"], p["durationMs"]["triggerExecution"]) for p in plain.recentProgress])
+    return _rate(_steady(plain))
 
 
 def _job(spark: Any, checkpoint: str, script: str) -> tuple[float, dict[str, float]]:
@@ -243,18 +243,23 @@ def _job(spark: Any, checkpoint: str, script: str) -> tuple[float, dict[str, flo
     session.launch()
     (job,) = session.backend.jobs().values()
     job.await_termination()
-    progress = job.drain_progress()
+    steady = _steady(job.query)
     job.finish()
-    steady = [one for one in progress if one["rows_in"]][1:]
-    names = [name for name, value in steady[0].items() if name.endswith("_ms") and isinstance(value, int | float)]
-    parts = {name: round(sum(one[name] for one in steady) / len(steady)) for name in names}
-    return _rate([(one["rows_in"], one["batch_ms"]) for one in progress]), parts
+    names = dict.fromkeys(name for one in steady for name in one["durationMs"])
+    return _rate(steady), {
+        name: round(sum(one["durationMs"].get(name, 0) for one in steady) / len(steady)) for name in names
+    }
 
 
-def _rate(batches: list[tuple[int, float]]) -> float:
-    """Rows per second without the first batch, which has costs of the start."""
-    steady = [batch for batch in batches if batch[0]][1:]
-    return round(sum(rows for rows, _ in steady) / (sum(millis for _, millis in steady) / 1_000))
+def _steady(query: Any) -> list[Any]:
+    """Spark's reports of the batches but the first, which has costs of the start."""
+    return [report for report in query.recentProgress if report["numInputRows"]][1:]
+
+
+def _rate(batches: list[Any]) -> float:
+    """Rows per second."""
+    rows = sum(int(one["numInputRows"]) for one in batches)
+    return round(rows / (sum(int(one["durationMs"]["triggerExecution"]) for one in batches) / 1_000))
 
 
 def table(found: Figures) -> Table:
