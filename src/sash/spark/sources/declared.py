@@ -51,6 +51,7 @@ _CORRUPT = "columnNameOfCorruptRecord"
 """Spark's option that names the column with the text of a row that it cannot parse."""
 _STAMPED = ("current_timestamp() AS ts", "value")
 _PARTITION = "concat_ws('/', topic, partition)"
+_FILE = "_metadata.file_path"
 _ORIGIN = "concat_ws('/', topic, partition, offset)"
 
 FILES_OF_ANY_AGE = {"maxFileAge": "36500d"}
@@ -74,7 +75,7 @@ def stream_frame(
 ) -> DataFrame:
     """The streaming DataFrame of a source of a stream, or of `updates` of a relation.
 
-    `whole` adds columns about lines and records (`OF_RECORD`), and `kept` those of rows of files.
+    `whole` adds the partitions of records, and `kept` the texts and the origins of rows, which may be kept (`OF_RECORD`).
     """
     columns = stream_columns(given, updates=updates is not None)
     options = dict(given.options)
@@ -89,7 +90,7 @@ def stream_frame(
             form = None if encoding is None else str(encoding)
             if updates is not None and is_change_events(given):
                 return _change_events(reader.load(), given, str(form).lower(), columns, updates)
-            return _parse_lines(reader.load(), given, form, whole=whole)
+            return _parse_lines(reader.load(), given, form, whole=whole, kept=kept)
         if given.source == "rate":
             return spark.readStream.format("rate").options(**_spark_options(options)).load()
         chosen = {**FILES_OF_ANY_AGE, **_file_options(given.source, options)}
@@ -106,7 +107,7 @@ def _with_texts(frame: DataFrame, columns: Schema, *, texts: bool) -> DataFrame:
     """Rows of files with the file that each comes from and, if Spark could not parse its text, with that."""
     names = [quoted(field.name) for field in columns]
     text = [f"coalesce({RECORD_TEXT}, to_json(struct({', '.join(names)}))) AS {RECORD_TEXT}"] if texts else []
-    return frame.selectExpr(*names, *text, f"_metadata.file_path AS {RECORD_ORIGIN}")
+    return frame.selectExpr(*names, *text, f"{_FILE} AS {RECORD_ORIGIN}")
 
 
 def stream_rereading(spark: SparkSession, given: Declaration) -> Rereading:
@@ -173,14 +174,19 @@ def _file_options(source: str, options: dict[str, Value]) -> dict[str, str]:
     return {**({"enforceSchema": "false"} if source == "csv" and header else {}), **chosen}
 
 
-def _parse_lines(frame: DataFrame, given: Declaration, encoding: str | None, *, whole: bool = False) -> DataFrame:
+def _parse_lines(
+    frame: DataFrame, given: Declaration, encoding: str | None, *, whole: bool = False, kept: bool = False
+) -> DataFrame:
     """Parse lines of text into the declared columns; without columns, give each line its arrival time."""
     added: dict[str, str] = {}
     if whole and given.source == "kafka":
-        text = "base64(value)" if is_avro(given) else "CAST(value AS STRING)"
-        added = {RECORD_PARTITION: _PARTITION, RECORD_TEXT: text, RECORD_ORIGIN: _ORIGIN}
-    elif whole:
-        added = {RECORD_TEXT: "value"}
+        added[RECORD_PARTITION] = _PARTITION
+    if kept and given.source == "kafka":
+        added[RECORD_TEXT] = "base64(value)" if is_avro(given) else "CAST(value AS STRING)"
+        added[RECORD_ORIGIN] = _ORIGIN
+    elif kept:
+        added[RECORD_TEXT] = "value"
+        added |= {RECORD_ORIGIN: _FILE} if given.source == "text" else {}
     place = [sf.expr(expression).alias(name) for name, expression in added.items()]
     if given.columns is None:
         return frame.select("*", *place) if given.source == "kafka" else frame.selectExpr(*_STAMPED)
