@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sash.avro import PlainRecords
+from sash.avro.framed import PlainRecords
 from sash.errors import CatalogError
 from sash.rows import parse_schema
 from tests.avro.written import encoded, record

@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sash.avro import FramedRecords, Login, Registry
+from sash.avro.framed import FramedRecords
+from sash.avro.registry import Login, Registry
 from sash.errors import CatalogError
 from sash.rows import parse_schema
 from tests.avro.written import encoded, framed, record

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from sash.errors import OptionError
@@ -56,3 +59,8 @@ def test_options_that_do_not_fit_together(options: str, message: str) -> None:
 def test_avro_is_of_topics() -> None:
     with pytest.raises(OptionError, match="Avro is a format of topics"):
         stream_columns(declared("format 'avro', schema 'a.avsc', path 'p'", source="text"))
+
+
+def test_reading_a_script_compiles_no_loops() -> None:
+    code = "import sys, sash.script.sources; sys.exit('numba' in sys.modules and 'sash.avro.kernel' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

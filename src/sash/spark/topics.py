@@ -87,7 +87,7 @@ def check_topics(
         mine = {topic: offsets for topic, offsets in read.get(name, {}).items() if isinstance(offsets, dict)}
         try:
             topics = _described(spark, reader.options, sorted({*reader.topics(), *mine}))
-        except SPARK_ERRORS:  # brokers that cannot be reached: Spark tries again, or says so
+        except (*SPARK_ERRORS, TypeError):  # without brokers or their client: Spark tries again, or says so
             found[name] = known.get(name, {})
             continue
         found[name] = {**known.get(name, {}), **{topic: one.identity for topic, one in topics.items()}}

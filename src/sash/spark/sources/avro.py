@@ -11,7 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from sash.avro import Avro, Decoder, FramedRecords, Login, PlainRecords, Registry, parse_avro
+from sash.avro.decode import Decoder
+from sash.avro.framed import FramedRecords, PlainRecords
+from sash.avro.registry import Login, Registry
+from sash.avro.schema import Avro, parse_avro
 from sash.errors import CatalogError
 from sash.plan.types import Schema, type_name
 from sash.script.sources import AvroOptions
