@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from sash.cli.check import check
+from sash.plan.types import BIGINT, TIMESTAMP, TIMESTAMP_NTZ
 from sash.script.dry_run import DryRunBackend
+from sash.script.reader import read_script
+from sash.script.session import Session
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, v DOUBLE) USING csv OPTIONS (path 'in');\n"
 PACKAGES = {"spark.jars.packages": "some:package:1"}
@@ -190,3 +194,24 @@ def test_two_queries_do_not_write_to_one_table() -> None:
     assert problems(over("k", into) + second.format("postgres (url 'host=x', table 'u')")) == []
     assert problems(over("k", into) + "DROP QUERY q;" + second.format(into)) == []
     assert problems(over("k", "console") + second.format("console")) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "time"),
+    [("TIMESTAMP", TIMESTAMP), ("BIGINT", BIGINT), ("DATE", TIMESTAMP_NTZ), ("TIMESTAMP_NTZ", TIMESTAMP_NTZ)],
+)
+def test_a_sink_is_checked_with_the_times_that_it_will_get(given: str, time: pa.DataType) -> None:
+    """Of a stream, and of a relation's updates: a table that the first run creates must fit the next one."""
+    session = Session(DryRunBackend())
+    updated = f"CREATE RELATION r (ts {given}, k STRING) USING json OPTIONS (path 'in') CHANGES KEY (k)"
+    into = "INTO changelog (path 'out')"
+    statements = (
+        STREAM.replace("TIMESTAMP", given),
+        updated,
+        f"CREATE QUERY q AS SELECT k FROM s [RANGE 1 MINUTE] {into}",
+        f"CREATE QUERY u AS SELECT COUNT(*) AS n FROM r {into}",
+    )
+    for statement in (one for text in statements for one in read_script(text)):
+        session.execute(statement)
+    found = {query.statement.name: query.output for query in session.backend.checked}
+    assert {name: output.time for name, output in found.items()} == {"q": time, "u": time}

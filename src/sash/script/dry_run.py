@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError, TypeMismatchError
+from sash.physical.output_times import output_time
 from sash.plan.catalog import Catalog, update_columns
 from sash.plan.options import Mode, Trigger
 from sash.plan.types import TIMESTAMP, Schema
@@ -90,6 +93,8 @@ class DryRunBackend:
         self.unchecked: dict[str, str] = {}
         self._undeclared: dict[str, str] = {}
         self._with_heartbeat: set[str] = set()
+        self._update_times: dict[str, pa.DataType] = {}
+        """The types of the times of updates, by relation."""
         self._layouts: dict[str, StoreLayout] = {}
         self._kept: dict[str, tuple[str, Planned]] = {}
         self._keeps: dict[str, Keep] = {}
@@ -153,9 +158,10 @@ class DryRunBackend:
         """The columns of a relation; None if only Spark knows them."""
         declaration = statement.declaration
         if statement.changes:
-            return update_columns(
-                declaration.name, stream_columns(declaration, updates=True), statement.time, statement.key
-            )[1]
+            given = stream_columns(declaration, updates=True)
+            time, columns = update_columns(declaration.name, given, statement.time, statement.key)
+            self._update_times[declaration.name.lower()] = next(one.dtype for one in given if one.name == time)
+            return columns
         return relation_columns(declaration)
 
     def add_function(self, statement: CreateFunction) -> None:
@@ -298,11 +304,17 @@ class DryRunBackend:
         heartbeats = tuple(n for n in (*planned.streams, *planned.changing) if n.lower() in self._with_heartbeat)
         with about("trigger"):
             parsed.check_heartbeats(heartbeats)
-        output = None if sink is None else _output(planned, mode, key)
+        output = None if sink is None else self._output(planned, mode, key)
         if sink is not None and output is not None:
             with about("sink"):
                 sink.check(output)
         return CheckedQuery(statement, planned, group, heartbeats, sink, output)
+
+    def _output(self, planned: Planned, mode: Mode, key: tuple[int, ...] | None) -> OutputSpec:
+        from sash.spark.sinks import OutputSpec
+
+        time = output_time(planned.physical, lambda relation: self._update_times.get(relation, TIMESTAMP))
+        return OutputSpec(planned.schema, time, mode, key, identity="")
 
     def keep(self, statement: Keep, trigger: str | None) -> None:
         entry = self._catalog.streams[statement.name.lower()]
@@ -358,9 +370,3 @@ def check_file_sink(statement: CreateQuery) -> None:
     """Raise OptionError if a sink of files lacks its path."""
     if statement.sink.lower() in _FILES and "path" not in map(str.lower, statement.options):
         raise OptionError(f"{statement.sink} needs the option path: INTO {statement.sink} (path '...')")
-
-
-def _output(planned: Planned, mode: Mode, key: tuple[int, ...] | None) -> OutputSpec:
-    from sash.spark.sinks import OutputSpec
-
-    return OutputSpec(planned.schema, TIMESTAMP, mode, key, identity="")

@@ -18,10 +18,10 @@ from pyspark.sql import functions as sf
 from sash.errors import UnsupportedSqlError
 from sash.physical.channels import Channel, LegRows, LookupRows, ScanRows, StageRows
 from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
-from sash.plan.nodes import Node, Stream
-from sash.plan.nodes import walk as walk_logical
+from sash.physical.output_times import output_time
+from sash.plan.nodes import Node
 from sash.plan.options import Mode
-from sash.plan.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
+from sash.plan.types import Schema
 from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
 from sash.spark.layout import NONE_SUSPENDED, Layout, Suspended, Target, layout_of
@@ -131,15 +131,13 @@ def history_frames(layout: Layout, inputs: QueryInputs, channels: Mapping[int, i
 
 
 def time_type(plan: PhysicalPlan, inputs: QueryInputs) -> pa.DataType:
-    """The type of `_ts`: that of the streams' times (without streams: of the updates'), or BIGINT microseconds."""
-    streams = [node for leg in plan.legs for node in walk_logical(leg.node) if isinstance(node, Stream)]
-    types = {stream.schema[stream.time].dtype for stream in streams}
-    if not types:
-        updated = [inputs.streams[leg.stream.lower()] for leg in plan.legs if isinstance(leg, UpdateLeg)]
-        types = {update_time(source.frame, source.time) for source in updated}
-    if TIMESTAMP in types:
-        return TIMESTAMP
-    return TIMESTAMP_NTZ if types & {TIMESTAMP_NTZ, DATE} else BIGINT
+    """The type of `_ts`."""
+
+    def of_updates(relation: str) -> pa.DataType:
+        source = inputs.streams[relation]
+        return update_time(source.frame, source.time)
+
+    return output_time(plan, of_updates)
 
 
 _NO_QUERY = "-"
