@@ -149,3 +149,19 @@ def test_explain_shows_the_errors_of_a_job_and_the_other_plans(tmp_path: Path) -
     assert done.exit_code == 1
     assert f"{job}:2:30: there is no column z" in done.stderr
     assert "Query SELECT\n" in done.stdout
+
+
+def test_the_command_alone_says_what_it_has(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["sash"])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    shown = capsys.readouterr()
+    assert ended.value.code != 1
+    assert "explain" in shown.out + shown.err
+
+
+def test_shells_complete_commands() -> None:
+    asked = {"_SASH_COMPLETE": "complete_bash", "COMP_WORDS": "sash de", "COMP_CWORD": "1"}
+    call = f"import os, sys; sys.argv = ['sash']; os.environ.update({asked}); from sash.cli.main import run; run()"
+    done = python("-c", call)
+    assert (done.returncode, done.stdout.split()) == (0, ["demo"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -474,7 +475,7 @@ def with_ports(arguments: list[str]) -> list[str]:
     ['run', 'job.sql', '--console', '0', '--json']
     """
     found: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         found.append(argument)
         if argument == "--console" and not following.isdigit():
             found.append("0")
