@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sash.spark.progress import BatchListener, ProgressTracker
     from sash.spark.sources.history import ReadAgain, Rereading
     from sash.spark.sources.inputs import KeptRows, StreamSource
+    from sash.spark.sources.postgres import PostgresRelation
     from sash.spark.sources.refresh import RefreshedTable
 
 
@@ -192,7 +193,7 @@ class Engine(WindowMethods):
     def relation(
         self,
         name: str,
-        df: DataFrame | Callable[[], DataFrame],
+        df: DataFrame | Callable[[], DataFrame] | PostgresRelation,
         key: str | Sequence[str] | None = None,
         retroactive: bool = True,
         changes: bool = False,

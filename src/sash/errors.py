@@ -181,6 +181,14 @@ class SinkError(SashError):
         self.transient = transient
 
 
+class SourceError(SashError):
+    """A system that is read cannot be reached, or refuses; `transient` if a retry may succeed."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
 class StoreError(SashError):
     """A window store does not exist, has another writer, or cannot answer the query."""
 

@@ -17,7 +17,7 @@ from sash.cli.check import positioned
 from sash.errors import CatalogError, CheckpointError, OptionError, SashError, SqlSyntaxError
 from sash.script.dry_run import CheckedQuery, DryRunBackend
 from sash.script.extensions import Extensions
-from sash.script.sources import STREAMS, option
+from sash.script.sources import STREAMS, PostgresOptions, option
 from sash.script.statements import CreateRelation, CreateStream, Statement, about
 from sash.script.stored_jobs import stored_jobs
 from sash.secret_references import has_references, resolve
@@ -66,6 +66,7 @@ def _checks(
     for statement in backend.declared:
         yield partial(check_secrets, statement.declaration.options), statement
         yield partial(check_package, conf, statement.declaration.source), statement
+        yield partial(check_table, statement), statement
     jobs = _jobs(backend, checkpoint)
     for query in backend.checked:
         yield partial(check_package, conf, query.statement.sink), query.statement
@@ -161,6 +162,16 @@ def check_path(statement: CreateStream | CreateRelation) -> None:
         what = "stream" if isinstance(statement, CreateStream) else "relation"
         with about("option path"):
             raise CatalogError(f"{what} {declaration.name}: there is no {path}: create the folder first")
+
+
+def check_table(statement: CreateStream | CreateRelation) -> None:
+    """Raise an error if a server that a relation is read from cannot be reached, or has no such table."""
+    declaration = statement.declaration
+    if declaration.source == "postgres" and isinstance(statement, CreateRelation):
+        from sash.spark.sources.postgres import PostgresRelation
+
+        with about("source"):
+            PostgresRelation(declaration.name, PostgresOptions.of(declaration), declaration.columns).columns()
 
 
 def _required(source: str) -> tuple[str, ...]:

@@ -266,6 +266,11 @@ def check_relation(statement: CreateRelation) -> None:
         )
     if statement.refresh is not None and statement.key is None:
         raise OptionError(f"relation {name}: REFRESH compares rows by key: add KEY (columns)")
+    declaration = statement.declaration
+    if declaration.source == "postgres" and statement.refresh is None:
+        for option in declaration.options:
+            if option.lower() == "changes_by":
+                raise OptionError(f"relation {name}: changes_by finds the rows to read again: add REFRESH '1 minute'")
     if statement.changes and is_change_events(statement.declaration) and not statement.key:
         raise OptionError(f"relation {name}: change events replace and delete rows by key: add KEY (columns)")
     for_updates = {

@@ -11,7 +11,7 @@ from sash.plan.catalog import Catalog, time_column
 from sash.planning import Planned
 from sash.script.backend import QueryHandle, QueryOptions, WindowHandle, check_relation
 from sash.script.live_jobs import SessionJobs
-from sash.script.sources import stream_columns
+from sash.script.sources import PostgresOptions, stream_columns
 from sash.script.statements import Attach, CreateFunction, CreateQuery, CreateRelation, CreateStream, JobAction, Keep
 from sash.script.user_code import loaded_code
 from sash.secret_references import resolve
@@ -71,15 +71,17 @@ class LiveBackend:
         )
 
     def add_relation(self, statement: CreateRelation) -> None:
-        from sash.spark.sources import Updates, static_frame, stream_frame
+        from sash.spark.sources import PostgresRelation, Updates, static_frame, stream_frame
 
         check_relation(statement)
         declaration, spark = statement.declaration, self.engine.spark
         name, time = declaration.name, "ts"
-        source: DataFrame | Callable[[], DataFrame]
+        source: DataFrame | Callable[[], DataFrame] | PostgresRelation
         if statement.changes:
             time = time_column(f"relation {name}", stream_columns(declaration, updates=True), statement.time)
             source = stream_frame(spark, declaration, updates=Updates(time, statement.key or ()))
+        elif statement.refresh is not None and declaration.source == "postgres":
+            source = PostgresRelation(name, PostgresOptions.of(declaration), declaration.columns)
         elif statement.refresh is not None:
             source = partial(static_frame, spark, declaration)
         else:

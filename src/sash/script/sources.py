@@ -6,16 +6,18 @@ Any other name is that of a Spark data source; Sash knows nothing about it befor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 
 from sash.avro.registry import registry_address
+from sash.durations import microseconds
 from sash.errors import CatalogError, OptionError
 from sash.plan.types import Field, Schema
 from sash.rows import parse_schema
 from sash.script.statements import Declaration, Value, about
 from sash.secret_references import check_references, has_references
 from sash.sql.source import did_you_mean
+from sash.time import HOUR, MINUTE
 
 _LINES = parse_schema("ts TIMESTAMP, value STRING")
 _SALES = parse_schema("ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE, quantity INT")
@@ -87,6 +89,7 @@ RELATIONS: dict[str, SourceType] = {
     **dict.fromkeys(("csv", "json", "parquet", "orc"), SourceType(required=("path",))),
     "text": SourceType(parse_schema("value STRING"), ("path",), fixed=True),
     "table": SourceType(required=("name",), fixed=True),
+    "postgres": SourceType(required=("url",)),
     "generator": SourceType(_ITEMS, fixed=True),
 }
 
@@ -207,6 +210,8 @@ def check_options(what: str, declaration: Declaration) -> None:
             check_references(name, value)
     if source == "generator":
         generator_counts(what, options)
+    if source == "postgres" and what == "relation":
+        PostgresOptions.of(declaration)
     for name in _COUNTS.get(source, ()):
         _check(owner, options, name, "a whole number from 1", lambda text: text.isdigit() and int(text) > 0)
     for name in _FLAGS.get(source, ()):
@@ -254,6 +259,67 @@ def _check(owner: str, options: dict[str, Value], name: str, valid: str, holds: 
     if value is not None and not has_references(value) and not holds(str(value)):
         with about(f"option {name.lower()}"):
             raise OptionError(f"{owner}: the option {name} must be {valid}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class PostgresOptions:
+    """What is read of a PostgreSQL server: a `table`, or the rows of a `query`.
+
+    `changes_by` is the column by which rows that have changed are found, in times or numbers that grow; a reading goes back
+    by `overlap`, in microseconds if they are times, and `full_every` microseconds all rows are read again. A row is deleted if
+    its column `deleted_by` is true, or not NULL.
+    """
+
+    url: str
+    table: str | None = None
+    query: str | None = None
+    changes_by: str | None = None
+    deleted_by: str | None = None
+    overlap: int = MINUTE
+    full_every: int = HOUR
+
+    @staticmethod
+    def of(declaration: Declaration) -> PostgresOptions:
+        """The options of a relation; raises OptionError if they do not fit."""
+        owner, known = f"relation {declaration.name}", [one.name for one in fields(PostgresOptions)]
+        given: dict[str, str] = {}
+        for name, value in declaration.options.items():
+            if name.lower() not in known:
+                with about(f"option {name.lower()}"):
+                    hint = did_you_mean(name, known)
+                    raise OptionError(f"{owner}: postgres has no option {name}; it has {', '.join(known)}{hint}")
+            given[name.lower()] = str(value)
+        if ("table" in given) == ("query" in given):
+            raise OptionError(f"{owner}: postgres needs one of the options table and query")
+        parts = given.get("table", "t").split(".")
+        if len(parts) > 2 or not all(parts):
+            with about("option table"):
+                raise OptionError(
+                    f"{owner}: {given['table']!r} is not the name of a table: write table or schema.table"
+                )
+        for name in ("deleted_by", "overlap", "full_every"):
+            if name in given and "changes_by" not in given:
+                with about(f"option {name}"):
+                    raise OptionError(f"{owner}: {name} is for rows that are found by changes_by: add that option")
+        query = given.get("query")
+        return PostgresOptions(
+            given.get("url", ""),
+            given.get("table"),
+            None if query is None else query.strip().rstrip(";"),
+            given.get("changes_by"),
+            given.get("deleted_by"),
+            _span(given, "overlap", MINUTE),
+            _span(given, "full_every", HOUR),
+        )
+
+
+def _span(given: Mapping[str, str], name: str, default: int) -> int:
+    """An option that is a time, in microseconds; `overlap` may be a number."""
+    text = given.get(name)
+    if text is None:
+        return default
+    with about(f"option {name}"):
+        return int(text) if name == "overlap" and text.isdigit() else microseconds(text, name)
 
 
 def generator_counts(what: str, options: Mapping[str, Value]) -> dict[str, int]:

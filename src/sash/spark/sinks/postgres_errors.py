@@ -35,14 +35,19 @@ _ADVICE = {
     "Connection refused": "start the server, or correct host and port in the url",
     "No such file or directory": "start the server, or name its host in the url",
     "failed to resolve host": "correct the host in the url",
-    "permission denied": "grant the user the rights to create and write the table",
+    "permission denied": "grant the user the rights to {purpose} the table",
     "read-only": "name the primary server in the url",
 }
 """What to do, by words of the message."""
 
 
 def to_sink_error(problem: psycopg.Error, table: str) -> SinkError:
-    """Return the error in one line: the table, what PostgreSQL reports, and what to do."""
+    """Return the error of a table that is written to."""
+    return SinkError(describe(problem, table, "create and write"), transient=is_temporary(problem))
+
+
+def describe(problem: psycopg.Error, table: str, purpose: str) -> str:
+    """Return the error in one line: the table, what PostgreSQL reports, and what to do, given what the table is used for."""
     lines = str(problem).strip().splitlines() or [type(problem).__name__]
     text = (
         lines[0].rpartition(" failed: ")[2]
@@ -51,8 +56,8 @@ def to_sink_error(problem: psycopg.Error, table: str) -> SinkError:
     )
     where = lines[0].partition("connection to server ")[2].partition(" failed: ")[0]
     reason = f"{' '.join(text.split())}{f' (server {where})' if where else ''}"
-    advice = next((f": {what}" for words, what in _ADVICE.items() if words in text), "")
-    return SinkError(f"PostgreSQL, table {table}: {reason}{advice}", transient=is_temporary(problem))
+    advice = next((f": {what}" for words, what in _ADVICE.items() if words in text), "").format(purpose=purpose)
+    return f"PostgreSQL, table {table}: {reason}{advice}"
 
 
 def is_temporary(problem: psycopg.Error) -> bool:

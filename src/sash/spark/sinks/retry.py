@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sash.durations import microseconds
-from sash.errors import SinkError
+from sash.errors import SinkError, SourceError
 from sash.spark.causes import java_causes
 from sash.time import SECOND
 
@@ -42,7 +42,7 @@ _TEMPORARY_JAVA = (
 
 def is_temporary(problem: BaseException) -> bool:
     """Whether a retry may succeed: the error says so, or it is one of an unreachable or busy system."""
-    if isinstance(problem, SinkError):
+    if isinstance(problem, SinkError | SourceError):
         return problem.transient
     if isinstance(problem, ConnectionError | TimeoutError):
         return True
@@ -76,11 +76,15 @@ def retry_policy(limit: object) -> RetryPolicy:
 
 @dataclass
 class Retries:
-    """Retries the writes of one query's sink, until the policy's limit, or until the query is stopped."""
+    """Retries the writes of one query's sink, until the policy's limit, or until the query is stopped.
+
+    Or what else may fail for now: `kind` says what it is that `sink` names.
+    """
 
     sink: str
     policy: RetryPolicy = RetryPolicy()
     clock: Callable[[], float] = time.monotonic
+    kind: str = "sink"
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def writing(self, write: WriteBatch) -> WriteBatch:
@@ -122,14 +126,16 @@ class Retries:
     def _given_up(self, problem: Exception, what: str, tries: int, waited: float) -> Exception:
         if tries == 1:
             return problem
-        return SinkError(
+        error = SourceError if isinstance(problem, SourceError) else SinkError
+        return error(
             f"{_first_line(problem)} (gave up on {what} after {tries} tries in {waited:.0f} s)", transient=True
         )
 
     def _warn(self, problem: Exception, what: str, tries: int, pause: float) -> None:
         logging.getLogger("sash").warning(
-            "sink %s: %s: %s; try %d failed, the next is in %.3g s", self.sink, what, _first_line(problem), tries, pause
-        )
+            "%s %s: %s: %s; try %d failed, the next is in %.3g s",
+            self.kind, self.sink, what, _first_line(problem), tries, pause,
+        )  # fmt: skip
 
 
 def _first_line(problem: Any) -> str:

@@ -19,6 +19,7 @@ from sash.script.sources import (
     RECORD_COLUMNS,
     RELATIONS,
     STREAMS,
+    PostgresOptions,
     avro_options,
     generator_counts,
     is_avro,
@@ -43,7 +44,8 @@ from sash.spark.sources.history import (
     file_rereading,
     kafka_options,
 )
-from sash.spark.sql_types import spark_struct, spark_type
+from sash.spark.sources.postgres import PostgresRelation
+from sash.spark.sql_types import frame_of, spark_struct, spark_type
 from sash.sql.render import quoted
 from sash.sql.source import did_you_mean
 
@@ -149,6 +151,9 @@ def static_frame(spark: SparkSession, given: Declaration) -> DataFrame:
             return _items(spark, options)
         if given.source == "table":
             return spark.table(str(option(options, "name")))
+        if given.source == "postgres":
+            rows = PostgresRelation(given.name, PostgresOptions.of(given), given.columns).read().rows
+            return frame_of(spark, rows, struct(tuple(Field(f.name, f.type) for f in rows.schema)))
         reader = spark.read.format(given.source).options(**_file_options(given.source, options))
         if given.columns is not None and columns is not None:
             reader = reader.schema(struct(columns))

@@ -19,6 +19,8 @@ from sash.spark.rejected import Rejects
 from sash.spark.scatter import TIME
 from sash.spark.sinks import SINKS, Sink
 from sash.spark.sources.history import OF_RECORD, RECORD_ORIGIN, RECORD_PARTITION, RECORD_TEXT, Rereading
+from sash.spark.sources.postgres import PostgresRelation
+from sash.spark.sources.reading import Reading, ReadTable
 from sash.spark.sources.refresh import RefreshedTable
 from sash.spark.stream_watch import WatchedStream
 from sash.spark.types import read_schema
@@ -98,7 +100,7 @@ class RegisteredRelation:
 
 def read_relation(
     name: str,
-    df: DataFrame | Callable[[], DataFrame],
+    df: DataFrame | Callable[[], DataFrame] | PostgresRelation,
     key: Key,
     changes: bool,
     time: str,
@@ -107,6 +109,9 @@ def read_relation(
     bad_rows: str,
 ) -> RegisteredRelation:
     """Check the arguments of `Engine.relation` and return the relation of the kind that they describe."""
+    if isinstance(df, PostgresRelation):
+        assert refresh is not None
+        return _refreshed(name, df.columns(), {}, df.read, key, refresh)
     if not callable(df) and check_frame(name, df).isStreaming:
         if refresh is not None:
             raise CatalogError(f"relation {name} is a stream of updates, which is not refreshed: leave out refresh")
@@ -116,7 +121,7 @@ def read_relation(
     if heartbeat is not None:
         raise CatalogError(f"relation {name} is not a stream of updates, which a heartbeat is for: leave out heartbeat")
     if refresh is not None:
-        return _refreshed(name, df, key, refresh)
+        return _refreshed(name, *_read_frame(name, df), key, refresh)
     if changes or callable(df):
         raise CatalogError(
             f'relation {name} changes, but is not a stream: pass a refresh period, as in refresh="10 seconds", or register '
@@ -194,9 +199,19 @@ def _updated(name: str, df: DataFrame, key: Key, time: str, heartbeat: str | Non
     return RegisteredRelation(schema, not_carried, StreamSource(df, 0, beat, drops_bad_rows(bad_rows), found))
 
 
-def _refreshed(name: str, df: DataFrame | Callable[[], DataFrame], key: Key, refresh: str) -> RegisteredRelation:
+def _read_frame(
+    name: str, df: DataFrame | Callable[[], DataFrame]
+) -> tuple[Schema, dict[str, str], Callable[[object], Reading]]:
+    """The columns of a table that a DataFrame reads, its columns of unsupported types, and how it is read again."""
     read = df if callable(df) else lambda: df
     schema, not_carried = read_schema(check_frame(name, read()))
+    names = [column.name for column in schema]
+    return schema, not_carried, lambda _: Reading(read().select(*names).toArrow())
+
+
+def _refreshed(
+    name: str, schema: Schema, not_carried: dict[str, str], read: ReadTable, key: Key, refresh: str
+) -> RegisteredRelation:
     columns = key_columns(name, schema, key)
     if columns is None:
         raise CatalogError(f"relation {name} is refreshed, and its changes are found by key: name its key=...")

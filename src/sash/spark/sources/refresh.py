@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,16 +19,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from sash.errors import BadRowError
+from sash.errors import BadRowError, SourceError
 from sash.plan.catalog import OP
 from sash.plan.types import BIGINT, STRING, TIMESTAMP, Field, Schema
 from sash.rows import refuse_duplicates
+from sash.spark.sinks.retry import Retries, RetryPolicy
 from sash.spark.sources.declared import FILES_OF_ANY_AGE, struct
+from sash.spark.sources.reading import ReadTable
 from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import HeapMemory, Ints
 from sash.time import SECOND
 
+_LOG = logging.getLogger("sash")
 READING, READ_AT = "_reading", "_read_at"
 _ADDED = (Field(READING, BIGINT), Field(READ_AT, TIMESTAMP), Field(OP, STRING))
 
@@ -38,7 +41,7 @@ class RefreshedTable:
     """A registered table that is read by calling `read` every `period` microseconds; `key` are its key columns."""
 
     name: str
-    read: Callable[[], DataFrame]
+    read: ReadTable
     schema: Schema
     key: tuple[int, ...]
     period: int
@@ -54,25 +57,50 @@ class TableRefresh:
         self._names = [field.name for field in table.schema]
         self._spark_schema = struct((*table.schema, *_ADDED))
         self._contents, self._reading = self._load()
+        self._seen: object = None
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
     def refresh(self) -> int:
         """Read the table now; returns the number of updates."""
         with self._lock:
-            found = self._table.read().select(*self._names).toArrow()
-            now = pa.table(
-                [found.column(name).cast(f.dtype) for name, f in zip(self._names, self._table.schema, strict=True)],
-                names=self._names,
-            ).combine_chunks()
-            refuse_duplicates(self._table.name, now, self._table.key)
-            new = _missing(now, self._contents, range(len(self._names)))
-            gone = _missing(self._contents, now, self._table.key)
+            reading = self._table.read(self._seen)
+            found = self._typed(reading.rows)
+            refuse_duplicates(self._table.name, found, self._table.key)
+            new = found.take(_missing(found, self._contents, range(len(self._names))))
+            if reading.gone is None:
+                kept, gone = found, self._contents.take(_missing(self._contents, found, self._table.key))
+            else:
+                kept, gone = self._changed(found, self._typed(reading.gone))
             if len(new) or len(gone) or self._reading == 0:
-                self._write(pa.concat_tables([now.take(new), self._contents.take(gone)]), len(new))
-                self._contents = now
+                self._write(pa.concat_tables([new, gone]), len(new))
+                self._contents = kept
                 self._reading += 1
+            self._seen = reading.seen
             return len(new) + len(gone)
+
+    def _typed(self, rows: pa.Table) -> pa.Table:
+        columns = [rows.column(name).cast(f.dtype) for name, f in zip(self._names, self._table.schema, strict=True)]
+        return pa.table(columns, names=self._names).combine_chunks()
+
+    def _changed(self, rows: pa.Table, deleted: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The contents after rows of some keys have changed and those of others were deleted; and the rows that are gone."""
+        key = self._table.key
+        deleted = deleted.take(_missing(deleted, rows, key))
+        others = self._contents.take(_missing(self._contents, rows, key))
+        left = _missing(others, deleted, key)
+        gone = np.delete(np.arange(len(others)), left)
+        return pa.concat_tables([others.take(left), rows]).combine_chunks(), others.take(gone)
+
+    def read_at_start(self) -> None:
+        """Read the table before the query starts. If that fails for now, go on with the contents of an earlier run, if any."""
+        policy = RetryPolicy().at_start if self._reading == 0 else RetryPolicy(0)
+        try:
+            Retries(self._table.name, policy, kind="relation").run(self.refresh, "the first reading")
+        except SourceError as problem:
+            if self._reading == 0 or not problem.transient:
+                raise
+            self._warn(problem)
 
     def updates(self) -> DataFrame:
         """The updates as a stream."""
@@ -87,14 +115,21 @@ class TableRefresh:
         self._stopped.set()
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._table.period / SECOND):
+        period, failed = self._table.period / SECOND, 0
+        while not self._stopped.wait(min(period, 2.0**failed) if failed else period):
             try:
                 self.refresh()
-            except (PySparkException, BadRowError) as problem:
+            except (PySparkException, BadRowError, SourceError) as problem:
+                failed += 1
                 if not self._stopped.is_set():
-                    logging.getLogger("sash").warning(
-                        "relation %s could not be refreshed and keeps its contents: %s", self._table.name, problem
-                    )
+                    self._warn(problem)
+            else:
+                if failed:
+                    _LOG.warning("relation %s was read again, after %d failed tries", self._table.name, failed)
+                failed = 0
+
+    def _warn(self, problem: Exception) -> None:
+        _LOG.warning("relation %s could not be refreshed and keeps its contents: %s", self._table.name, problem)
 
     def _write(self, rows: pa.Table, new: int) -> None:
         count = rows.num_rows

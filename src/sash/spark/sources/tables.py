@@ -20,7 +20,7 @@ def refresh_tables(
     """
     tables = _tables(spark, inputs, changing, checkpoint)
     for table in tables.values():
-        table.refresh()
+        table.read_at_start()
     return _with_updates(inputs, tables, streams), tables
 
 
