@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 CACHES := $(VENV)/.prepared
 KAFKA := $(VENV)/.kafka
+CATALOG := $(VENV)/.catalog
 BROWSER := $(VENV)/.browser
 ARGS ?=
 
@@ -37,6 +38,11 @@ $(KAFKA): $(STAMP) scripts/setup-kafka.sh
 	@scripts/setup-kafka.sh $(VENV)/kafka || echo "sash: tests with a Kafka broker will be skipped" >&2
 	@touch $@
 
+# Likewise the tests with a catalog whose tables MERGE INTO supports.
+$(CATALOG): $(STAMP) scripts/setup-catalog.sh
+	@scripts/setup-catalog.sh $(VENV)/catalog || echo "sash: tests with a table that can be merged into will be skipped" >&2
+	@touch $@
+
 # Where Chromium cannot be had, the tests of the web console in a browser are skipped.
 $(BROWSER): $(STAMP) scripts/setup-chromium.sh
 	@scripts/setup-chromium.sh >/dev/null || echo "sash: tests in a browser will be skipped" >&2
@@ -45,7 +51,7 @@ $(BROWSER): $(STAMP) scripts/setup-chromium.sh
 demo: setup  ## a story of about a minute: sliding windows, an alert on absence, a driver that is killed (ARGS="--plain": lines)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && $(BIN)/sash demo $(ARGS)
 
-test: setup $(TOOLS) $(KAFKA) $(BROWSER)  ## all tests, two at a time: those without Spark, then those with, even if the first half fails (ARGS="tests/sql": just some)
+test: setup $(TOOLS) $(KAFKA) $(CATALOG) $(BROWSER)  ## all tests, two at a time: those without Spark, then those with, even if the first half fails (ARGS="tests/sql": just some)
 	@export JAVA_HOME="$$(scripts/setup-java.sh)" && if [ -n "$(ARGS)" ]; then $(BIN)/python -m pytest $(ARGS); else \
 	failed=0; for half in "not spark" spark; do $(BIN)/python -m pytest -m "$$half" -n 2 --dist worksteal || failed=1; done; exit $$failed; fi
 

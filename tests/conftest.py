@@ -27,9 +27,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     from sash.spark.packages import package_settings
     from sash.spark.session import embedded_session
+    from tests.catalog import catalog_settings
     from tests.kafka import fetched
 
     settings = {
+        **catalog_settings(),
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.driver.extraJavaOptions": "-Xss16m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }

@@ -151,7 +151,9 @@ def test_explain_shows_the_errors_of_a_job_and_the_other_plans(tmp_path: Path) -
     assert "Query SELECT\n" in done.stdout
 
 
-def test_the_command_alone_says_what_it_has(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_alone_says_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["sash"])
     with pytest.raises(SystemExit) as ended:
         run()

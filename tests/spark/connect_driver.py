@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 import sash
+from tests.catalog import NAME, catalog_settings
 
 SALES = [
     "2026-01-01T12:00:00,a,2.5",
@@ -33,13 +36,25 @@ def refusal(call: Callable[[], Any]) -> str:
     return "nothing was refused"
 
 
-def main(home: Path) -> None:
+def write_file(batch: Any, number: int) -> None:
+    """A function that writes batches: it runs on the server, and may get a batch again."""
+    home = Path(batch.sparkSession.conf.get("spark.sash.test.home"))
+    rows = sorted(tuple(row) for row in batch.select("_op", "k", "total").collect())
+    (home / f"function-{number}.json").write_text(json.dumps(rows))
+
+
+def main(home: Path, postgres: str) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     DefaultChannelBuilder.default_port = staticmethod(lambda: port)  # type: ignore[method-assign]
-    settings = {"spark.sql.session.timeZone": "UTC", "spark.connect.grpc.binding.port": str(port)}
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sash.test.home": str(home),
+        **catalog_settings(),
+    }
     spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
     (home / "in").mkdir()
     (home / "in" / "1.csv").write_text("\n".join(SALES) + "\n")
@@ -47,7 +62,7 @@ def main(home: Path) -> None:
     engine.stream("s", spark.readStream.schema("ts timestamp, k string, v double").csv(str(home / "in")))
     query = engine.sql(SQL)
 
-    def run(sink: str, checkpoint: str, **options: str) -> sash.RunningQuery:
+    def run(sink: Any, checkpoint: str, **options: str) -> sash.RunningQuery:
         running = query.start(sink, trigger="available_now", checkpoint=str(home / checkpoint), **options)
         running.await_termination()
         return running
@@ -55,11 +70,29 @@ def main(home: Path) -> None:
     for _ in range(2):  # the second start goes on, and finds nothing
         run("changelog", "c1", path=str(home / "log"))
     changes = pq.read_table(home / "log").select(["_op", "k", "total"]).to_pylist()
+    run("parquet", "c4", path=str(home / "files"))
+    run("delta", "c5", path=str(home / "delta"))
+    run(write_file, "c6")
+    sinks = {
+        "parquet": [
+            list(row.values()) for row in pq.read_table(home / "files").select(["_op", "k", "total"]).to_pylist()
+        ],
+        "delta": [list(row.values()) for row in DeltaTable(home / "delta").to_pyarrow_table().to_pylist()],
+        "function": [row for file in sorted(home.glob("function-*.json")) for row in json.loads(file.read_text())],
+    }
+    if postgres:
+        run("postgres", "c7", url=postgres, table="totals")
+        with psycopg.connect(postgres) as connection:
+            sinks["postgres"] = [list(row) for row in connection.execute("SELECT k, total FROM totals").fetchall()]
+    if catalog_settings():
+        run("table", "c8", table=f"{NAME}.db.totals")
+        sinks["table"] = [list(row) for row in spark.table(f"{NAME}.db.totals").collect()]
     other = engine.sql(SQL.replace("SUM", "MAX"))
     job = engine.job("j")
     job.add("q", SQL, "changelog", path=str(home / "l2"))
     found = {
         "changes": sorted(tuple(change.values()) for change in changes),
+        "sinks": {name: sorted(rows) for name, rows in sinks.items()},
         "refused": {
             "checkpoint": refusal(lambda: other.start("noop", checkpoint=str(home / "c1"))),
             "live": refusal(query.live),
@@ -73,4 +106,4 @@ def main(home: Path) -> None:
     sys.stdout.write(json.dumps(found, default=str))
 
 
-main(Path(sys.argv[1]))
+main(Path(sys.argv[1]), sys.argv[2])

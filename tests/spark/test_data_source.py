@@ -18,6 +18,7 @@ from tests.window_store.feeding import Fed, counted
 
 COUNTED = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 20 MICROSECONDS] GROUP BY k"
 
+
 def write(log: Path, mode: Any = "changes", time: Any = TIMESTAMP, **options: Any) -> list[tuple[Any, ...]]:
     writer = sink(log, mode, time, **options)
     batches = made_up(40)

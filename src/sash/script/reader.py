@@ -38,6 +38,7 @@ _QUERY_CLAUSES = (
     "MODE", "KEY", "TRIGGER", "STRATEGY", "JOIN", "TAU", "PROBE", "PATIENCE", "REORDER", "SEPARATE", "ON", "MAX", "OUTBOX", "WHEN",
     "BACKFILL",
 )  # fmt: skip
+_AFTER_SINK = ("OPTIONS", *_QUERY_CLAUSES)
 _QUERIES = ("SELECT", "WITH", "FROM")
 """The keywords with which a query starts, unless it is in parentheses."""
 
@@ -269,11 +270,14 @@ class _Reader(Cursor):
         return statements.AlterQuery(position, name, query, sink, options, self._clauses(*_QUERY_CLAUSES))
 
     def _sink(self) -> tuple[str, dict[str, Value]]:
-        """sink [OPTIONS] [(options)]."""
+        """sink [OPTIONS] [(options)], or TABLE name [OPTIONS] [(options)]."""
         self._note("sink")
         sink = self._source_name("a sink, such as console or postgres")
+        named: dict[str, Value] = {}
+        if sink == "table" and self._next.kind in ("word", "name", "string") and not self._next.is_word(*_AFTER_SINK):
+            named = {"table": self._dotted("the name of a table")}
         self._word("OPTIONS")
-        return sink, self._options() if self._next.is_mark("(") else {}
+        return sink, {**named, **(self._options() if self._next.is_mark("(") else {})}
 
     def _kept_in(self) -> tuple[str, dict[str, Value]]:
         """'path' of a changelog, or a sink [(options)]."""

@@ -17,7 +17,7 @@ from sash.rows import parse_schema
 from sash.script.statements import Declaration, Value, about
 from sash.secret_references import check_references, has_references
 from sash.sql.source import did_you_mean
-from sash.time import HOUR, MINUTE
+from sash.time import HOUR
 
 _LINES = parse_schema("ts TIMESTAMP, value STRING")
 _SALES = parse_schema("ts TIMESTAMP, store_id INT, item_id INT, price DOUBLE, quantity INT")
@@ -266,8 +266,8 @@ class PostgresOptions:
     """What is read of a PostgreSQL server: a `table`, or the rows of a `query`.
 
     `changes_by` is the column by which rows that have changed are found, in times or numbers that grow; a reading goes back
-    by `overlap`, in microseconds if they are times, and `full_every` microseconds all rows are read again. A row is deleted if
-    its column `deleted_by` is true, or not NULL.
+    by `overlap`, a time or a number, and after `full_every` microseconds all rows are read again. A row is deleted if its
+    column `deleted_by` is true, or not NULL.
     """
 
     url: str
@@ -275,7 +275,7 @@ class PostgresOptions:
     query: str | None = None
     changes_by: str | None = None
     deleted_by: str | None = None
-    overlap: int = MINUTE
+    overlap: str | None = None
     full_every: int = HOUR
 
     @staticmethod
@@ -301,25 +301,21 @@ class PostgresOptions:
             if name in given and "changes_by" not in given:
                 with about(f"option {name}"):
                     raise OptionError(f"{owner}: {name} is for rows that are found by changes_by: add that option")
-        query = given.get("query")
+        overlap, query = given.get("overlap"), given.get("query")
+        with about("option overlap"):
+            if overlap is not None and not overlap.isdigit():
+                microseconds(overlap, "overlap")
+        with about("option full_every"):
+            full_every = microseconds(given.get("full_every", "1 hour"), "full_every")
         return PostgresOptions(
             given.get("url", ""),
             given.get("table"),
             None if query is None else query.strip().rstrip(";"),
             given.get("changes_by"),
             given.get("deleted_by"),
-            _span(given, "overlap", MINUTE),
-            _span(given, "full_every", HOUR),
+            overlap,
+            full_every,
         )
-
-
-def _span(given: Mapping[str, str], name: str, default: int) -> int:
-    """An option that is a time, in microseconds; `overlap` may be a number."""
-    text = given.get(name)
-    if text is None:
-        return default
-    with about(f"option {name}"):
-        return int(text) if name == "overlap" and text.isdigit() else microseconds(text, name)
 
 
 def generator_counts(what: str, options: Mapping[str, Value]) -> dict[str, int]:

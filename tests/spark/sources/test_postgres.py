@@ -133,6 +133,10 @@ def test_what_does_not_fit_is_refused(server: Server, run: Callable[[str], None]
         read("name ARRAY<INT>")
     with pytest.raises(CatalogError, match="changes_by names a column of times or numbers, and name is neither"):
         read(changes_by="name")
+    run("ALTER TABLE fits ADD COLUMN n numeric")
+    for by, overlap in (("at", "5"), ("n", "1 minute")):
+        with pytest.raises(CatalogError, match="and so is overlap"):
+            read(changes_by=by, overlap=overlap)
     with pytest.raises(SourceError, match="invalid input syntax for type integer"):
         read("name INT")
     with pytest.raises(SourceError, match="infinit"):

@@ -2,6 +2,7 @@
 
 from sash.spark.sinks.base import OutputSpec, Sink
 from sash.spark.sinks.batch import Batch, WriteBatch, WriteFrame
+from sash.spark.sinks.catalog import CatalogTable
 from sash.spark.sinks.changelog import ChangeLog
 from sash.spark.sinks.delta import Delta
 from sash.spark.sinks.iceberg import Iceberg
@@ -14,6 +15,7 @@ SINKS: dict[str, type[Sink]] = {
     "kafka": KafkaTopic,
     "delta": Delta,
     "iceberg": Iceberg,
+    "table": CatalogTable,
 }
 
 __all__ = ["SINKS", "Batch", "OutputSpec", "Sink", "WriteBatch", "WriteFrame"]

@@ -254,18 +254,28 @@ def _latest(batch: Batch, output: OutputSpec) -> Iterator[pa.Table]:
     Two shards may change the same key; at the same instant, a row is added after its predecessor is retracted.
     """
     if batch.small:
-        changes = reduce_changes(changes_of(batch.table).sorted(), "upsert", output.key)
-        rows = typed_table(changes, output.schema, output.time)
-        yield rows.append_column(GONE, pc.equal(rows["_op"], "-"))
+        yield latest_table(batch, output)
         return
+    with _spooled(latest_frame(batch, output)) as rows:
+        yield rows
+
+
+def latest_table(batch: Batch, output: OutputSpec) -> pa.Table:
+    """The last change of every key in a small batch, and whether the row is gone."""
+    changes = reduce_changes(changes_of(batch.table).sorted(), "upsert", output.key)
+    rows = typed_table(changes, output.schema, output.time)
+    return rows.append_column(GONE, pc.equal(rows["_op"], "-"))
+
+
+def latest_frame(batch: Batch, output: OutputSpec) -> DataFrame:
+    """The last row of every key in a large batch, and whether it is gone."""
     from pyspark.sql.functions import expr
 
     row = ", ".join(quoted(name) for name in output.names)
     keys = [quoted(name) for name in output.key_names]
     last = f"max_by(named_struct('gone', _op = '-', 'row', struct({row})), struct(_ts, _op = '+')) AS _last"
     grouped = batch.frame.groupBy(*(expr(key) for key in keys)).agg(expr(last))
-    with _spooled(grouped.selectExpr("_last.row.*", f"_last.gone AS {GONE}")) as rows:
-        yield rows
+    return grouped.selectExpr("_last.row.*", f"_last.gone AS {GONE}")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from sash.durations import microseconds
 from sash.errors import BadRowError, CatalogError, SourceError
 from sash.plan.types import (
     BIGINT,
@@ -70,6 +71,9 @@ _WITHOUT_PRECISION = pa.decimal128(38, 18)
 """The type of a `numeric` column without a precision: that of Spark."""
 
 _MOST_DIGITS = 38
+_NUMBERS_BACK = 1_000
+"""The overlap of numbers, if none is given."""
+
 _GONE = "_gone"
 _LEAST_BLOCK = 1 << 22
 
@@ -140,10 +144,23 @@ class PostgresRelation:
         from psycopg.sql import Literal
 
         kind = _TYPES.get(by.type_code)
-        overlap: int | str = self._options.overlap
-        back = f"{overlap} * INTERVAL '1 microsecond'" if kind in (TIMESTAMP, TIMESTAMP_NTZ) else str(overlap)
-        of_type = pg_type(kind) if kind is not None else "numeric"
-        return f"({Literal(seen.value).as_string(None)}::{of_type} - {back})"
+        of_type = "numeric" if kind is None else pg_type(kind)
+        return f"({Literal(seen.value).as_string(None)}::{of_type} - {self._overlap(by)})"
+
+    def _overlap(self, by: Column) -> str:
+        """How far a reading goes back before the largest value seen."""
+        given = self._options.overlap
+        if _TYPES.get(by.type_code) in (TIMESTAMP, TIMESTAMP_NTZ):
+            if given is not None and given.isdigit():
+                raise CatalogError(
+                    f"relation {self._name}: {by.name} is a time, and so is overlap: write overlap '1 minute'"
+                )
+            return f"{microseconds(given or '1 minute', 'overlap')} * INTERVAL '1 microsecond'"
+        if given is not None and not given.isdigit():
+            raise CatalogError(
+                f"relation {self._name}: {by.name} is a number, and so is overlap: write overlap {_NUMBERS_BACK}"
+            )
+        return given or str(_NUMBERS_BACK)
 
     def _copy(self, connection: Connection[Any], schema: Schema, described: Sequence[Column], where: str) -> pa.Table:
         """Read the columns, and whether a row is gone if only changed rows are read."""
@@ -193,10 +210,13 @@ class PostgresRelation:
             if wanted is not None:
                 self._found(wanted, described)
         by = self._options.changes_by
-        if by is not None and not _grows(self._found(by, described).type_code):
-            raise CatalogError(
-                f"relation {self._name}: changes_by names a column of times or numbers, and {by} is neither"
-            )
+        if by is not None:
+            column = self._found(by, described)
+            if not _grows(column.type_code):
+                raise CatalogError(
+                    f"relation {self._name}: changes_by names a column of times or numbers, and {by} is neither"
+                )
+            self._overlap(column)
         if self._declared is None:
             return tuple(
                 Field(column.name, _type(column)) for column in described if column.name != self._options.deleted_by
