@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-NAME = "shelf"
+NAME, OTHER = "shelf", "rack"
+"""Two such catalogs: in each, one statement can write at a time."""
+
 _CATALOG = "org.apache.spark.sql.connector.catalog.SharedTablesInMemoryRowLevelOperationTableCatalog"
 """Its tables are shared by all sessions of a driver, also by that of a streaming query."""
 
@@ -15,7 +17,7 @@ _CATALOG = "org.apache.spark.sql.connector.catalog.SharedTablesInMemoryRowLevelO
 def catalog_settings() -> dict[str, str]:
     """The settings of a session with the catalog; empty if its jar was not fetched."""
     jars = ",".join(map(str, Path(sys.prefix, "catalog").glob("*.jar")))
-    return {"spark.jars": jars, f"spark.sql.catalog.{NAME}": _CATALOG} if jars else {}
+    return {"spark.jars": jars, **{f"spark.sql.catalog.{name}": _CATALOG for name in (NAME, OTHER)}} if jars else {}
 
 
 def need_catalog() -> None:

@@ -1,6 +1,6 @@
-"""The answer kept by Spark's own change data capture: a flow that merges the changes into a table by key.
+"""The answer kept by Spark: an auto-CDC flow merges the changes into the table SASH_PIPELINE_TABLE by key.
 
-It needs a target that MERGE INTO supports, such as a table of an Iceberg catalog; without SASH_PIPELINE_TABLE it is left out.
+The table must be one that MERGE INTO supports, such as a table of an Iceberg catalog. Without the variable there is no flow.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TARGET:
         target=TARGET,
         source="total_changes",
         keys=["item_id"],
-        # At one instant the old row of a key is retracted and its new one added: the second is the later. (Spark 4.3
-        # cannot order by struct(_ts, _op = '+') here.)
+        # At one instant the old row of a key is retracted and its new one added: the second is the later. It is a number,
+        # since a struct as sequence_by fails in Spark 4.3 ("cannot cast STRUCT").
         sequence_by="2 * unix_micros(_ts) + if(_op = '+', 1, 0)",
         apply_as_deletes="_op = '-'",
         except_column_list=["_op", "_ts"],

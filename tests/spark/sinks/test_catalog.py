@@ -20,7 +20,7 @@ from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import WriteBatch, typed_schema
 from sash.spark.sql_types import frame_of, spark_struct
 from sash.testing import replay
-from tests.catalog import NAME, need_catalog
+from tests.catalog import NAME, OTHER, need_catalog
 from tests.spark.files import file_engine, made_up_rows, write_batch
 from tests.spark.sinks.test_lakehouse import PAIRS, Rows, answer, keyed_changes
 
@@ -138,7 +138,7 @@ def test_a_job_writes_an_answer_and_its_changes_over_restarts(spark: SparkSessio
     rows = made_up_rows(5)
     sql = "SELECT k, COUNT(*) AS c FROM s [RANGE 15 MILLISECONDS] GROUP BY k"
     parts = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
-    feed = f"{table}_feed"
+    feed = f"{OTHER}.db.feed_{table[-8:]}"
     try:
         for number, part in enumerate(parts):
             write_batch(tmp_path / "in", number, part)

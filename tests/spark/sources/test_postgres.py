@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -15,15 +16,21 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from sash.cli.check import check
+from sash.cli.preflight import check_table
 from sash.errors import BadRowError, CatalogError, OptionError, SourceError
 from sash.plan.types import BIGINT, BINARY, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from sash.rows import parse_schema
+from sash.script.dry_run import DryRunBackend
+from sash.script.live import LiveBackend
+from sash.script.reader import read_script
 from sash.script.sources import PostgresOptions
-from sash.script.statements import Declaration
+from sash.script.statements import CreateRelation, Declaration
 from sash.spark.sources.postgres import PostgresRelation
 from sash.spark.sources.refresh import RefreshedTable, TableRefresh
 from sash.time import HOUR, SECOND
 from tests.postgres import Server, restartable_server
+from tests.spark.files import FolderSink, file_engine, write_batch
 
 
 @pytest.fixture(scope="module")
@@ -248,3 +255,63 @@ def test_a_refreshed_table_goes_on_while_the_server_is_away(
     run("INSERT INTO items VALUES (1, 'twice', 9)")
     with refreshed(spark, server, tmp_path, **given) as table, pytest.raises(BadRowError, match="duplicates"):
         table.read_at_start()
+
+
+@pytest.mark.spark
+def test_statements_join_a_stream_with_tables_of_a_server(
+    spark: SparkSession, server: Server, run: Callable[[str], None], tmp_path: Path
+) -> None:
+    run("""
+        CREATE TABLE groups (k text, title varchar(20)); INSERT INTO groups VALUES ('k1', 'one'), ('k2', 'two');
+        CREATE TABLE sizes (v integer, size numeric(4, 1)); INSERT INTO sizes VALUES (1, 1.5), (2, 2.5), (4, 4.5)
+    """)
+    engine, sink = file_engine(spark, tmp_path / "in"), FolderSink(tmp_path / "out")
+    backend = LiveBackend(engine)
+    for statement in read_script(f"""
+        CREATE RELATION groups USING postgres OPTIONS (url '{server.url}', table 'public.groups') KEY (k) REFRESH '1 day';
+        CREATE RELATION sizes (v BIGINT, size DOUBLE) USING postgres OPTIONS (url '{server.url}', query 'SELECT * FROM sizes;')
+    """):
+        assert isinstance(statement, CreateRelation)
+        check_table(statement)
+        backend.add_relation(statement)
+    query = engine.sql(
+        "SELECT s.v, g.title, z.size FROM s [RANGE 1 SECOND] JOIN groups g ON s.k = g.k JOIN sizes z ON s.v = z.v"
+    )
+    rows: list[dict[str, Any]] = [{"ts": 1_000 * n, "k": f"k{n % 3}", "v": n} for n in range(6)]
+    write_batch(tmp_path / "in", 0, rows)
+    running = query.start(sink, trigger="100 milliseconds", checkpoint=str(tmp_path / "c"))
+    try:
+        running.process_all()
+        run("UPDATE groups SET title = 'uno' WHERE k = 'k1'")
+        assert running.refresh() == 1
+        running.process_all()
+        write_batch(tmp_path / "in", 1, [{"ts": 9_000, "k": "k0", "v": 0}])
+        running.process_all()
+    finally:
+        running.stop()
+    answer: Counter[Any] = Counter()
+    for (op, _, *row), count in sink.read().items():
+        answer[tuple(row)] += count if op == "+" else -count
+    assert +answer == Counter({(1, "uno", 1.5): 1, (2, "two", 2.5): 1, (4, "uno", 4.5): 1})
+
+
+def test_statements_are_checked_without_a_server() -> None:
+    def errors(clauses: str, options: str = "table 't'") -> list[str]:
+        source = f"USING postgres OPTIONS (url 'postgresql:///nowhere', {options})"
+        found = check(f"CREATE RELATION r (k INT, v STRING) {source} {clauses}", DryRunBackend())
+        return [str(error) for error in found if "starts no query" not in str(error)]
+
+    assert errors("KEY (k) REFRESH '1 minute'") == []
+    assert errors("KEY (k) REFRESH '1 minute'", "table 't', changes_by 'v'") == []
+    assert "add REFRESH '1 minute'" in errors("KEY (k)", "table 't', changes_by 'v'")[0]
+    assert "REFRESH compares rows by key: add KEY" in errors("REFRESH '1 minute'")[0]
+    assert "needs one of the options table and query" in errors("KEY (k)", "deleted_by 'v'")[0]
+    assert "needs the option url" in str(
+        check("CREATE RELATION r USING postgres OPTIONS (table 't')", DryRunBackend())[0]
+    )
+    (statement,) = read_script(
+        "CREATE RELATION r USING postgres OPTIONS (url 'postgresql://x@/d?host=/nowhere', table 't')"
+    )
+    assert isinstance(statement, CreateRelation)
+    with pytest.raises(SourceError, match="start the server"):
+        check_table(statement)
