@@ -170,6 +170,14 @@ def test_a_page_can_be_followed(page: Path, reader: Reader, request: pytest.Fixt
             getattr(reader, block.language)(block)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_excerpts_of_files_are_in_them(page: Path) -> None:
+    for block in blocks(page):
+        title = TITLE.search(block.info)
+        if title and "/" in title[1]:
+            assert block.text in (HOME / title[1]).read_text(), f"{page}:{block.line}"
+
+
 @pytest.mark.spark
 def test_spark_understands_its_side_of_a_comparison(spark: Any) -> None:
     columns = {"sales": "1 AS item_id, 2.0 AS price", "orders": "1 AS order_id, 'EUR' AS currency"}

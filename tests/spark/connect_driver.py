@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from pyspark.sql.connect.client.core import DefaultChannelBuilder
 import sash
 from tests.catalog import NAME, catalog_settings
 
+ROOT = Path(__file__).parents[2]
 SALES = [
     "2026-01-01T12:00:00,a,2.5",
     "2026-01-01T12:00:01,b,1.0",
@@ -41,6 +43,12 @@ def write_file(batch: Any, number: int) -> None:
     home = Path(batch.sparkSession.conf.get("spark.sash.test.home"))
     rows = sorted(tuple(row) for row in batch.select("_op", "k", "total").collect())
     (home / f"function-{number}.json").write_text(json.dumps(rows))
+
+
+def follow_page(home: Path, port: int) -> None:
+    """Execute the page's example: it writes to a Delta table."""
+    (block,) = re.findall(r'```text title="Connect"\n(.*?)```', (ROOT / "docs" / "spark.md").read_text(), re.DOTALL)
+    exec(block.replace("sc://host:15002", f"sc://127.0.0.1:{port}").replace("/data/", f"{home}/"), {})
 
 
 def main(home: Path, postgres: str) -> None:
@@ -71,13 +79,13 @@ def main(home: Path, postgres: str) -> None:
         run("changelog", "c1", path=str(home / "log"))
     changes = pq.read_table(home / "log").select(["_op", "k", "total"]).to_pylist()
     run("parquet", "c4", path=str(home / "files"))
-    run("delta", "c5", path=str(home / "delta"))
+    follow_page(home, port)
     run(write_file, "c6")
     sinks = {
         "parquet": [
             list(row.values()) for row in pq.read_table(home / "files").select(["_op", "k", "total"]).to_pylist()
         ],
-        "delta": [list(row.values()) for row in DeltaTable(home / "delta").to_pyarrow_table().to_pylist()],
+        "delta": [list(row.values()) for row in DeltaTable(home / "totals").to_pyarrow_table().to_pylist()],
         "function": [row for file in sorted(home.glob("function-*.json")) for row in json.loads(file.read_text())],
     }
     if postgres:

@@ -11,7 +11,7 @@ from pyspark import pipelines as dp
 
 TARGET = os.environ.get("SASH_PIPELINE_TABLE")
 
-if TARGET:
+if TARGET is not None:
     dp.create_streaming_table(TARGET)
     dp.create_auto_cdc_flow(
         target=TARGET,

@@ -18,10 +18,8 @@ sales = spark.readStream.schema("ts timestamp, item_id int, price double").csv(f
 engine.stream("sales", sales)
 query = engine.sql("SELECT item_id, COUNT(*) AS n, SUM(price) AS total FROM sales [RANGE 1 HOUR] GROUP BY item_id")
 
-
-changes = query.changes(
-    configure=False, guard=f"{HOME}/storage/sash/total_changes"
-)  # not in a flow: Spark plans it here
+# Spark plans the frame here, which it does not do within the function of a flow.
+changes = query.changes(configure=False, guard=f"{HOME}/storage/sash/total_changes")
 
 
 @dp.table(name="total_changes", spark_conf=query.settings())
