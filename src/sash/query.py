@@ -128,7 +128,8 @@ class Query:
         """Start the query, writing its changes to a sink.
 
         `sink` is a sink of Sash's, a format of Spark's, or a function. Sash's sinks are "postgres" (`url`, `table`),
-        "changelog" (`path`) and "kafka" (`kafka.bootstrap.servers`, `topic`). A function is called once per batch with a
+        "changelog" (`path`), "delta" (`path`), "iceberg" (`table`), "table" (`table`, one of Spark's catalogs) and "kafka"
+        (`kafka.bootstrap.servers`, `topic`). A function is called once per batch with a
         DataFrame that is already computed and the batch's number; after a failure the last batch may be repeated under the
         same number. Sash's sinks, and functions that raise a ConnectionError, a TimeoutError or
         `SinkError(..., transient=True)`, are retried with growing pauses for up to `retry` ("5 minutes"; "0 seconds": not at

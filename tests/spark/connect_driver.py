@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import pyarrow.parquet as pq
@@ -20,6 +20,7 @@ from pyspark.sql.connect.client.core import DefaultChannelBuilder
 import sash
 from tests.catalog import NAME, catalog_settings
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 SALES = [
     "2026-01-01T12:00:00,a,2.5",
@@ -43,6 +44,16 @@ def write_file(batch: Any, number: int) -> None:
     home = Path(batch.sparkSession.conf.get("spark.sash.test.home"))
     rows = sorted(tuple(row) for row in batch.select("_op", "k", "total").collect())
     (home / f"function-{number}.json").write_text(json.dumps(rows))
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Call again if a Python worker was slow to start, for which Spark allows ten seconds: the query goes on."""
+    while True:
+        try:
+            return call()
+        except sash.QueryFailedError as problem:
+            if "did not start in time" not in str(problem):
+                raise
 
 
 def follow_page(home: Path, port: int) -> None:
@@ -70,16 +81,19 @@ def main(home: Path, postgres: str) -> None:
     engine.stream("s", spark.readStream.schema("ts timestamp, k string, v double").csv(str(home / "in")))
     query = engine.sql(SQL)
 
-    def run(sink: Any, checkpoint: str, **options: str) -> sash.RunningQuery:
+    def run_once(sink: Any, checkpoint: str, **options: str) -> sash.RunningQuery:
         running = query.start(sink, trigger="available_now", checkpoint=str(home / checkpoint), **options)
         running.await_termination()
         return running
+
+    def run(*arguments: Any, **options: str) -> sash.RunningQuery:
+        return patiently(lambda: run_once(*arguments, **options))
 
     for _ in range(2):  # the second start goes on, and finds nothing
         run("changelog", "c1", path=str(home / "log"))
     changes = pq.read_table(home / "log").select(["_op", "k", "total"]).to_pylist()
     run("parquet", "c4", path=str(home / "files"))
-    follow_page(home, port)
+    patiently(lambda: follow_page(home, port))
     run(write_file, "c6")
     sinks = {
         "parquet": [

@@ -38,7 +38,7 @@ HELP = r"""Statements end with a semicolon and may span several lines.
       [MODE changes|net|upsert] [KEY (columns)] [TRIGGER '1 second']
       [STRATEGY name] [JOIN name] [REORDER OFF] [TAU '5 seconds'] [PROBE '1 second'] [PATIENCE '1 second'] [SEPARATE]
       [ON ERROR SUSPEND|FAIL] [MAX STATE '1 GB'] [OUTBOX '64 MB'] [WHEN COMPLETE] [BACKFILL]
-      sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, delta, iceberg, console, memory,
+      sinks: postgres (url '...', table '...'), changelog (path '...'), kafka, delta, iceberg, table, console, memory,
       or any other Spark sink
   ALTER QUERY name AS SELECT ... [INTO ...]    ALTER QUERY name SET MODE net ...
   RESUME QUERY name                            let a parked query run again

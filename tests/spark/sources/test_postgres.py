@@ -27,6 +27,7 @@ from sash.script.reader import read_script
 from sash.script.sources import PostgresOptions
 from sash.script.statements import CreateRelation, Declaration
 from sash.spark.sources.postgres import PostgresRelation
+from sash.spark.sources.reading import Reading
 from sash.spark.sources.refresh import RefreshedTable, TableRefresh
 from sash.time import HOUR, SECOND
 from tests.postgres import Server, restartable_server
@@ -293,6 +294,39 @@ def test_statements_join_a_stream_with_tables_of_a_server(
     for (op, _, *row), count in sink.read().items():
         answer[tuple(row)] += count if op == "+" else -count
     assert +answer == Counter({(1, "uno", 1.5): 1, (2, "two", 2.5): 1, (4, "uno", 4.5): 1})
+
+
+def test_a_reading_that_fails_is_tried_again_with_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    waits: list[float] = []
+    found = iter([SourceError("away"), SourceError("still away"), BadRowError("twice"), 0, SourceError("away"), 1])
+
+    class Stopped:
+        """An event that is set after six readings."""
+
+        def wait(self, timeout: float) -> bool:
+            waits.append(timeout)
+            return len(waits) > 6
+
+        def is_set(self) -> bool:
+            return False
+
+    def refresh(_: TableRefresh) -> int:
+        result = next(found)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    monkeypatch.setattr(TableRefresh, "refresh", refresh)
+    table = TableRefresh.__new__(TableRefresh)
+    table._table = RefreshedTable("items", lambda _: Reading(pa.table({})), (), (), 7 * SECOND)
+    table._stopped = Stopped()  # type: ignore[assignment]
+    with caplog.at_level("WARNING", "sash"):
+        table._run()
+    assert waits == [7, 2, 4, 7, 7, 2, 7]
+    assert "relation items was read again, after 3 failed tries" in caplog.messages
+    assert "relation items could not be refreshed and keeps its contents: still away" in caplog.messages
 
 
 def test_statements_are_checked_without_a_server() -> None:
