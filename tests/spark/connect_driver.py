@@ -21,6 +21,7 @@ import sash
 from tests.catalog import NAME, catalog_settings
 
 T = TypeVar("T")
+_TRIES = 20
 ROOT = Path(__file__).parents[2]
 SALES = [
     "2026-01-01T12:00:00,a,2.5",
@@ -48,12 +49,13 @@ def write_file(batch: Any, number: int) -> None:
 
 def patiently(call: Callable[[], T]) -> T:
     """Call again if a Python worker was slow to start, for which Spark allows ten seconds: the query goes on."""
-    while True:
+    for _ in range(_TRIES - 1):
         try:
             return call()
         except sash.QueryFailedError as problem:
             if "did not start in time" not in str(problem):
                 raise
+    return call()
 
 
 def follow_page(home: Path, port: int) -> None:
