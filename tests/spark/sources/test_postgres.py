@@ -154,6 +154,14 @@ def test_what_does_not_fit_is_refused(server: Server, run: Callable[[str], None]
     assert gone.value.transient
 
 
+def test_declared_columns_are_known_while_the_server_is_away() -> None:
+    away = options(url="postgresql://sash@/postgres?host=/nowhere", table="t")
+    declared = parse_schema("id INT")
+    assert PostgresRelation("r", away, declared).columns() == declared
+    with pytest.raises(SourceError, match="start the server"):
+        PostgresRelation("r", away).columns()
+
+
 def test_rows_that_have_changed_are_found_by_a_column(server: Server, run: Callable[[str], None]) -> None:
     run("""
         CREATE TABLE changed (id integer PRIMARY KEY, name text, at timestamptz, deleted_at timestamp);

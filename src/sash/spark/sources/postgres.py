@@ -112,9 +112,14 @@ class PostgresRelation:
         return f"(\n{self._options.query}\n) AS _source"
 
     def columns(self) -> Schema:
-        """The columns; raises an error if the server cannot be reached, or the table does not fit."""
-        with self._transaction() as connection:
-            return self._columns(self._described(connection))
+        """The columns; raises an error if the table does not fit, or the server is away and they are not declared."""
+        try:
+            with self._transaction() as connection:
+                return self._columns(self._described(connection))
+        except SourceError as problem:
+            if self._declared is None or not problem.transient:
+                raise
+            return self._declared
 
     def read(self, seen: object = None) -> Reading:
         """Read all rows, or, given what an earlier reading has seen, those that have changed since, if that suffices."""
