@@ -106,7 +106,7 @@ class Query:
             apply_settings(self.spark, self._width)
         if guard is not None:
             check_fingerprint(self.spark, check_path("guard", guard), self._fingerprint())
-        return self._changes(mode, columns, self.inputs)
+        return self._changes(mode, columns, replace(self.inputs, home=guard))
 
     def settings(self) -> dict[str, str]:
         """Return the settings of Spark with which the frame of `changes(configure=False)` must be started."""
@@ -180,7 +180,7 @@ class Query:
             remove_drafts(path)
             inputs, tables = refresh_tables(self.spark, self.inputs, self.planned.changing, self.planned.streams, path)
             inputs = observe_streams(inputs, [self.planned]) if observe else inputs
-            inputs = replace(inputs, bounded=given.trigger.word is not None)
+            inputs = replace(inputs, bounded=given.trigger.word is not None, home=path)
             writer: str | WriteFrame = str(sink)
             retries, failure, of_query = None, WriteFailure(), f" of {name}" if name else ""
             if target is not None:

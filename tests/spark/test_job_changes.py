@@ -31,6 +31,7 @@ BY_KEY = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 40 MILLISECONDS
 TOTAL = "SELECT COUNT(*) AS n FROM s [RANGE 30 MILLISECONDS]"
 HIGHEST = "SELECT k, MAX(v) AS n, MIN(v) AS total FROM s [RANGE 20 MILLISECONDS] GROUP BY k"
 LONGER = "SELECT k, COUNT(*) AS n FROM s [RANGE 70 MILLISECONDS] GROUP BY k"
+CONSTANTS = "SELECT k, COUNT(*) AS n FROM VALUES ('k1'), ('k2'), ('k1') AS f (k) GROUP BY k"
 BATCHES = batches_of(made_up_rows(6))
 ROWS = [row for batch in BATCHES for row in batch]
 
@@ -92,11 +93,12 @@ def netted(sink: Path) -> dict[tuple[Any, ...], int]:
 def test_a_job_changes_and_is_rescaled(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, range(2))
     run(job_of(engine, tmp_path, {"a": BY_KEY, "b": BY_KEY}))
-    new = job_of(engine, tmp_path, {"a": BY_KEY, "b": HIGHEST, "c": LONGER, "t": TOTAL})
+    queries = {"a": BY_KEY, "b": HIGHEST, "c": LONGER, "t": TOTAL, "f": CONSTANTS}
+    new = job_of(engine, tmp_path, queries)
     with pytest.raises(JobChangedError, match=r"(?s)c +new .*longer than the kept rows.*expected pause"):
         new.start()
     assert {query.name: query.verdict for query in new.diff().queries} == {
-        "a": "kept", "b": "derived", "c": "new", "t": "derived",
+        "a": "kept", "b": "derived", "c": "new", "t": "derived", "f": "derived",
     }  # fmt: skip
     put(tmp_path, range(2, 3))
     progress = run(new, "apply")
@@ -107,11 +109,11 @@ def test_a_job_changes_and_is_rescaled(engine: Engine, spark: SparkSession, tmp_
     put(tmp_path, range(3, 6))
     with pytest.raises(JobChangedError, match="shards: 3 -> 2"):
         new.start()
-    progress = run(job_of(engine, tmp_path, {"a": BY_KEY, "b": HIGHEST, "c": LONGER, "t": TOTAL}, shards=3))
+    progress = run(job_of(engine, tmp_path, queries, shards=3))
     assert "complete_from" not in progress["c"]
     sinks = {name: FolderSink(tmp_path / name) for name in ("a", "b", "c", "t")}
     assert sinks["a"].read() == expected(BY_KEY, ROWS), "every change of a kept query is there once"
-    for name, sql in (("b", HIGHEST), ("c", LONGER), ("t", TOTAL)):
+    for name, sql in (("b", HIGHEST), ("c", LONGER), ("t", TOTAL), ("f", CONSTANTS)):
         assert answer(tmp_path, name) == final(sql)
     assert [path.name for path in sorted((tmp_path / "checkpoint" / "job").glob("g*"))] == ["g3"]
 

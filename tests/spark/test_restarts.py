@@ -50,6 +50,12 @@ PLAIN = {
     "nested keys": f"SELECT both, MAX(pair) AS m, COUNT(*) AS n FROM {NESTED} GROUP BY both",
     "exploded": f"SELECT k, x, COUNT(*) AS n FROM {NESTED} LATERAL VIEW explode(both) AS x GROUP BY k, x",
     "rollup": f"SELECT k, v, COUNT(*) AS n FROM s {WINDOW} GROUP BY ROLLUP (k, v)",
+    "constants": "SELECT k, COUNT(*) AS n FROM VALUES ('k1'), ('k2'), ('k1') AS f (k) GROUP BY k",
+    "constants in two stages": "SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM VALUES (1), (2), (1) AS f (k) GROUP BY k) GROUP BY n",
+    "beside constants": f"SELECT k, v FROM s {WINDOW} UNION ALL SELECT 'none', COUNT(*) FROM VALUES (1), (1) AS f (x)",
+    "crossed with constants": f"SELECT n, m FROM (SELECT COUNT(*) AS n FROM s {WINDOW}) CROSS JOIN (SELECT MAX(x) AS m FROM VALUES (1), (4) AS f (x))",
+    "above a constant": f"SELECT k, v FROM s {WINDOW} WHERE v > (SELECT AVG(x) FROM VALUES (1), (4) AS f (x))",
+    "above the average": f"SELECT k, v FROM s {WINDOW} WHERE v > (SELECT AVG(v) FROM s [RANGE 9 MILLISECONDS])",
     "interval join": "SELECT a.v, b.v AS w FROM d AS a JOIN d AS b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '0.003' SECONDS",
 }
 PACED: dict[str, tuple[str, dict[str, Any]]] = {

@@ -18,7 +18,15 @@ from typing import Literal
 from sash.change.derivation import Derivation, derivations
 from sash.change.stored import AT_ONCE, Completeness, History, JobPlan, StoredState, latest
 from sash.errors import OptionError
-from sash.physical.channels import Channel, Reader, ScanRows, StageRows, needs_snapshots, queries_of_stages
+from sash.physical.channels import (
+    Channel,
+    Reader,
+    ScanRows,
+    StageRows,
+    StartClock,
+    needs_snapshots,
+    queries_of_stages,
+)
 from sash.physical.nodes import StreamLeg, UpdateLeg
 from sash.physical.strategies.registry import strategy_of
 from sash.plan.nodes import Rows
@@ -261,6 +269,8 @@ class _Classifier:
         if isinstance(channel.source, StageRows):
             below = self._stages[channel.source.stage]
             return below.complete, below.reason if below.verdict == "new" else ""
+        if isinstance(channel.source, StartClock):
+            return AT_ONCE, ""
         leaf = self._new.physical.stages[reader.stage].inputs[reader.input].leaf
         leg = self._new.physical.legs[leaf.leg or 0]
         source = next((one for one in change.sources if reader in one.served), None)

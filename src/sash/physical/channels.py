@@ -98,7 +98,12 @@ class StageRows:
     local: bool = False
 
 
-Source = ScanRows | LookupRows | LegRows | StageRows
+@dataclass(frozen=True)
+class StartClock:
+    """No rows, and a clock without an end from the start on: what makes a stage over constants alone run, once."""
+
+
+Source = ScanRows | LookupRows | LegRows | StageRows | StartClock
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,12 @@ def needs_snapshots(plan: PhysicalPlan, stage: Stage) -> bool:
     return False
 
 
+def is_constant(plan: PhysicalPlan, stage: Stage) -> bool:
+    """Whether a stage reads nothing but relations that never change."""
+    legs = [None if given.leaf.leg is None else plan.legs[given.leaf.leg] for given in stage.inputs]
+    return all(isinstance(leg, RelationLeg) for leg in legs)
+
+
 @dataclass
 class _Input:
     """An input of a stage while channels are made: how its rows end, and what it reads, as texts."""
@@ -248,7 +259,9 @@ class _Builder:
             return _Input(stage, index, given, kind, 0, None, owner, None, text)
         leg = self._plan.legs[leaf.leg]
         if isinstance(leg, RelationLeg):
-            return None
+            if index or not is_constant(self._plan, stage):
+                return None
+            return _Input(stage, index, given, "stamped", 0, None, None, None, {"start": value_text(leg.node)})
         if isinstance(leg, UpdateLeg):
             text = {"updates": value_text(leg.relation), "keys": list(given.keys)}
             kind = "explicit" if leg.relation.constants else "endless"
@@ -310,12 +323,15 @@ class _Builder:
         horizon = max(one.horizon for one in group)
         leg = None if first.given.leaf.leg is None else self._plan.legs[first.given.leaf.leg]
         schema = first.given.leaf.schema
+        source: Source = LegRows(first.given.leaf.leg or 0)
+        if first.given.leaf.stage is not None:
+            source = StageRows(first.given.leaf.stage, first.given.local)
+        elif isinstance(leg, RelationLeg):
+            source = StartClock()
         made = Channel(
             index=index,
-            source=StageRows(first.given.leaf.stage, first.given.local)
-            if first.given.leaf.stage is not None
-            else LegRows(first.given.leaf.leg or 0),
-            keys=first.given.keys,
+            source=source,
+            keys=() if isinstance(source, StartClock) else first.given.keys,
             columns=tuple(field.dtype for field in schema),
             kind=first.kind,
             horizon=horizon,
@@ -336,10 +352,10 @@ class _Builder:
         if first.parts.lookups is not None:
             columns = tuple(scanned.column(first.parts, column) for column in first.parts.columns)
             assert first.given.leaf.leg is not None
-            source = LookupRows(
+            lookups = LookupRows(
                 scanned.index, columns, scanned.filter(first.parts), first.parts.lookups, first.given.leaf.leg
             )
-            return replace(made, source=source)
+            return replace(made, source=lookups)
         return _merged(made, group, scanned)
 
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from sash.display import counted
-from sash.physical.channels import Channel, Channels, LegRows, LookupRows, Reader, Scan, ScanRows, StageRows
+from sash.physical.channels import (
+    Channel,
+    Channels,
+    LegRows,
+    LookupRows,
+    Reader,
+    Scan,
+    ScanRows,
+    StageRows,
+    StartClock,
+)
 from sash.physical.nodes import PhysicalPlan, StreamLeg
 from sash.plan.describe import describe
 from sash.plan.tree import duration_text
@@ -41,6 +51,8 @@ def _rows(channel: Channel, plan: PhysicalPlan, channels: Channels) -> str:
         case LegRows() as source:
             leg = plan.legs[source.leg]
             return f"rows of leg {source.leg}" if isinstance(leg, StreamLeg) else f"updates of {leg.relation.name}"
+        case StartClock():
+            return "the start of the job, for constants alone"
         case StageRows() as source:
             return f"changes of stage {source.stage}" + (", in the same shard" if source.local else "")
 

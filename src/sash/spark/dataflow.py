@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sash.errors import UnsupportedSqlError
-from sash.physical.channels import Channel, LegRows, LookupRows, ScanRows, StageRows
-from sash.physical.nodes import PhysicalPlan, RelationLeg, StreamLeg, UpdateLeg
+from sash.physical.channels import Channel, LegRows, LookupRows, ScanRows, StageRows, StartClock
+from sash.physical.nodes import PhysicalPlan, StreamLeg, UpdateLeg
 from sash.physical.output_times import output_time
 from sash.plan.nodes import Node
 from sash.plan.options import Mode
@@ -26,13 +26,14 @@ from sash.runtime.legs import stage_tables
 from sash.spark.gather import Gather
 from sash.spark.layout import NONE_SUSPENDED, Layout, Suspended, Target, layout_of
 from sash.spark.legs import Lookups, find_lookups, leg_frame, relation_table, update_frame, update_time
-from sash.spark.messages import CONTROL, DDL, HEARTBEAT
+from sash.spark.messages import CONTROL, DDL, HEARTBEAT, ROWS
 from sash.spark.output import OutputMode
 from sash.spark.packed_processor import PackedProcessor
 from sash.spark.rejected import BATCH_MICROS, BATCH_TIME, ORIGIN, RAW, RejectedOutput, RejectPositions, rejected_outputs
 from sash.spark.scan import scan_frame
 from sash.spark.scatter import ENDED, PARTITION, TIME, ClockScatter, Feed, Scatter
 from sash.spark.sources.inputs import QueryInputs, StreamSource, heartbeats
+from sash.spark.sources.start import start_row
 from sash.spark.stage import StageProcessor
 
 
@@ -74,7 +75,6 @@ def _levels(
     unevaluated: Collection[str] = (),
     rejected: Sequence[RejectedOutput] = (),
 ) -> DataFrame:
-    _refuse_constant_stages(layout.plan)
     joining: dict[int, list[DataFrame]] = {}
     for number, frame in _Sources(layout, inputs, unevaluated, rejected=rejected).frames():
         joining.setdefault(number, []).append(frame)
@@ -92,28 +92,9 @@ def _levels(
     return packed
 
 
-def _refuse_constant_stages(plan: PhysicalPlan) -> None:
-    """Raise UnsupportedSqlError if a stage reads relations that never change alone: no batch would reach it."""
-    fed: set[int] = set()
-    for stage in plan.stages:
-        for given in stage.inputs:
-            leg, below = given.leaf.leg, given.leaf.stage
-            if (leg is not None and not isinstance(plan.legs[leg], RelationLeg)) or below in fed:
-                fed.add(stage.index)
-    if not fed:
-        raise UnsupportedSqlError(
-            "the query reads no stream, so no batch of Spark's would start it: its answer is constant; compute it with replay, "
-            "or join it with a stream"
-        )
-    if len(fed) < len(plan.stages):
-        raise UnsupportedSqlError(
-            "a part of the query aggregates or combines only constants and relations that never change, and no batch of Spark's "
-            "would reach it: compute it beforehand, and register the result as a relation"
-        )
-
-
 def job_sources(layout: Layout, inputs: QueryInputs) -> list[str]:
-    """The sources of a job's frame in the order in which Spark finds them: streams, heartbeats and the control stream.
+    """The sources of a job's frame in the order in which Spark finds them: streams, heartbeats, the control stream
+    and the start.
 
     A source that is read by several passes is there several times.
     """
@@ -145,7 +126,8 @@ _NO_QUERY = "-"
 
 
 class _Sources:
-    """The packed messages of every scan, leg, heartbeat and control stream, each with the first level that reads them.
+    """The packed messages of every scan, leg, heartbeat and control stream, and of the start, each with the first level
+    that reads them.
 
     Of `chosen` channels there are only rows, and what they do not read is not evaluated.
     """
@@ -172,12 +154,15 @@ class _Sources:
         """All of them, with the pass that counts a stream's rows first."""
         scanned: dict[int, list[tuple[Channel, Feed]]] = {}
         alone: dict[int, list[Channel]] = {}
+        started: list[Channel] = []
         for channel in self._layout.channels.channels:
             source = channel.source
             if self._chosen is not None and channel.index not in self._chosen:
                 continue
             if isinstance(source, LegRows):
                 alone.setdefault(source.leg, []).append(channel)
+            elif isinstance(source, StartClock):
+                started.append(channel)
             elif not isinstance(source, StageRows):
                 feed = self._feed(channel, source)
                 if feed is None:
@@ -191,6 +176,8 @@ class _Sources:
             self._leg(leg, channels)
         for name, channels in self._readers.items() if self._chosen is None else ():
             self._clocks(name, channels)
+        if started and self._chosen is None:
+            self._start(started)
         return self._found
 
     def _feed(self, channel: Channel, source: ScanRows | LookupRows) -> Feed | None:
@@ -308,6 +295,18 @@ class _Sources:
             clocks = control.where(sf.col("stream") == name).selectExpr(f"ts AS {TIME}", ENDED)
             self._found.append((self._lowest(channels), clocks.mapInArrow(ClockScatter(CONTROL, 0, targets), DDL)))
             self.names.append("control")
+
+    def _start(self, channels: list[Channel]) -> None:
+        """Let the stages over constants alone run."""
+        if self._inputs.home is None:
+            raise UnsupportedSqlError(
+                "a part of the query reads constants and relations that never change alone, and needs a folder from which it "
+                "is started: start the query with start(), or name a folder with changes(guard=...)"
+            )
+        targets = tuple(map(self._layout.target, channels))
+        rows = start_row(SparkSession.active(), self._inputs.home)
+        self._found.append((self._lowest(channels), rows.mapInArrow(ClockScatter(ROWS, 0, targets), DDL)))
+        self.names.append("start")
 
     def _lowest(self, channels: list[Channel]) -> int:
         return min(level for channel in channels for level in self._layout.levels_of(channel))

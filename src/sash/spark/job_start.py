@@ -123,7 +123,7 @@ class JobStart:
             folder = generation_folder(self._spark, root)
             planned, shards = self._planned(folder)
             plans = [query.planned for query in planned.queries]
-            inputs, tables = refresh_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
+            inputs, tables = refresh_tables(self._spark, self._inputs(root), planned.changing, planned.streams, root)
             constants = self._constants(root, planned)
             begun = self._new_templates(folder, planned)
             for template in begun:
@@ -243,7 +243,7 @@ class JobStart:
             temporary.remove()
             raise CheckpointError("a job without a checkpoint has nothing to be compared with: give it a checkpoint")
         planned, shards = self._planned(generation_folder(self._spark, root))
-        inputs = recorded_tables(self._spark, self._inputs(), planned.changing, planned.streams, root)
+        inputs = recorded_tables(self._spark, self._inputs(root), planned.changing, planned.streams, root)
         inputs = with_constants(inputs, planned.templates, self._constants(root, planned))
         return self._change(root, planned, shards, inputs, {})
 
@@ -316,9 +316,9 @@ class JobStart:
         names = (*planned.streams, *planned.changing)
         return [name for name in names if (s := sources.get(name.lower())) is not None and s.heartbeat is not None]
 
-    def _inputs(self) -> QueryInputs:
-        """The inputs of all queries; a name must stand for the same stream or relation in each."""
-        merged = QueryInputs({}, {}, refreshed={})
+    def _inputs(self, root: str | None = None) -> QueryInputs:
+        """The inputs of all queries of the job in `root`; a name must stand for the same stream or relation in each."""
+        merged = QueryInputs({}, {}, refreshed={}, home=root)
         for member in self._members:
             given = member.query.inputs
             used = {name.lower() for name in (*member.query.planned.streams, *member.query.planned.changing)}

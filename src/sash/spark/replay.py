@@ -115,7 +115,7 @@ def _files_of(
             _write_control(home / "control", number, clocks)
         _write_control(home / "control", len(batches), [(name.lower(), end) for name in names], ended=True)
         tables = {name.lower(): spark.createDataFrame(table) for name, table in relations.items()}
-        yield spark, QueryInputs(streams, tables, control), str(home / "checkpoint")
+        yield spark, QueryInputs(streams, tables, control, home=str(home)), str(home / "checkpoint")
     finally:
         spark.conf.unset(_RECENT)
         shutil.rmtree(home, ignore_errors=True)

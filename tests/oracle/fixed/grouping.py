@@ -50,6 +50,8 @@ CASES = (
     case("values_cross", "SELECT s.k, t.a FROM {s} AS s CROSS JOIN (VALUES (1), (2)) AS t(a)", {"s": 5}),
     case("values_union", "SELECT k FROM {s} UNION ALL SELECT * FROM (VALUES (1), (7)) AS t(k)", {"s": 5}, empties=False),
     case("values_distinct", "SELECT k FROM {s} UNION SELECT * FROM (VALUES (1), (7)) AS t(k)", {"s": 5}, empties=False),
+    case("values_counted", "SELECT v FROM {s} UNION ALL SELECT COUNT(*) FROM (VALUES (1), (1)) AS t(a)", {"s": 5}, empties=False),
+    case("values_crossed", "SELECT n, m FROM (SELECT COUNT(*) AS n FROM {s}) AS a CROSS JOIN (SELECT MAX(a) AS m FROM (VALUES (1), (4)) AS t(a)) AS b", {"s": 5}, empties=False),
     case("values_except", "SELECT * FROM (VALUES (1), (2), (7)) AS t(k) EXCEPT SELECT k FROM {s}", {"s": 5}, empties=False),
     case("values_intersect", "SELECT k FROM {s} INTERSECT ALL SELECT * FROM (VALUES (1), (1), (2)) AS t(k)", {"s": 5}, empties=False),
     case("values_grouped", f"SELECT t.name, COUNT(s.v) AS n FROM {_VALUES} LEFT JOIN {{s}} AS s ON s.k = t.k GROUP BY t.name", {"s": 5}, empties=False),

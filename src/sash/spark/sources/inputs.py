@@ -70,7 +70,8 @@ class QueryInputs:
 
     `control` is a stream of (stream, ts, ended) that sets clocks explicitly, and says when a stream ends. `refreshed` are
     tables that are read periodically while a query runs. `bounded` is whether any batch may be the last one, since only what
-    is available is read: no time then waits for rows of a later batch.
+    is available is read: no time then waits for rows of a later batch. `home` is the folder of the query or job, where it
+    has one: stages over constants alone need it.
     """
 
     streams: Mapping[str, StreamSource]
@@ -78,6 +79,7 @@ class QueryInputs:
     control: DataFrame | None = None
     refreshed: Mapping[str, RefreshedTable] = field(default_factory=dict)
     bounded: bool = False
+    home: str | None = None
 
 
 def heartbeats(source: StreamSource) -> DataFrame:
