@@ -1,4 +1,4 @@
-"""The cost of a change to a window function by the number of rows in its partition.
+"""The cost of a change to a window function by the number of rows in its partition, and of one compared with an aggregate.
 
 All rows are in one partition, and leave it in the order in which they came. A change is a row that arrives or ends, or a row
 of the answer that changes with it: functions such as ROW_NUMBER change many rows at a time. The operator runs alone, without
@@ -8,6 +8,7 @@ Spark, so that nothing else is in the figures.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from bench.report import Figures
 from sash.cli.catalog import declared_catalog
 from sash.errors import SashError
 from sash.operators.base import Operator
-from sash.physical.nodes import Over, TopK, walk
+from sash.physical.nodes import Leaf, Over, ScalarComparison, TopK, walk
 from sash.planning import plan_query
 from sash.runtime.build import build
 from sash.state.changes import ChangeBatch
@@ -76,6 +77,7 @@ CASES = (
     FunctionCase("MAX of all before", "SELECT MAX(price) OVER (ORDER BY ts) AS x FROM sales"),
     FunctionCase("FIRST_VALUE", "SELECT FIRST_VALUE(price) OVER (ORDER BY ts) AS x FROM sales", far_reaching=True),
     FunctionCase("SUM of the partition", "SELECT SUM(price) OVER () AS x FROM sales", far_reaching=True),
+    FunctionCase("above the average", "SELECT price FROM sales WHERE price > (SELECT AVG(price) FROM sales)"),
 )
 
 
@@ -111,12 +113,31 @@ def _chosen(names: str) -> tuple[FunctionCase, ...]:
     return tuple(known[name] for name in wanted)
 
 
+class ComparedRows(Operator):
+    """A comparison of rows with an aggregate of the same rows, both of which get each batch."""
+
+    def __init__(self, comparison: Operator, aggregate: Operator) -> None:
+        self._comparison, self._aggregate = comparison, aggregate
+
+    def process(self, inputs: Sequence[ChangeBatch], clock: int) -> ChangeBatch:
+        return self._comparison.process([*inputs, self._aggregate.process(inputs, clock)], clock)
+
+    @property
+    def state_rows(self) -> int:
+        return self._comparison.state_rows
+
+
 def operator_of(case: FunctionCase) -> tuple[Operator, list[str]]:
     """The operator that computes the function, and the columns that it takes."""
     planned = plan_query(f"{case.sql} WINDOW {_WINDOW} SECONDS", declared_catalog([f"sales({SCHEMA})"], []), shards=1)
     (stage,) = planned.physical.stages
-    node = next(node for node in walk(stage.root) if isinstance(node, Over | TopK))
-    return build(node, HeapMemory(), {}), [field.name for field in node.inputs[0].output.schema]
+    node = next(node for node in walk(stage.root) if isinstance(node, Over | TopK | ScalarComparison))
+    operator = build(node, HeapMemory(), {})
+    if isinstance(node, ScalarComparison):
+        aggregate = node.inputs[1]
+        assert not isinstance(aggregate, Leaf)
+        operator = ComparedRows(operator, build(aggregate, HeapMemory(), {}))
+    return operator, [field.name for field in node.inputs[0].output.schema]
 
 
 def nanoseconds(case: FunctionCase, size: int, repeats: int) -> float:

@@ -19,6 +19,7 @@ from sash.physical.join_plan import describe_join, describe_order
 from sash.physical.nodes import Leaf, Leg, Operation, Physical, PhysicalPlan, Stage, StageInput
 from sash.physical.strategies.paths import describe_strategy
 from sash.plan.describe import describe, describe_aggregate
+from sash.plan.expressions import Call
 from sash.plan.nodes import Node, SortKey, Stream, walk
 from sash.plan.patterns import pattern
 from sash.plan.rates import DEFAULT_RATE
@@ -34,7 +35,7 @@ from sash.plan.tree import (
     sort_direction,
     tree,
 )
-from sash.plan.types import Schema
+from sash.plan.types import BOOLEAN, Schema
 from sash.plan.unbounded import endless_state
 
 INDENT = "  "
@@ -298,6 +299,8 @@ def _parameters(node: Operation) -> tuple[str, ...]:
             lazily = _purged(node.purge)
             lives = _lives_text(node.lives) if isinstance(node, nodes.IntervalJoin) else ""
             return _on(node.keys, schema, node.inputs[1].schema), lives, lazily
+        case nodes.ScalarComparison():
+            return (f"{describe(Call(node.function, (node.value, node.scalar), BOOLEAN))} BY ORDER",)
         case nodes.SemiJoin():
             return (_on(node.keys, schema, node.inputs[1].schema),)
         case nodes.MultiJoin():

@@ -68,6 +68,8 @@ def facts_of(node: Operation) -> Facts:
             return Facts(must_expire=True, retracts_early=True)
         case nodes.SemiJoin():
             return Facts(must_expire=True, retracts_early=True, joins=True)
+        case nodes.ScalarComparison():
+            return Facts(must_expire=True, joins=True)
         case nodes.Join():
             return Facts(joins=True, repeatable=True, endless="fifo")
         case nodes.NrrJoin():

@@ -36,6 +36,7 @@ from sash.physical.nrr_joins import (
     without_mirroring,
 )
 from sash.physical.retractions import with_retractions
+from sash.physical.scalar_comparisons import compared_with_scalar
 from sash.physical.shapes import (
     expiry_of,
     has_count_window,
@@ -558,6 +559,9 @@ class Lowering:
         output = OutputEdge(left.schema, "explicit", Pattern.STR)
         if node.condition is None:
             return physical.SemiJoin(keys=node.keys, anti=anti, inputs=(left, right), output=output)
+        if (found := compared_with_scalar(node)) is not None:
+            scalar = with_retractions(right)
+            return physical.ScalarComparison(**found._asdict(), inputs=(left, scalar), output=output)
         pairs = self._inner(node, left, right)
         matched = physical.Project(
             expressions=tuple(Column(index, field.name, field.dtype) for index, field in enumerate(left.schema)),

@@ -288,6 +288,15 @@ class SemiJoin(_Operator):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class ScalarComparison(_Operator):
+    """The rows of the first input whose `value` compares as wanted with the `scalar` of the second, which has one row at most."""
+
+    function: str
+    value: Expression
+    scalar: Expression
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NrrJoin(_Operator):
     """Join with a non-retroactive relation: matches are fixed on arrival."""
 
@@ -378,6 +387,7 @@ Operation = (
     | Over
     | Project
     | Sample
+    | ScalarComparison
     | SemiJoin
     | Sessions
     | SetOperation

@@ -125,6 +125,8 @@ class StageSplitter:
                 return self._keyed(node, parts, node.keys, [{left, split + right} for left, right in node.keys])
             case nodes.SemiJoin():
                 return self._keyed(node, parts, node.keys, [{left} for left, _ in node.keys])
+            case nodes.ScalarComparison():
+                return self._keyed(node, parts, (), ())
             case nodes.NrrJoin():
                 if not is_repeatable(node.inputs[0]):
                     parts[0] = self._cut(parts[0])

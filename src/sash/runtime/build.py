@@ -27,6 +27,7 @@ from sash.operators.nrr_join import NrrJoin
 from sash.operators.over import Over
 from sash.operators.project import Project
 from sash.operators.sample import Sample
+from sash.operators.scalar_comparison import ScalarComparison
 from sash.operators.semi_join import SemiJoin
 from sash.operators.sessions import Sessions
 from sash.operators.set_operation import SetOperation
@@ -94,6 +95,8 @@ def build(node: nodes.Operation, memory: Memory, relations: Relations, shared: S
             return Project(memory, _one(node), node.expressions)
         case nodes.Sample():
             return Sample(memory, _one(node), node.slide)
+        case nodes.ScalarComparison():
+            return ScalarComparison(memory, _two(node), node.function, node.value, node.scalar)
         case nodes.SemiJoin():
             return SemiJoin(memory, _two(node), node.keys, node.anti, node.ends)
         case nodes.Final():

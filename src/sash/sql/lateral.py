@@ -17,8 +17,8 @@ from sash.sql.joins import Branch, Tree, build, width
 from sash.sql.ordering import project
 from sash.sql.scope import shift
 from sash.sql.source import SqlText
-from sash.sql.subqueries import Subqueries, as_it_is, number_of
-from sash.sql.subquery_joins import place
+from sash.sql.subqueries import Subqueries, as_it_is
+from sash.sql.subquery_joins import number_of, place
 from sash.sql.unnesting import TRUE, Pulled, Unnesting, columns, named
 
 

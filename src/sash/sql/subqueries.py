@@ -19,7 +19,18 @@ from sqlglot import exp
 
 from sash.errors import TypeMismatchError
 from sash.plan.compound import balanced, children, rewrite, walk
-from sash.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expression, Literal, conjunction, conjuncts
+from sash.plan.expressions import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    conjunction,
+    conjuncts,
+)
 from sash.plan.nodes import Aggregate, Filter, Node
 from sash.plan.types import BIGINT, BOOLEAN, INT
 from sash.sql.coercion import coerce, common_type
@@ -29,10 +40,8 @@ from sash.sql.naming import REFERENCES
 from sash.sql.nullability import STRICT
 from sash.sql.ordering import project
 from sash.sql.source import SqlText
-from sash.sql.subquery_joins import Subquery, SubqueryJoins, Translate
+from sash.sql.subquery_joins import SUBQUERY, Subquery, SubqueryJoins, Translate, number_of
 from sash.sql.unnesting import TRUE, columns, named
-
-SUBQUERY = "subquery"
 
 
 @dataclass
@@ -141,6 +150,10 @@ class Subqueries:
             nested = subquery is not None and any(map(has_subquery, self._operands(subquery)))
             if found is not None and subquery is not None and subquery.kind != "scalar" and not nested:
                 below = joins.semi(below, subquery, negated != (found[1] == 1))
+            elif (compared := self._compared(part)) is not None and (
+                kept := joins.compared(below, *compared)
+            ) is not None:
+                below = kept
             elif has_subquery(part):
                 rest.append(part)
         remaining = conjunction(rest)
@@ -149,6 +162,23 @@ class Subqueries:
         needed = frozenset(number for part in rest for number in _needed(part))
         wide, (made,) = self.attach(below, [remaining], translate, needed)
         return project(Filter(wide, made), [f.name for f in node.schema], list(columns(node)))
+
+    def _compared(self, part: Expression) -> tuple[Subquery, Expression, Expression, str] | None:
+        """A comparison with an expression over a scalar subquery and no column: the subquery, that expression, the other side
+        and the function, which has them in this order."""
+        negated = isinstance(part, Call) and part.function == "not"
+        inner = part.arguments[0] if isinstance(part, Call) and negated else part
+        if not isinstance(inner, Call) or inner.function not in _NEGATED:
+            return None
+        function = _NEGATED[inner.function] if negated else inner.function
+        for (side, other), named_function in zip(
+            (inner.arguments, inner.arguments[::-1]), (function, _TURNED[function]), strict=True
+        ):
+            found = [number for one in walk(side) if (number := number_of(one)) is not None]
+            if len(found) == 1 and not columns_of(side) and not has_subquery(other):
+                subquery = self.found[found[0][0]]
+                return (subquery, side, other, named_function) if subquery.kind == "scalar" else None
+        return None
 
     def attach(
         self,
@@ -215,6 +245,7 @@ class Subqueries:
         return [self.own.references[number] for number in used]
 
 
+_TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _BOUNDS: dict[str, Callable[[Expression, Expression], list[Expression]]] = {
     "eq": lambda least, greatest: [least, greatest],
@@ -234,16 +265,6 @@ def as_it_is(expression: Expression, _: exp.Expr) -> Expression:
 
 def _has_modifiers(node: exp.Subquery) -> bool:
     return any(value for name, value in node.args.items() if name != "this")
-
-
-def number_of(expression: Expression) -> tuple[int, int] | None:
-    """The number and column of a placeholder."""
-    if not isinstance(expression, Call) or expression.function != SUBQUERY:
-        return None
-    number, column = expression.arguments
-    assert isinstance(number, Literal)
-    assert isinstance(column, Literal)
-    return number.value, column.value
 
 
 def has_subquery(expression: Expression) -> bool:

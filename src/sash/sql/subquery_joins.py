@@ -8,7 +8,8 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from sash.plan.compound import balanced, walk
+from sash.plan.compound import balanced, rewrite, walk
+from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import AggregateCall, Call, Case, Column, Expression, Literal, columns_of, conjunction
 from sash.plan.nodes import ONE_ROW, Aggregate, Distinct, Filter, JoinKind, Node, Project, TopK
 from sash.plan.types import BIGINT, BOOLEAN
@@ -20,6 +21,9 @@ from sash.sql.ordering import project
 from sash.sql.scope import shift
 from sash.sql.source import SqlText
 from sash.sql.unnesting import TRUE, Pulled, Unnesting, columns, named
+
+SUBQUERY = "subquery"
+"""The function of a placeholder: `subquery(number, column)`."""
 
 Kind = OneOf["exists", "in", "scalar"]
 Translate = Callable[[Expression, exp.Expr], Expression]
@@ -107,6 +111,40 @@ class SubqueryJoins:
                 return node, [mark]
             case "in":
                 return _in_values(node, unnesting, unnesting.plain(pulled), subquery, used)
+
+    def compared(
+        self, node: Node, subquery: Subquery, side: Expression, other: Expression, function: str
+    ) -> Node | None:
+        """The rows of the node for which `side function other` is true, where `side` is over the value of a scalar subquery.
+
+        None if the subquery refers to the query around it, or `side` may fail, which matters only if the node has rows.
+        """
+        unnesting = self._unnesting(node, subquery, subquery.plan)
+        pulled = unnesting.pull(subquery.plan)
+        if pulled.predicates or unnesting.is_correlated(*pulled.outputs):
+            return None
+        border = len(node.schema)
+        below = _single_row(pulled)
+        value = rewrite(side, lambda part: _value(part, [shift(column, border) for column in columns(below)]))
+        if may_fail(value):
+            return None
+        return build(Branch(node, below, "semi", [call(function, [value, other])]))
+
+
+def _value(part: Expression, values: Sequence[Expression]) -> Expression | None:
+    """The value of a scalar subquery that a placeholder stands for."""
+    found = number_of(part)
+    return None if found is None else values[found[1]]
+
+
+def number_of(expression: Expression) -> tuple[int, int] | None:
+    """The number and column of a placeholder."""
+    if not isinstance(expression, Call) or expression.function != SUBQUERY:
+        return None
+    number, column = expression.arguments
+    assert isinstance(number, Literal)
+    assert isinstance(column, Literal)
+    return number.value, column.value
 
 
 def _without_limit(plan: Node) -> Node:
@@ -307,13 +345,18 @@ def _single(below: Node, width: int, by: tuple[int, ...]) -> Aggregate:
 def _uncorrelated(node: Node, pulled: Pulled) -> tuple[Node, list[Expression]]:
     """A cross join with the only row, which a global aggregate always has."""
     border = len(node.schema)
-    below = named(pulled.node, pulled.outputs)
-    if not _always_one_row(below):
-        single = _single(below, len(below.schema), ())
-        count, *values = columns(single)
-        below = named(single, [Call("single_value", (count, value), value.dtype) for value in values])
-    made = build(Branch(node, below, "inner"))
+    made = build(Branch(node, _single_row(pulled), "inner"))
     return made, list(columns(made)[border:])
+
+
+def _single_row(pulled: Pulled) -> Node:
+    """The only row of an uncorrelated scalar subquery, as a global aggregate."""
+    below = named(pulled.node, pulled.outputs)
+    if _always_one_row(below):
+        return below
+    single = _single(below, len(below.schema), ())
+    count, *values = columns(single)
+    return named(single, [Call("single_value", (count, value), value.dtype) for value in values])
 
 
 def _always_one_row(plan: Node) -> bool:

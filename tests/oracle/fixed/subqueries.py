@@ -7,7 +7,40 @@ from tests.oracle.case import case
 _SIDES = {"s": 5, "r": 4}
 _ALL = {"s": 5, "r": 4, "q": 6}
 
+_COMPARED = {
+    "above_average": "v > (SELECT AVG(v) FROM {r} AS b)",
+    "from_least": "v >= (SELECT MIN(v) FROM {r} AS b WHERE b.k = 2)",
+    "below_greatest": "(SELECT MAX(v) FROM {r} AS b) > v",
+    "up_to_only": "v <= (SELECT v FROM {r} AS b WHERE b.ts = 13)",
+    "not_greatest": "x <> (SELECT MAX(x) FROM {r} AS b WHERE b.k < 3)",
+    "not_up_to": "NOT v <= (SELECT MIN(v) FROM {r} AS b)",
+    "equal": "g = (SELECT MAX(g) FROM {r} AS b)",
+    "texts": "g >= (SELECT MIN(g) FROM {r} AS b) AND g < (SELECT MAX(g) FROM {s} AS b)",
+    "between": "v BETWEEN (SELECT MIN(v) FROM {r} AS b) AND (SELECT AVG(v) FROM {s} AS b)",
+    "expressions": "v * 2 > 1.5 * (SELECT AVG(v) FROM {r} AS b) - 1 AND k IS NOT NULL",
+    "constant_side": "3 < (SELECT COUNT(*) FROM {r} AS b)",
+    "may_fail": "v > (SELECT MAX(v) FROM {r} AS b) - 3",
+    "fixed": "v > (SELECT AVG(y) FROM (VALUES (1), (6)) AS t(y))",
+}
+"""Conditions that compare a value with a scalar."""
+
 CASES = (
+    *(
+        case(f"compared_{name}", f"SELECT ts, k, g, v, x FROM {{s}} AS a WHERE {condition}", _SIDES, empties=False)
+        for name, condition in _COMPARED.items()
+    ),
+    case(
+        "compared_groups",
+        "SELECT k, SUM(v) AS t FROM {s} AS a GROUP BY k HAVING SUM(v) > (SELECT AVG(v) FROM {r} AS b)",
+        _SIDES,
+        empties=False,
+    ),
+    case(
+        "compared_joined",
+        "SELECT COUNT(*) AS n FROM {s} AS a JOIN {q} AS c ON a.k = c.k WHERE a.v < (SELECT MAX(v) FROM {r} AS b)",
+        _ALL,
+        empties=False,
+    ),
     case("exists", "SELECT ts, v FROM {s} AS a WHERE EXISTS (SELECT 1 FROM {r} AS b WHERE b.v > 6)", _SIDES),
     case("not_exists", "SELECT ts, v FROM {s} AS a WHERE NOT EXISTS (SELECT 1 FROM {r} AS b WHERE b.v > 6)", _SIDES),
     case("exists_equal", "SELECT ts, v FROM {s} AS a WHERE EXISTS (SELECT * FROM {r} AS b WHERE b.k = a.k)", _SIDES),

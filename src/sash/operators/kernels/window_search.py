@@ -17,7 +17,7 @@ from sash.state.jit import kernel, uncounted
 from sash.state.memory import Ints
 
 Hashes = npt.NDArray[np.uint64]
-_BEFORE_PEERS, _UP_TO_PEERS, _BELOW, _UP_TO = range(4)
+_BEFORE_PEERS, _UP_TO_PEERS, _BELOW, _UP_TO, _BEFORE_KEY, _UP_TO_KEY = range(6)
 """Conditions on rows that hold for the first rows of the order only."""
 
 
@@ -57,6 +57,12 @@ def count_below(tree: WideNodes, keys: Keys, root: int, column: int, slot: int, 
     return _search(tree, keys, root, _UP_TO if inclusive else _BELOW, slot, column, bound)
 
 
+@kernel
+def count_before_key(tree: WideNodes, keys: Keys, root: int, node: int, inclusive: bool) -> int:
+    """The number of rows whose keys are below that of a node, or if `inclusive` not above it; a slot has one node."""
+    return _search(tree, keys, root, _UP_TO_KEY if inclusive else _BEFORE_KEY, node, 0, 0)
+
+
 @uncounted
 def _search(tree: WideNodes, keys: Keys, root: int, condition: int, slot: int, column: int, bound: int) -> int:
     """The number of rows for which a condition holds."""
@@ -86,6 +92,10 @@ def _search(tree: WideNodes, keys: Keys, root: int, condition: int, slot: int, c
 @uncounted
 def _holds(tree: WideNodes, keys: Keys, node: int, condition: int, slot: int, column: int, bound: int) -> bool:
     other = node // keys.stride
+    if condition == _BEFORE_KEY:
+        return compare(tree.keys, node, slot) < 0
+    if condition == _UP_TO_KEY:
+        return compare(tree.keys, node, slot) <= 0
     if condition == _BEFORE_PEERS:
         return compare(tree.keys, node, slot * keys.stride) < 0 and not are_peers(keys, other, slot)
     if condition == _UP_TO_PEERS:
