@@ -75,6 +75,10 @@ CASES = (
     FunctionCase("NTILE", "SELECT NTILE(1000) OVER (ORDER BY price) AS x FROM sales", far_reaching=True),
     FunctionCase("SUM of all before", "SELECT SUM(price) OVER (ORDER BY ts) AS x FROM sales", far_reaching=True),
     FunctionCase("MAX of all before", "SELECT MAX(price) OVER (ORDER BY ts) AS x FROM sales"),
+    FunctionCase(
+        "MAX of 10 seconds", "SELECT MAX(price) OVER (ORDER BY ts RANGE INTERVAL 10 SECONDS PRECEDING) AS x FROM sales"
+    ),
+    FunctionCase("LAST_VALUE by price", "SELECT LAST_VALUE(item_id) OVER (ORDER BY price) AS x FROM sales"),
     FunctionCase("FIRST_VALUE", "SELECT FIRST_VALUE(price) OVER (ORDER BY ts) AS x FROM sales", far_reaching=True),
     FunctionCase("SUM of the partition", "SELECT SUM(price) OVER () AS x FROM sales", far_reaching=True),
     FunctionCase("above the average", "SELECT price FROM sales WHERE price > (SELECT AVG(price) FROM sales)"),

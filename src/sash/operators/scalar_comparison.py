@@ -91,14 +91,14 @@ class ScalarComparison(Operator):
             event = begin[0]
             same = int(np.searchsorted(events.ts, events.ts[event], "right")) - event if event < size else 0
             self._tree.reserve(same, self._live.capacity, 1)
-            begin, *made = loop.advance(
+            begin, ts, sign, slots = loop.advance(
                 begin, events.ts, events.sign, events.items, self._by_slot["null"], scalar_ts, scalars,
                 self._comparison, self._tree.nodes, keys, self._state, self._by_slot["marks"],
             )  # fmt: skip
-            parts.append((made[0], made[1], made[2]))
+            parts.append((ts, sign, slots))
         self._keep(scalars, values)
-        times, signs, slots = zip(*parts, strict=True)
-        return np.concatenate(times), np.concatenate(signs), np.concatenate(slots)
+        times, signs, changed = zip(*parts, strict=True)
+        return np.concatenate(times), np.concatenate(signs), np.concatenate(changed)
 
     def _keep(self, scalars: Ints, values: pa.Array) -> None:
         """Keep the last scalar for the next call."""

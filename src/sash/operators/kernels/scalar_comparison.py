@@ -75,8 +75,8 @@ def advance(
                         touched = grown(touched, pending + high - low)
                         flipped = np.empty(high - low, np.int64)
                         collect(tree, state[ROOT], low, high - low, NODES, flipped)
-                        for slot in flipped:
-                            pending = mark(marks, slot, added, touched, pending)
+                        for index in range(len(flipped)):
+                            pending = mark(marks, flipped[index], added, touched, pending)
             change += 1
         out_ts = grown(out_ts, changes + pending)
         out_sign = grown(out_sign, changes + pending)

@@ -1,8 +1,8 @@
 """MIN and MAX over frames: the smallest value of a range of positions, in trees whose blocks know their smallest values.
 
-A row has a node in the tree of its function if it has a value; that of MAX is the complement. If frames begin with the
-partition, a new row changes the answers of the rows from its own place up to the next row with a value that is as small, so
-what is evaluated is what changes.
+A row has a node in the tree of its function if it has a value; that of MAX is the complement. A new row changes the answers
+of those rows only whose frames have no other value as small. Frames are in the order of rows, so these are the rows between
+the nearest such values on both sides: what is evaluated is what changes.
 """
 
 from __future__ import annotations
@@ -95,6 +95,33 @@ def first_at_most(tree: WideNodes, root: int, start: int, bound: int) -> int:
     return size
 
 
+@uncounted
+def last_at_most(tree: WideNodes, root: int, stop: int, bound: int) -> int:
+    """The last position before `stop` with a value up to `bound`; -1 if there is none."""
+    blocks = tree.blocks
+    while stop > 0:
+        here, end = root, count(tree, root)
+        while blocks[here + LEVEL] > 0:
+            index = blocks[here + USED] - 1
+            counts, values = here + HEAD + COUNT * WIDE, here + HEAD + LEAST * WIDE
+            while index >= 0 and (end - blocks[counts + index] >= stop or blocks[values + index] > bound):
+                end -= blocks[counts + index]
+                index -= 1
+            stop = min(stop, end)
+            if index < 0:
+                break
+            here = blocks[here + HEAD + CHILD * WIDE + index]
+        if blocks[here + LEVEL] == 0:
+            first = end - blocks[here + USED]
+            values = here + HEAD + LEAST * blocks[here + CAPACITY] - first
+            stop = min(stop, end)
+            while stop > first:
+                stop -= 1
+                if blocks[values + stop] <= bound:
+                    return stop
+    return -1
+
+
 @kernel
 def affected_by_extreme(
     tree: WideNodes, keys: Keys, roots: Ints, member: npt.NDArray[np.int8], task: Ints, group: int, size: int, slot: int,
@@ -102,11 +129,14 @@ def affected_by_extreme(
 ) -> tuple[int, int]:  # fmt: skip
     """The positions of other rows whose smallest value may change with a row that entered or left at this position.
 
-    Rows with equal values that arrive at one instant do not hide each other from the rows behind them.
+    A frame is hidden from the row if it has another value as small: the nearest ones on both sides bound the rows whose
+    frames have none. Rows with equal values that arrive at one instant do not hide each other. Where a bound counts rows, a
+    new row also moves others into and out of frames, so that all of these rows may change.
     """
     root = roots[group * keys.stride]
     low, high = affected_by_frame(tree, keys, task, root, size, slot, position)
-    if task[START] != UNBOUNDED or (task[STOP] == ROW and task[STOP_AT] != 0):
+    counted = task[START] == ROW or (task[STOP] == ROW and (task[START] != UNBOUNDED or task[STOP_AT] != 0))
+    if counted:
         return low, high
     node = slot * keys.stride + task[TREE]
     if member[node] == 0:
@@ -116,14 +146,20 @@ def affected_by_extreme(
     if value == -_LARGEST - 1:
         return low, high
     bound = value if alone or not inserted else value - 1
-    other = first_at_most(tree, top, 0, bound)
-    if inserted and other < count(tree, top) and kth(tree, top, other) == node:
-        other = first_at_most(tree, top, other + 1, bound)
-    if other >= count(tree, top):
-        return low, high
-    hiding = kth(tree, top, other) // keys.stride
-    place = rank(tree, root, hiding * keys.stride)
-    return low, min(high, affected_by_frame(tree, keys, task, root, size, hiding, place)[0] - 1)
+    place = rank(tree, top, node)
+    before = last_at_most(tree, top, place, bound)
+    after = first_at_most(tree, top, place + 1 if inserted else place, bound)
+    if before >= 0:
+        low = max(low, _frames_with(tree, keys, task, root, size, kth(tree, top, before) // keys.stride)[1] + 1)
+    if after < count(tree, top):
+        high = min(high, _frames_with(tree, keys, task, root, size, kth(tree, top, after) // keys.stride)[0] - 1)
+    return low, high
+
+
+@kernel
+def _frames_with(tree: WideNodes, keys: Keys, task: Ints, root: int, size: int, slot: int) -> tuple[int, int]:
+    """The positions of the rows whose frames have a row of the tree."""
+    return affected_by_frame(tree, keys, task, root, size, slot, rank(tree, root, slot * keys.stride))
 
 
 @kernel

@@ -80,6 +80,35 @@ def affected_by_frame(
 
 
 @kernel
+def affected_by_pick(
+    tree: WideNodes, keys: Keys, task: Ints, root: int, size: int, slot: int, inserted: bool, position: int
+) -> tuple[int, int]:
+    """The positions of other rows whose n-th or last row of the frame may change with a row that entered or left here.
+
+    A frame that has the n-th row before it, or the next one if the last is wanted, does not change. A bound that counts rows
+    moves with them, so that if the other one is open, only the rows near the change are affected.
+    """
+    low, high = affected_by_frame(tree, keys, task, root, size, slot, position)
+    place = task[PARAMETER]
+    counted = task[START] == ROW or task[STOP] == ROW
+    if counted:
+        offset = task[STOP_AT] if place < 0 else task[START_AT]
+        from_here, other = (task[STOP], task[START]) if place < 0 else (task[START], task[STOP])
+        if from_here == ROW and other == UNBOUNDED:
+            reach = abs(offset) + max(place, 1)
+            return max(low, position - reach), min(high, position + reach)
+        if place > 0 and task[START] == UNBOUNDED and task[STOP_AT] >= 0 and place <= position:
+            return 0, -1
+        return low, high
+    neighbour = position - place if place > 0 else position + 1 if inserted else position
+    if neighbour < 0 or neighbour >= size:
+        return low, high
+    found = kth(tree, root, neighbour) // keys.stride
+    first, last = affected_by_frame(tree, keys, task, root, size, found, neighbour)
+    return (max(low, last + 1), high) if place > 0 else (low, min(high, first - 1))
+
+
+@kernel
 def _write_step(steps: Ints, used: int, task: int, slot: int, enters: int, group: int) -> int:
     at = used * ENTRY
     steps[at] = task

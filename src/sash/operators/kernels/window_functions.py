@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from sash.operators.kernels.treap import SIZE
 from sash.operators.kernels.wide_tree import WideNodes, collect, count, delete, has_room, insert, kth, rank
+from sash.operators.kernels.window_buckets import bucket_of, near_borders
 from sash.operators.kernels.window_extremes import affected_by_extreme, extreme_rows
-from sash.operators.kernels.window_frames import affected_by_frame, frame_of, note_change, sweep
+from sash.operators.kernels.window_frames import affected_by_frame, affected_by_pick, frame_of, note_change, sweep
 from sash.operators.kernels.window_search import Keys, are_peers, peers_start, peers_stop
 from sash.operators.kernels.window_tasks import (
     CUME_DIST,
@@ -29,16 +30,10 @@ from sash.operators.kernels.window_tasks import (
     PERCENT_RANK,
     PICK,
     RANK,
-    ROW,
     ROW_NUMBER,
     SHIFT,
-    START,
-    STOP,
-    STOP_AT,
     SWEEP,
     TREE,
-    UNBOUNDED,
-    VALUE,
     WHOLE,
     write_entry,
 )
@@ -117,17 +112,18 @@ def advance(
             group = touched[index]
             root = trees.roots[group * trees.keys.stride]
             size = count(trees.tree, root)
-            arrivals = 0
+            arrivals = departures = 0
             link = heads[group]
             while link != 0:
                 arrivals += sign[link - 1] > 0
+                departures += sign[link - 1] < 0
                 link = links[link - 1 - start]
             for number in range(len(tasks)):
                 task = tasks[number]
                 intervals = 0
                 link = heads[group]
                 everything = False
-                whole = -1
+                whole, least, last = -1, size, 0
                 while link != 0:
                     change = link - 1
                     if intervals + 2 > len(lows):
@@ -141,6 +137,8 @@ def advance(
                     if task[KIND] == WHOLE:
                         everything |= whole_changed[change]
                         whole = max(whole, whole_version[change])
+                    elif task[KIND] == NTILE:
+                        least, last = min(least, position), max(last, position)
                     else:
                         low, high = _affected(
                             trees, task, group, root, size, slots[change], sign[change] > 0, position,
@@ -152,6 +150,11 @@ def advance(
                             highs[intervals] = high
                             intervals += 1
                     link = links[change - start]
+                if task[KIND] == NTILE and size > 0:
+                    lows, highs, intervals = near_borders(
+                        size, size - arrivals + departures, task[PARAMETER], arrivals + departures, least, last,
+                        lows, highs, intervals,
+                    )  # fmt: skip
                 if everything:
                     lows[0] = 0
                     highs[0] = size - 1
@@ -244,13 +247,8 @@ def _affected(
         )
     if kind == SHIFT:
         return _affected_by_shift(trees, task, group, root, size, slot, position)
-    if kind == PICK and task[TREE] == 0 and task[STOP] != VALUE and task[START] != VALUE:
-        later = task[STOP] != ROW or task[STOP_AT] >= 0
-        if task[START] == UNBOUNDED and later and 0 < task[PARAMETER] <= position:
-            return 0, -1
-        last = position < size - 1 if inserted else position < size
-        if task[STOP] == UNBOUNDED and task[START] == UNBOUNDED and task[PARAMETER] < 0 and last:
-            return 0, -1
+    if kind == PICK and task[TREE] == 0:
+        return affected_by_pick(trees.tree, trees.keys, task, root, size, slot, inserted, position)
     return affected_by_frame(trees.tree, trees.keys, task, root, size, slot, position)
 
 
@@ -329,19 +327,9 @@ def _rank_rows(
                 last = peers_stop(trees.tree, keys, root, rows[index])
             value, divisor = last, size
         elif kind == NTILE:
-            value = _bucket(position, size, task[PARAMETER])
+            value = bucket_of(position, size, task[PARAMETER])
         used = write_entry(out, used, now, number, rows[index], value, divisor)
     return used
-
-
-@kernel
-def _bucket(position: int, size: int, buckets: int) -> int:
-    """The bucket of a row: the first ones have one row more if the rows cannot be divided equally."""
-    each, larger = size // buckets, size % buckets
-    border = larger * (each + 1)
-    if position < border:
-        return position // (each + 1) + 1
-    return larger + (position - border) // each + 1
 
 
 @kernel
