@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -42,6 +43,8 @@ PLAIN = {
     "tumbling windows": "SELECT k, window_end, SUM(v) AS t FROM TUMBLE(TABLE d, DESCRIPTOR(ts), INTERVAL '0.013' SECONDS) GROUP BY k, window_end",
     "sessions": "SELECT k, session_window.start, COUNT(*) AS n FROM d GROUP BY k, session_window(ts, '4 milliseconds')",
     "emitted": "SELECT k, window_end, SUM(v) AS t FROM HOP(TABLE d, DESCRIPTOR(ts), INTERVAL '0.007' SECONDS, INTERVAL '0.021' SECONDS) GROUP BY k, window_end EMIT ON WINDOW CLOSE",
+    "emitted sessions": "SELECT k, session_window.end AS e, COUNT(*) AS n FROM d GROUP BY k, session_window(ts, '4 milliseconds') EMIT ON WINDOW CLOSE",
+    "own function": f"SELECT k, SUM(doubled(v)) AS t FROM s {WINDOW} GROUP BY k HAVING doubled(COUNT(*)) > 4",
     "own aggregate": f"SELECT k, spread(v) AS w FROM s {WINDOW} GROUP BY k",
     "over": f"SELECT k, v, SUM(v) OVER (PARTITION BY k ORDER BY v, ts ROWS 2 PRECEDING) AS t, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS b FROM s {WINDOW}",
     "first rows": f"SELECT k, v FROM s {WINDOW} QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) <= 2",
@@ -85,6 +88,10 @@ class Spread:
         return state[-1] - state[0] if state else -1
 
 
+def doubled(values: pa.Array) -> pa.Array:
+    return pc.multiply(values, 2)
+
+
 def engine_over(spark: SparkSession, folder: Path) -> Engine:
     """An engine whose stream `s` has times that are numbers, and `d` the same rows with dates."""
     engine = file_engine(spark, folder)
@@ -92,6 +99,7 @@ def engine_over(spark: SparkSession, folder: Path) -> Engine:
     files = reader.option("maxFileAge", "36500d").parquet(str(folder))
     engine.stream("d", files.selectExpr("timestamp_micros(ts) AS ts", "k", "v"))
     engine.aggregate("spread", Spread, "BIGINT")
+    engine.function("doubled", doubled, "BIGINT")
     return engine
 
 
@@ -115,6 +123,7 @@ def released_locally(rows: Rows) -> dict[str, list[Counter[tuple[Any, ...]]]]:
         until=rows[-1]["ts"],
         batch=2 * ROWS_PER_BATCH,
         schemas={"d": "ts TIMESTAMP, k STRING, v BIGINT"},
+        functions={"doubled": (doubled, "BIGINT")},
         aggregates={"spread": (Spread, "BIGINT")},
     )
     return {

@@ -35,6 +35,26 @@ def test_not_in_is_three_anti_joins_with_keys() -> None:
     assert joins(text) == ["anti 2", "anti 1", "anti 2"]
 
 
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("qty > (SELECT AVG(qty) FROM clicks c)", ["semi 0 if"]),
+        ("NOT (SELECT MIN(item) FROM clicks c) > item", ["semi 0 if"]),
+        ("item = (SELECT MAX(item) FROM clicks c)", ["semi 1"]),
+        (
+            "item BETWEEN (SELECT MIN(item) FROM clicks c) AND (SELECT MAX(item) FROM clicks c)",
+            ["semi 0 if", "semi 0 if"],
+        ),
+        ("item > (SELECT MAX(item) FROM clicks c) - 1", ["inner 0"]),
+        ("item > (SELECT MAX(item) FROM clicks c WHERE c.user = s.name)", ["inner 1"]),
+        ("item > (SELECT MAX(item) FROM clicks c) OR qty > 3", ["inner 0"]),
+    ],
+)
+def test_comparisons_with_a_scalar_are_semi_joins(condition: str, expected: list[str]) -> None:
+    """Not those whose scalar side may fail, which matters only where there are rows."""
+    assert joins(f"SELECT item FROM sales s WHERE {condition}") == expected
+
+
 def test_not_in_of_constants_needs_no_test_for_null() -> None:
     assert joins("SELECT item FROM sales WHERE 1 NOT IN (SELECT 2 FROM clicks)") == ["anti 0 if"]
 
