@@ -57,6 +57,10 @@ QUERIES = {
         "JOIN r [RANGE 30 MICROSECONDS] AS c ON t.k = c.k"
     ),
     "top": "SELECT k, x FROM s [RANGE 50 MICROSECONDS] ORDER BY x DESC LIMIT 3",
+    "compared": (
+        "SELECT k, x FROM s [RANGE 50 MICROSECONDS] WHERE x > (SELECT AVG(x) FROM r [RANGE 5 MICROSECONDS]) "
+        "AND k <> (SELECT MAX(k) FROM r [RANGE 7 MICROSECONDS] WHERE k < 4)"
+    ),
     "over": (
         "SELECT k, x, ROW_NUMBER() OVER w AS n, LAG(g) OVER w AS l, SUM(x) OVER w AS t, SUM(x) OVER (PARTITION BY k) AS a, "
         "AVG(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS m "

@@ -38,7 +38,7 @@ def test_not_in_is_three_anti_joins_with_keys() -> None:
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
-        ("qty > (SELECT AVG(qty) FROM clicks c)", ["semi 0 if"]),
+        ("qty > (SELECT AVG(c.item) FROM clicks c)", ["semi 0 if"]),
         ("NOT (SELECT MIN(item) FROM clicks c) > item", ["semi 0 if"]),
         ("item = (SELECT MAX(item) FROM clicks c)", ["semi 1"]),
         (
