@@ -291,3 +291,13 @@ def test_commas_in_types_belong_to_them() -> None:
     assert isinstance(statement, CreateStream)
     assert statement.declaration.columns is not None
     assert [field.name for field in statement.declaration.columns] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1", "WITH t AS (SELECT 1) SELECT * FROM t", "VALUES (1, 'a;')", "FROM s |> LIMIT 3"]
+)
+def test_what_a_query_starts_with(text: str) -> None:
+    created, shown = read_script(f"CREATE QUERY q AS {text} INTO console; {text}")
+    assert isinstance(created, CreateQuery)
+    assert isinstance(shown, Select)
+    assert created.query.text.strip() == shown.query.text == text

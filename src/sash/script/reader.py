@@ -39,7 +39,7 @@ _QUERY_CLAUSES = (
     "BACKFILL",
 )  # fmt: skip
 _AFTER_SINK = ("OPTIONS", *_QUERY_CLAUSES)
-_QUERIES = ("SELECT", "WITH", "FROM")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 """The keywords with which a query starts, unless it is in parentheses."""
 
 
@@ -68,7 +68,7 @@ class _Reader(Cursor):
         start = self._next
         position = self._position(start)
         self._places = {}
-        if start.is_word("SELECT", "WITH") or start.is_mark("("):
+        if start.is_word(*_QUERIES) or start.is_mark("("):
             statement: Statement = statements.Select(position, self._query())
         elif self._word("CREATE"):
             statement = self._create(position)
