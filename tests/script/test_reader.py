@@ -300,4 +300,4 @@ def test_what_a_query_starts_with(text: str) -> None:
     created, shown = read_script(f"CREATE QUERY q AS {text} INTO console; {text}")
     assert isinstance(created, CreateQuery)
     assert isinstance(shown, Select)
-    assert created.query.text.strip() == shown.query.text == text
+    assert created.query.sql.strip() == shown.query.sql == text
