@@ -2,7 +2,8 @@
 
 `python -m bench.paper4.fluctuation` prints, for several keys and bursts, the rows that a join of three streams looks at with
 the fluctuating stream first, second and last, as multiples of the fewest. All streams have the same average rate; between
-its bursts, the first one is silent. A burst lasts for a share of the window.
+its bursts, the first one is silent. A burst lasts for a share of the window. Then, for joins of two streams at a time, the
+rows that they take in and output, and the most rows that they keep, with that stream in the first join and in the last.
 """
 
 from __future__ import annotations
@@ -17,13 +18,20 @@ from bench.paper4.operator import first
 from sash.operators.base import Edge
 from sash.operators.join_program import Graph
 from sash.operators.multi_join import MultiJoin
+from sash.plan.catalog import Catalog, StreamEntry
+from sash.plan.options import Options
+from sash.planning import plan_query
+from sash.rows import parse_schema
+from sash.runtime.local import LocalRun
 from sash.state.changes import ChangeBatch
 from sash.state.memory import HeapMemory
+from sash.time import FOREVER
 
 WINDOW = 1000
 RATE = 0.1
 """The average rate of each stream, in rows per unit of time."""
 
+SCHEMA = parse_schema("ts BIGINT, k BIGINT")
 ORDERS = ((1, 2, 3), (2, 1, 3), (2, 3, 1))
 KEYS = ((50, 50, 50), (200, 20, 20), (20, 50, 50), (20, 200, 200))
 BURSTS = ((10, 0.25), (10, 1.0), (10, 4.0), (30, 1.0))
@@ -68,6 +76,26 @@ def looked_at(order: tuple[int, ...], keys: tuple[int, ...], burst: float, lengt
     return join.rows_examined
 
 
+def in_pairs(
+    order: tuple[int, ...], keys: tuple[int, ...], burst: float, length: float, seed: int = 0
+) -> tuple[int, int]:
+    """The rows into and out of two joins in this order, and the most rows that they keep."""
+    catalog = Catalog({f"s{number}": StreamEntry(f"s{number}", SCHEMA, "ts") for number in order})
+    window = f"[RANGE {WINDOW} MICROSECONDS]"
+    a, b, c = (f"s{number}" for number in order)
+    text = f"SELECT {a}.k FROM {a} {window} JOIN {b} {window} ON {a}.k = {b}.k JOIN {c} {window} ON {b}.k = {c}.k"
+    plan = plan_query(text, catalog, {"order_joins"}, shards=1, options=Options(join="binary")).physical
+    run, most = LocalRun(plan, {}), 0
+    for clock, given in batches(keys, burst, length, seed):
+        rows = {
+            f"s{number}": ChangeBatch.stamped(one.ts, np.full(len(one), FOREVER), (pa.array(one.ts), *one.columns))
+            for number, one in enumerate(given, 1)
+        }
+        run.advance(rows, dict.fromkeys(rows, clock))
+        most = max(most, run.state_rows)
+    return sum(seen.taken + seen.given for name, seen in run.counts.items() if name.endswith("Join")), most
+
+
 def table(seeds: range) -> list[str]:
     """A line per setting: the median over the seeds for each order, as a multiple of the fewest."""
     lines = ["keys           peak  burst   first  second  last"]
@@ -79,6 +107,18 @@ def table(seeds: range) -> list[str]:
     return lines
 
 
+def table_of_pairs(seeds: range) -> list[str]:
+    """A line per setting: rows and largest state with the fluctuating stream in the first and in the last join."""
+    lines = ["in pairs       peak  burst   rows: first, last   state: first, last"]
+    for keys in KEYS:
+        for burst, length in BURSTS:
+            runs = [[in_pairs(order, keys, burst, length, seed) for seed in seeds] for order in (ORDERS[0], ORDERS[2])]
+            parts = [[median(one[part] for one in found) for found in runs] for part in range(2)]
+            shown = "   ".join(f"{count / min(counts):6.2f}" for counts in parts for count in counts)
+            lines.append(f"{keys!s:14} {burst:>4}x  {length:>4}  {shown}")
+    return lines
+
+
 if __name__ == "__main__":
-    for line in table(range(5)):
+    for line in (*table(range(5)), *table_of_pairs(range(3))):
         print(line)
