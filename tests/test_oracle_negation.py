@@ -15,7 +15,7 @@ from sash.plan.options import STRATEGIES
 from sash.planning import plan_query
 from tests.oracle.case import Case
 from tests.oracle.check import assert_oracle
-from tests.oracle.random_cases import negated_cases
+from tests.oracle.random_cases import negated_cases, sent_cases
 
 quick = settings(max_examples=150, phases=(Phase.explicit, Phase.generate))
 
@@ -34,6 +34,17 @@ def test_whichever_way_ends_are_told(case: Case, first: bool, steady: bool, shar
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(import_module("sash.testing.replay"), "plan_query", partial(plan_query, disable=frozenset(HELD)))
         patch.setattr(ExpirationPlan, "calendar", first)
+        patch.setattr(expiration_choice, "PATIENCE", 10**9 if steady else 1)
+        patch.setattr(expiration_choice, "WORTH", 0.0)
+        assert_oracle(case, shards=shards, batch=batch)
+
+
+@settings(max_examples=100, phases=(Phase.explicit, Phase.generate))
+@given(case=sent_cases(), steady=st.booleans(), shards=st.sampled_from((1, 2, 3)), batch=BATCHES)
+def test_whichever_way_rows_are_sent_to_another_stage(case: Case, steady: bool, shards: int, batch: int | None) -> None:
+    """By negative tuples, or one way after the other with every batch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_module("sash.testing.replay"), "plan_query", partial(plan_query, disable=frozenset(HELD)))
         patch.setattr(expiration_choice, "PATIENCE", 10**9 if steady else 1)
         patch.setattr(expiration_choice, "WORTH", 0.0)
         assert_oracle(case, shards=shards, batch=batch)

@@ -67,8 +67,8 @@ def measure_ends(
 
 def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float, seed: int) -> dict[str, Any]:
     runs = {
-        "calendar": LocalRun(_kept(plan, 0.0), {}),
-        "negative tuples": LocalRun(_kept(plan, float(FOREVER)), {}),
+        "calendar": LocalRun(keep_method(plan, 0.0), {}),
+        "negative tuples": LocalRun(keep_method(plan, float(FOREVER)), {}),
         "chosen": LocalRun(plan, {}),
     }
     times: dict[str, list[float]] = {name: [] for name in runs}
@@ -97,13 +97,13 @@ def _measure(plan: PhysicalPlan, window: int, rows: int, matches: float, seed: i
     }
 
 
-def _kept(plan: PhysicalPlan, share: float) -> PhysicalPlan:
+def keep_method(plan: PhysicalPlan, share: float) -> PhysicalPlan:
     """The plan with the choice of every negation fixed to that for this share of premature expirations."""
 
     def fix(_old: Operation, node: Operation) -> Physical:
         match node:
             case SemiJoin() | ExceptAll() if node.ends is not None:
-                return replace(node, ends=replace(node.ends, share=share, fixed=True))
+                return replace(node, ends=replace(node.ends, share=share, fixed=True, sent=False))
             case _:
                 return node
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from sash.change.classify import classify
 from sash.change.diff import JobDiff, diff_jobs
 from sash.change.stored import Answer, Completeness, JobPlan, StoredLog, StoredStage, StoredState
 from sash.errors import OptionError
-from sash.physical.channels import channels_of, needs_snapshots
+from sash.physical.channels import StageRows, channels_of, needs_snapshots
 from sash.plan.catalog import Catalog, RelationEntry, StreamEntry
 from sash.plan.options import DEFAULT
-from sash.planning import plan_query
+from sash.planning import plan_query, plan_together
 from sash.rows import parse_schema
 from tests.physical.together import plans_together
 
@@ -40,6 +41,13 @@ def job(queries: Mapping[str, str], shards: int = 2, catalog: Catalog = CATALOG,
         for name, one in planned.items()
     }
     return JobPlan(physical, channels_of(physical, share=True), shards, answers, {"sales": slack})
+
+
+def together(queries: Mapping[str, str]) -> JobPlan:
+    """The plan of a job whose queries share operators."""
+    planned = {name: plan_query(sql, CATALOG, shards=2, options=DEFAULT) for name, sql in queries.items()}
+    physical = plan_together(planned, 2).physical
+    return replace(job(queries), physical=physical, channels=channels_of(physical, share=True))
 
 
 def stored(plan: JobPlan, snapshots: bool = False) -> StoredState:
@@ -106,6 +114,38 @@ def test_a_query_that_needs_rows_that_are_gone_is_new(old: str, new: str, reason
     window = 30 if "30" in new else 10
     since = CLOCK - 10 * SECOND if "longer" in reason else CLOCK + 1
     assert complete == since + window * SECOND
+
+
+NEGATION = "SELECT a.item, a.shop FROM sales [RANGE 10 SECONDS] AS a LEFT ANTI JOIN views [RANGE 1 SECOND] AS b ON a.item = b.item"
+BY_SHOP = f"SELECT t.item, c.item AS other FROM ({NEGATION}) AS t JOIN views [RANGE 5 SECONDS] AS c ON t.shop = c.shop"
+
+
+def stage_verdicts(old: JobPlan, new: JobPlan) -> list[str]:
+    return [one.verdict for one in classify(old, new, stored(old)).stages]
+
+
+def test_a_stage_that_chooses_how_its_rows_are_sent_is_kept_in_its_shards_only() -> None:
+    """Only the shard that sent a row knows how it did."""
+    one, other = job({"a": BY_SHOP}), job({"a": BY_SHOP, "b": BY_ITEM.format(10, "")})
+    assert "strict" in [stage.root.expiry for stage in one.physical.stages]
+    assert stage_verdicts(one, other)[:2] == ["kept", "kept"]
+    assert stage_verdicts(one, job({"a": BY_SHOP}, shards=3)) == ["derived", "derived"]
+    assert stage_verdicts(job({"b": BY_ITEM.format(10, "")}), job({"b": BY_ITEM.format(10, "")}, shards=3)) == ["kept"]
+
+
+def test_a_stage_whose_rows_are_sent_another_way_now_is_sent_anew() -> None:
+    """A count needs a retraction for every row, so that no row has an expiration time any more; and the reverse."""
+    alone = together({"a": BY_SHOP})
+    counted = together({"a": BY_SHOP, "b": f"SELECT t.shop, COUNT(*) AS n FROM ({NEGATION}) AS t GROUP BY t.shop"})
+    places = [plan.channels.stages.index(alone.channels.stages[0]) for plan in (alone, counted)]
+    roots = [plan.physical.stages[place].root.expiry for plan, place in zip((alone, counted), places, strict=True)]
+    assert roots == ["strict", "explicit"]
+    for old, new, place in ((alone, counted, places[1]), (counted, alone, places[0])):
+        changed = classify(old, new, stored(old))
+        assert changed.stages[place].verdict == "derived"
+        sent = [one for one in changed.channels if isinstance(one.channel.source, StageRows)]
+        assert sent
+        assert all(one.restored for one in sent)
 
 
 def test_a_new_stream_is_complete_after_its_first_row() -> None:

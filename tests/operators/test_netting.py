@@ -50,6 +50,12 @@ def test_oracle_net_all(changes: list[tuple[int, int, int | None, str | None]]) 
     assert len(after) == sum(map(abs, effect(before, instants=False).values()))
 
 
+def test_rows_that_differ_in_their_ends_do_not_cancel_out() -> None:
+    columns = (pa.array([1, 1, 1], pa.int64()),)
+    found = net_all(ChangeBatch(np.arange(3), np.array([9, 7, 7]), np.array([1, 1, -1], np.int8), columns))
+    assert found.exp.tolist() == [9]
+
+
 def test_a_batch_with_nothing_to_net_is_the_same_object() -> None:
     positive = batch([(0, 1, 1, "a"), (0, 1, 1, "a")])
     assert net(positive) is positive

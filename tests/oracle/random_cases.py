@@ -70,6 +70,35 @@ def negated_cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def sent_cases(draw: st.DrawFn) -> Case:
+    """A semi or anti join of k below a join of g, which another stage computes, and sometimes below another one of k."""
+    left, right = scan(draw, ("k", "g"), counted=False), scan(draw, ("k",))
+    kind = draw(st.sampled_from(("ANTI JOIN", "ANTI JOIN", "SEMI JOIN")))
+    text = "SELECT a.c0 AS c0, a.c1 AS c1 FROM ({}) AS a {} ({}) AS b ON a.c0 = b.c0"
+    query = Query(
+        text.format(left.sash, f"LEFT {kind}", right.sash), text.format(left.duck, kind, right.duck),
+        left.types, left.views + right.views,
+    )  # fmt: skip
+    for key, chosen in (("c1", ("g", "v")), ("c0", ("k", "v")))[: draw(st.sampled_from((1, 1, 2)))]:
+        other = scan(draw, chosen)
+        kind = draw(st.sampled_from(("JOIN", "JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN")))
+        one_sided = kind in ("SEMI JOIN", "ANTI JOIN")
+        columns = (
+            ["a.c0 AS c0", "a.c1 AS c1"]
+            if one_sided or len(query.types) > 2
+            else ["a.c0 AS c0", "a.c1 AS c1", "b.c1 AS c2"]
+        )
+        text = f"SELECT {', '.join(columns)} FROM ({{}}) AS a {{}} ({{}}) AS b ON a.{key} = b.c0"
+        query = Query(
+            text.format(query.sash, f"LEFT {kind}" if one_sided else kind, other.sash),
+            text.format(query.duck, kind, other.duck),
+            (*left.types, *(["int"] if len(columns) > 2 else [])),
+            query.views + other.views,
+        )
+    return _case(draw, query, max_rows=12)
+
+
+@st.composite
 def nested_cases(draw: st.DrawFn) -> Case:
     """One or two subqueries, one in the other's query or beside it, and sometimes something above them."""
     query = nested(draw, draw(queries(1)), draw(queries(1)))

@@ -36,6 +36,10 @@ OVER_NEGATION = (
     "SELECT t.k, t.v, c.v AS w FROM (SELECT a.k, a.v FROM s [RANGE 400 MILLISECONDS] AS a LEFT ANTI JOIN r "
     "[RANGE 3 MILLISECONDS] AS b ON a.k = b.k) AS t JOIN q [RANGE 100 MILLISECONDS] AS c ON t.k = c.k"
 )
+OVER_SENT_NEGATION = (
+    "SELECT t.k, t.v, c.k AS l FROM (SELECT a.k, a.v FROM s [RANGE 400 MILLISECONDS] AS a LEFT ANTI JOIN r "
+    "[RANGE 3 MILLISECONDS] AS b ON a.k = b.k) AS t JOIN q [RANGE 20 MILLISECONDS] AS c ON t.v = c.v"
+)
 NAMES = ("s", "r", "q")
 Batches = list[dict[str, Rows]]
 
@@ -159,3 +163,31 @@ def test_how_rows_of_a_negation_end_changes_and_stays_after_a_restart(
     assert runs.changes() == bag(fixed)
     looked = sum(examined(running.operators()["0.1.Join"]) for running in (first, again, last))
     assert looked < 0.7 * examined(asdict(fixed.counts["0.1.Join"]))
+
+
+def test_how_rows_are_sent_to_another_stage_changes_and_stays_after_a_restart(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few rows end prematurely, so that the others need no message; then many do. Both stages are built again from their logs:
+    the one has the rows that the other has sent, by one way or the other (paper 5, 5.3.2)."""
+    for module in ("sash.engine", "sash.testing.replay"):
+        monkeypatch.setattr(import_module(module), "plan_query", partial(plan_query, disable={"pull_up_negation"}))
+    few, many = {"s": 10.0, "r": 0.01, "q": 0.02}, {"s": 10.0, "r": 1.0, "q": 0.02}
+    given = batches([*[(450, few)] * 3, *[(450, many)] * 2], {"s": 200, "r": 200, "q": 200})
+    runs = Runs(spark, tmp_path, OVER_SENT_NEGATION, given, partitions=16)
+    first = runs.run(2)
+    way, why = choice(first, "0.0.SemiJoin")
+    assert way == "ends by calendar"
+    assert "(change 1)" in why
+    again = runs.run(3)
+    assert again.progress()["total_rebuilt"] == 2
+    assert choice(again, "0.0.SemiJoin") == (way, why)
+    last = runs.run(5)
+    assert choice(last, "0.0.SemiJoin")[0] == "ends by negative tuples"
+    assert "(change 2)" in choice(last, "0.0.SemiJoin")[1]
+    monkeypatch.setattr(expiration_choice, "PATIENCE", 10**9)
+    fixed = runs.local()
+    assert fixed.counts["0.0.SemiJoin"].current_choice == {0: ("ends by negative tuples", "as planned")}
+    assert runs.changes() == bag(fixed)
+    sent = sum(running.operators()["0.0.SemiJoin"]["rows_out_negative"] for running in (first, again, last))
+    assert sent < 0.9 * fixed.counts["0.0.SemiJoin"].given_negative

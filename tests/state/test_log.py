@@ -125,6 +125,38 @@ def test_a_log_of_rows_pushed_out_by_later_ones_stays_small() -> None:
     assert len(waiting) == 1000, "rows that wait for the clock push nothing out yet"
 
 
+def test_a_log_of_rows_that_expire_or_are_taken_back_stays_small() -> None:
+    """Half of the rows never expire, and are taken back after 5; of the others every tenth is taken back before it expires."""
+    store, number = Store(), numbers()
+    log = InputLog(store, DTYPES, netting=net_all, counted=True)
+    for instant in range(150):
+        adding = [(instant, 1, instant * 1000 + n) for n in range(1000)]
+        removing = [
+            (instant, -1, (instant - 5) * 1000 + n) for n in range(1000) if instant >= 5 and (n % 2 == 0 or n % 20 == 1)
+        ]
+        rows = changes(removing + adding)
+        value = rows.columns[0].to_numpy()
+        exp = np.where(value % 2 == 1, value // 1000 + 8, FOREVER)
+        log.append(ChangeBatch(rows.ts, exp, rows.sign, rows.columns), instant + 1, number)
+        assert log.rows <= 2 * 9_000 + 10_000
+        log = InputLog(store, DTYPES, netting=net_all, directory=json.loads(json.dumps(log.directory)), counted=True)
+    kept = log.load()
+    kept = kept.take(np.flatnonzero(kept.exp >= 150))
+    alive = Counter()
+    for _, sign, value in listed(kept):
+        alive[value] += sign
+    expected = {
+        instant * 1000 + n
+        for instant in range(142, 150)
+        for n in range(1000)
+        if (n % 2 == 1 and not (n % 20 == 1 and instant < 145)) or (n % 2 == 0 and instant >= 145)
+    }
+    assert +alive == Counter(expected)
+    assert not -alive, (
+        "of a row that expired, the retraction alone may be in the log; it is older than the rows that are read"
+    )
+
+
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=5), st.integers(0, 5)), max_size=60))
 def test_every_live_row_is_in_the_log(batches: list[tuple[list[int], int]]) -> None:

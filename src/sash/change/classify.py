@@ -228,9 +228,21 @@ class _Classifier:
         if refilled:
             return StageChange(index, identity, "derived", complete, "its rows are read again", (), refilled)
         lags = self._reshaped and strategy_of(stage.strategy).paced
-        if known and not lags and all(one.verdict == "kept" for one in below):
+        if known and not lags and self._sends_alike(index) and all(one.verdict == "kept" for one in below):
             return StageChange(index, identity, "kept", self._known(identity), "")
         return StageChange(index, identity, "derived", complete, reason)
+
+    def _sends_alike(self, index: int) -> bool:
+        """Whether a stage knows how the rows were sent that other stages have in their logs.
+
+        Where some carry expiration times, the shard that sent a row knows. Otherwise all must go on as they were.
+        """
+        old = self._old.channels.stages.index(self._new.channels.stages[index])
+        strict, was = (
+            plan.stages[n].root.expiry == "strict"
+            for plan, n in ((self._new.physical, index), (self._old.physical, old))
+        )
+        return strict == was and not (strict and self._reshaped)
 
     def _filling(self, index: int, inputs: dict[int, tuple[Channel, Reader]]) -> tuple[str, ...]:
         """How a stage with BACKFILL whose rows are not kept gets them."""

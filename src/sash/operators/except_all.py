@@ -24,6 +24,7 @@ from sash.state.hashing import hash_rows
 from sash.state.interner import Interner
 from sash.state.memory import Arrays, Ints, Memory
 from sash.state.rows import RowStore
+from sash.time import FOREVER
 
 REACH: Final = 64
 """The largest number of rows of its value that a left row may pass to reach its position by expiration time."""
@@ -68,7 +69,7 @@ class ExceptAll(Operator):
         events, _, slots = self._left.apply(batch, clock)
         self._tags.reserve(self._left.capacity)
         exp = self._expiration.stamps(batch.ts, batch.exp)
-        if self._expiration.calendar:
+        if (exp < FOREVER).any():
             self._nodes.reserve(loop.WORDS * self._left.capacity)
         loop.fill(slots, codes, own(exp), self._tags["tags"], self._nodes["nodes"])
         return events

@@ -3,7 +3,9 @@
 By calendar, a row carries its expiration time. Operators above keep it in a calendar, and only a row that ends
 prematurely is retracted; a partition is then searched for it. By negative tuples, every row ends by a retraction, and
 rows are found by their values. Each row shows its method (an expiration time, or FOREVER), so the method may change
-between any two rows without changes to existing state: earlier rows end by the method under which they were sent.
+between any two rows without changes to existing state: earlier rows end by the method under which they were sent. The times
+of these changes are kept for as long as rows live, so that an operator that is rebuilt gives every row the method that it
+had: the rows may be in the log of another stage.
 
 The cheaper method depends on the share of rows that end prematurely and on the length of a partition. Both are observed,
 and as of full windows: a row sent by calendar stays there for as long as it lives, so while windows fill, when few rows have
@@ -19,9 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from sash.state.changes import ChangeBatch
 from sash.state.memory import Ints, Memory
@@ -39,6 +42,9 @@ RETRACTION: Final = 14.5
 COUNTED_RETRACTION: Final = 10.0
 """The same above an EXCEPT ALL, where both operators count the copies of a value instead of storing rows."""
 
+MESSAGE: Final = 10.0
+"""The cost of sending a retraction to another stage, and of writing it to its log: premature ends are sent in any case."""
+
 CALENDAR_REMOVAL: Final = 8.0
 """The cost of removing a retracted row from a calendar, in addition to the steps along its partition."""
 
@@ -47,12 +53,20 @@ _BEGUN, _CLOCK, _SPAN, _EXPOSURE, _ROWS, _LIFE = range(6)
 """The first and the last clock; since the last decision, the time that has passed and the sum of the times that rows have
 stood in the output; and of all rows that came, their number and the sum of the lives that they came with."""
 
+_LONGEST, _PERIODS = 0, 1
+"""Of the method's history: the longest life of a row, and the number of periods, whose beginnings and methods follow."""
+
+_ALWAYS: Final = -(2**63)
+_MOST_PERIODS: Final = 16
+"""The number of periods that are kept: the method does not change if rows of all of them may live."""
+
 
 @dataclass(frozen=True)
 class ExpirationPlan:
     """The planner's estimates: the share of rows that end prematurely (None: unknown), the number of live output rows, the
     number of partitions of the calendars above, and the cost of a retraction. With `fixed` the initial method is kept.
-    `together`: a row on the right ends all rows of its value, so that more end where more stand; otherwise it ends one."""
+    `together`: a row on the right ends all rows of its value, so that more end where more stand; otherwise it ends one.
+    `sent`: another stage reads the rows; it begins with negative tuples, as do checkpoints that know of no other method."""
 
     share: float | None
     rows: float
@@ -60,15 +74,20 @@ class ExpirationPlan:
     retraction: float = RETRACTION
     fixed: bool = False
     together: bool = True
+    sent: bool = False
 
     @property
     def calendar(self) -> bool:
         """Whether the initial method is the calendar."""
+        if self.sent:
+            return False
         return self.share is not None and cost(self.share, self.rows / self.partitions) < self.retraction
 
     @property
     def reason(self) -> str:
         """The initial method and its reason, for EXPLAIN."""
+        if self.sent:
+            return "ends by negative tuples at first, as another stage reads it"
         if self.share is None:
             return "ends by negative tuples at first: the share of premature ends is unknown"
         method = "calendar" if self.calendar else "negative tuples"
@@ -92,8 +111,11 @@ class ExpirationChoice:
         self._retraction = planned.retraction
         self._fixed = planned.fixed
         self._together = planned.together
+        self._message = MESSAGE if planned.sent else 0.0
         self._marks = memory.array("marks", np.float64, _LENGTH + 1)
         self._times = memory.array("times", np.float64, _LIFE + 1)
+        self._history = memory.array("history", np.int64, 2 + 2 * _MOST_PERIODS)
+        self._replayed = -math.inf
         if not self._marks[_SET]:
             self._marks[_SET] = 1
             self._marks[_CALENDAR] = planned.calendar
@@ -105,22 +127,54 @@ class ExpirationChoice:
 
     @property
     def learnt(self) -> dict[str, list[float]]:
-        """The method, its reason, and the counts so far."""
-        return {} if self._fixed else {"marks": self._marks.tolist(), "times": self._times.tolist()}
+        """The method, its reason, the counts so far, and the methods of rows that may live."""
+        return {} if self._fixed else {name: array.tolist() for name, array in self._arrays.items()}
 
     def recall(self, learnt: Mapping[str, Sequence[float]]) -> None:
-        """Take over what `learnt` has returned."""
+        """Take over what `learnt` has returned: no decision is made again up to the clock that it knew."""
         if self._fixed:
             return
-        for array, name in ((self._marks, "marks"), (self._times, "times")):
+        for name, array in self._arrays.items():
             if len(learnt.get(name, ())) == len(array):
                 array[:] = learnt[name]
+        self._replayed = float(self._times[_CLOCK])
+
+    @property
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"marks": self._marks, "times": self._times, "history": self._history}
 
     def stamps(self, ts: Ints, exp: Ints) -> Ints:
-        """The `exp` column of output rows that came and expire at these times."""
-        self._times[_ROWS] += len(exp)
-        self._times[_LIFE] += float((exp - ts).sum(dtype=np.float64)) if len(exp) else 0.0
-        return exp if self.calendar else np.full(len(exp), FOREVER)
+        """The `exp` column of output rows that came and expire at these times, by the methods of these times."""
+        if len(exp):
+            lives = exp - ts
+            self._times[_ROWS] += len(exp)
+            self._times[_LIFE] += float(lives.sum(dtype=np.float64))
+            self._history[_LONGEST] = max(self._history[_LONGEST], lives.max())
+        begins, methods = self._periods
+        if not len(begins) or (len(ts) and ts[0] >= begins[-1]):
+            return exp if self.calendar else np.full(len(exp), FOREVER)
+        period = np.maximum(np.searchsorted(begins, ts, side="right") - 1, 0)
+        return np.where(methods[period] > 0, exp, FOREVER)
+
+    @property
+    def _periods(self) -> tuple[Ints, Ints]:
+        """When the methods of rows that may live began, and whether each is the calendar; empty before the first change."""
+        count = int(self._history[_PERIODS])
+        periods = self._history[2 : 2 + 2 * count].reshape(count, 2)
+        return periods[:, 0], periods[:, 1]
+
+    def _begin_period(self, clock: int) -> bool:
+        """Note that the method changes at the clock; False if too many methods are in use for that."""
+        begins, methods = self._periods
+        known = list(zip(begins.tolist(), methods.tolist(), strict=True)) or [(_ALWAYS, int(self.calendar))]
+        while len(known) > 1 and known[1][0] <= clock - self._history[_LONGEST]:
+            del known[0]
+        if len(known) == _MOST_PERIODS:
+            return False
+        known.append((clock, int(not self.calendar)))
+        self._history[_PERIODS] = len(known)
+        self._history[2 : 2 + 2 * len(known)] = [value for period in known for value in period]
+        return True
 
     @property
     def changes(self) -> int:
@@ -139,6 +193,8 @@ class ExpirationChoice:
 
     def observe(self, output: ChangeBatch, silent: int, premature: int, clock: int) -> None:
         """Count output rows and those that ended silently and prematurely; change the method if the other is cheaper."""
+        if clock <= self._replayed:
+            return
         marks = self._marks
         given = int((output.sign > 0).sum())
         before = marks[_STANDING]
@@ -155,8 +211,9 @@ class ExpirationChoice:
         marks[_GIVEN] = marks[_PREMATURE] = 0
         self._times[_SPAN] = self._times[_EXPOSURE] = 0
         searched = cost(share, length)
-        old, new = (searched, self._retraction) if self.calendar else (self._retraction, searched)
-        if old < WORTH * new:
+        retracted = self._retraction + self._message * (1 - share)
+        old, new = (searched, retracted) if self.calendar else (retracted, searched)
+        if old < WORTH * new or not self._begin_period(clock):
             return
         marks[_CALENDAR] = not self.calendar
         marks[_SINCE], marks[_SHARE], marks[_LENGTH] = clock, share, length

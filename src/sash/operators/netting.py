@@ -24,8 +24,7 @@ def net(batch: ChangeBatch) -> ChangeBatch:
     if not len(mixed):
         return batch
     part = batch.take(mixed)
-    values = part.columns if (part.exp == FOREVER).all() else (*part.columns, pa.array(part.exp))
-    dead = _cancel(part.ts, part.sign, *hash_rows(values, len(part)))
+    dead = _cancel(part.ts, part.sign, *hash_rows(_values(part), len(part)))
     if not dead.any():
         return batch
     alive = np.ones(len(batch), np.bool_)
@@ -34,14 +33,22 @@ def net(batch: ChangeBatch) -> ChangeBatch:
 
 
 def net_all(batch: ChangeBatch) -> ChangeBatch:
-    """The batch netted as a whole, across its instants, for tables that are updated once per batch."""
+    """The batch netted as a whole, across its instants: for tables that are updated once per batch, and for logs.
+
+    Rows are equal if their expiration times are equal, too.
+    """
     if len(batch) < 2:
         return batch
     order = np.argsort(batch.sign, kind="stable")
-    low, high = hash_rows(batch.columns, len(batch))
+    low, high = hash_rows(_values(batch), len(batch))
     dead = np.empty(len(batch), np.bool_)
     dead[order] = _cancel(np.zeros(len(batch), np.int64), batch.sign[order], low[order], high[order])
     return batch.take(np.flatnonzero(~dead))
+
+
+def _values(batch: ChangeBatch) -> tuple[pa.Array, ...]:
+    """The columns that equal rows share: with the expiration time, if there is any."""
+    return batch.columns if (batch.exp == FOREVER).all() else (*batch.columns, pa.array(batch.exp))
 
 
 def cancelled(sign: npt.NDArray[np.int8], low: Hashes, high: Hashes) -> npt.NDArray[np.bool_]:

@@ -18,14 +18,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from sash.physical.canonical import digest, expression_text, tree_text, value_text
 from sash.physical.leg_parts import LegParts, leg_parts
-from sash.physical.nodes import NrrJoin, PhysicalPlan, RelationLeg, Stage, StageInput, StreamLeg, UpdateLeg, walk
+from sash.physical.nodes import (
+    STAMPED,
+    NrrJoin,
+    PhysicalPlan,
+    RelationLeg,
+    Stage,
+    StageInput,
+    StreamLeg,
+    UpdateLeg,
+    walk,
+)
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Expression
 from sash.plan.nodes import Node, Range, Rows, Stream
+from sash.state.changes import ChangeBatch
 
 MASK_BITS = 62
 """The number of filters per mask column."""
@@ -92,10 +104,14 @@ class LegRows:
 
 @dataclass(frozen=True)
 class StageRows:
-    """The changes of an earlier stage; if `local`, of the same shard, which are handed over in memory."""
+    """The changes of an earlier stage; if `local`, of the same shard, which are handed over in memory.
+
+    If `strict`, rows may carry expiration times, up to which they may be retracted.
+    """
 
     stage: int
     local: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +157,24 @@ class Channel:
     def dtypes(self) -> tuple[pa.DataType, ...]:
         """The types of all columns that are sent."""
         return (*self.columns, *([pa.int64()] * self.masks))
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether the rows of a stage may carry expiration times, up to which they may be retracted."""
+        return isinstance(self.source, StageRows) and self.source.strict
+
+    def live(self, rows: ChangeBatch, horizon: int, floor: int) -> ChangeBatch:
+        """The rows that have not ended before `floor`, for a reader whose windows have this length, as far as times end them.
+
+        The log may have dropped a row that expired, and still have its retraction: the reader gets neither.
+        """
+        if self.kind == "time":
+            needed = rows.ts + horizon >= floor
+        elif self.may_expire:
+            needed = rows.exp >= floor
+        else:
+            return rows
+        return rows if needed.all() else rows.take(np.flatnonzero(needed))
 
     @cached_property
     def identity(self) -> str:
@@ -254,7 +288,7 @@ class _Builder:
         owner = stage.index if needs_snapshots(self._plan, stage) else None
         if leaf.leg is None:
             assert leaf.stage is not None
-            kind: Kind = "explicit" if leaf.expiry == "explicit" else "stamped"
+            kind: Kind = "stamped" if leaf.expiry in STAMPED else "explicit"
             text = {"stage": self._identities[leaf.stage], "local": given.local, "keys": list(given.keys)}
             return _Input(stage, index, given, kind, 0, None, owner, None, text)
         leg = self._plan.legs[leaf.leg]
@@ -282,7 +316,9 @@ class _Builder:
             window = value_text(leg.window) if isinstance(leg, StreamLeg) else None
             relation = value_text(leg.node) if isinstance(leg, RelationLeg) else None
             read = relation if read_by is None else json.dumps(read_by.text, sort_keys=True)
-            leaves[id(given.leaf)] = f"{read} {window} {given.leaf.follows} {given.leaf.timed} {given.leaf.expiry}"
+            # Rows that are retracted are so by name, whether or not some may expire: earlier versions knew no others.
+            ended = "explicit" if given.leaf.expiry == "strict" else given.leaf.expiry
+            leaves[id(given.leaf)] = f"{read} {window} {given.leaf.follows} {given.leaf.timed} {ended}"
         tree = tree_text(stage.root, leaves, layout=needs_snapshots(self._plan, stage))
         order = [leaves[id(given.leaf)] for given in stage.inputs]
         timing = "".join(
@@ -325,7 +361,7 @@ class _Builder:
         schema = first.given.leaf.schema
         source: Source = LegRows(first.given.leaf.leg or 0)
         if first.given.leaf.stage is not None:
-            source = StageRows(first.given.leaf.stage, first.given.local)
+            source = StageRows(first.given.leaf.stage, first.given.local, first.given.leaf.expiry == "strict")
         elif isinstance(leg, RelationLeg):
             source = StartClock()
         made = Channel(

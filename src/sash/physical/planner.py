@@ -27,6 +27,7 @@ from sash.physical.sharing import shared_nodes
 from sash.physical.stages import StageSplitter
 from sash.physical.strategies.base import Placement, Strategy
 from sash.physical.strategies.registry import strategy_of
+from sash.physical.strict_stages import allow_strict_stages
 from sash.plan.nodes import Distinct, Join, Node, walk
 from sash.plan.options import DEFAULT, Options
 
@@ -78,10 +79,10 @@ def plan_job(
             outputs.append(Output(name, splitter.split(root)))
             owners += [group] * (splitter.count - len(owners))
         if not splitter.unrepeatable:
-            stages = tuple(
-                _planned(stage, group, legs.all) for stage, group in zip(splitter.stages(), owners, strict=True)
-            )
-            return PhysicalPlan(tuple(legs.all), stages, tuple(outputs))
+            plan = PhysicalPlan(tuple(legs.all), tuple(splitter.stages()), tuple(outputs))
+            plan = allow_strict_stages(plan, [group.settings for group in owners])
+            stages = tuple(_planned(stage, group, legs.all) for stage, group in zip(plan.stages, owners, strict=True))
+            return replace(plan, stages=stages)
         for group, lowering in lowerings.items():
             retracting[group] |= {logical for logical, made in lowering.distincts if id(made) in splitter.unrepeatable}
 
@@ -129,6 +130,10 @@ class _Group:
         return strategy_of(self.options.strategy)
 
     @property
+    def settings(self) -> PlannerSettings:
+        return PlannerSettings(self.options, self.strategy)
+
+    @property
     def shares_operators(self) -> bool:
         """Whether operators may be shared; not where their progress depends on the rows that reach them."""
         return self.strategy.synchronised and not self.strategy.by_rows_alone
@@ -155,7 +160,7 @@ def _planned(stage: Stage, group: _Group, legs: Sequence[Leg]) -> Stage:
     """The stage with its strategy, and with all passes run."""
     if group.strategy.recomputes:
         refuse_endless_windows(stage.root, legs)
-    root = _run_passes(stage, PlannerSettings(group.options, group.strategy))
+    root = _run_passes(stage, group.settings)
     options = group.options
     return replace(
         stage, root=root, strategy=group.strategy.name, tau=options.tau, probe=options.probe, patience=options.patience

@@ -73,7 +73,7 @@ class ChannelBatch:
                 # With snapshots, a row may retract one that is only in the snapshot, so the log cannot be netted.
                 netting = net_all
             horizon = channel.horizon if channel.kind == "time" else None
-            counted = channel.window is not None
+            counted = channel.window is not None or channel.may_expire
             self._log = InputLog(self._chunks, channel.dtypes, horizon, netting, self._record["log"], counted)
         return self._log
 
@@ -151,10 +151,7 @@ class ChannelBatch:
 
     def live(self, reader: Reader, horizon: int, floor: int) -> ChangeBatch:
         """The rows of the log that a reader needs: those that have not ended before `floor`, if its windows end them."""
-        rows = self.loaded()
-        if self.channel.kind == "time":
-            needed = rows.ts + horizon >= floor
-            rows = rows if needed.all() else rows.take(np.flatnonzero(needed))
+        rows = self.channel.live(self.loaded(), horizon, floor)
         return pick(reader, rows, len(self.channel.columns))
 
     def loaded(self) -> ChangeBatch:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from sash.errors import CheckpointError
@@ -176,8 +175,7 @@ class _OldAnswers:
         for index, (channel, reader) in layout.channels.inputs_of(answer.stage).items():
             parts = self._rows.get((layout.levels[answer.stage], label, channel.identity), [])
             rows = concat([ChangeBatch.empty(channel.dtypes), *parts]).sorted()
-            if channel.kind == "time":
-                rows = rows.take(np.flatnonzero(rows.ts + stage.inputs[index].leaf.horizon >= record["floor"]))
+            rows = channel.live(rows, stage.inputs[index].leaf.horizon, record["floor"])
             live[index] = pick(reader, rows, len(channel.columns))
         current = CurrentRows()
         for changes in shard.replay(live, record["clocks"], record.get("reached"), net=True):

@@ -278,6 +278,7 @@ class SeedShard:
                 "clocks": [int(clock) for clock in shard.clocks],
                 "floor": int(shard.floor),
                 "reached": shard.reached,
+                "learnt": shard.learnt,
                 "snapshot": None,
             }
         yield from self._send(stage, number, shard, current)

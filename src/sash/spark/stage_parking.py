@@ -72,10 +72,7 @@ class StageParking:
             arrivals[index] = arrival = found.arrival(reader)
             rows = found.live(reader, stage.inputs[index].leaf.horizon, floor)
             if arrival is not None:
-                came = arrival.rows
-                if channel.kind == "time":
-                    came = came.take(np.flatnonzero(came.ts + stage.inputs[index].leaf.horizon >= floor))
-                rows = concat([rows, came])
+                rows = concat([rows, channel.live(arrival.rows, stage.inputs[index].leaf.horizon, floor)])
             live[index] = counted(channel, record, rows)
         shard = self._processor.build_shard(stage, self._number(stage), memory)
         current = CurrentRows()

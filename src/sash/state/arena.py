@@ -19,7 +19,7 @@ from sash.state.memory import MappedMemory, file_sizes
 
 _LOCK, _MARK, _DATA = "lock", "mark", "data"
 _DIRTY = "dirty"
-_LAYOUT = 2
+_LAYOUT = 3
 """The version of the operators' arrays: an arena of another one is built again, from the log."""
 
 

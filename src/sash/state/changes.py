@@ -2,8 +2,8 @@
 
 A change is (row, ts, exp, sign). A `+` row is valid from `ts` until `exp`, where it expires silently; a row whose `exp` is
 FOREVER is valid until a `-` row with the same values retracts it. There are three kinds of edges: *stamped* (only `+`
-rows, each with its expiration time), *explicit* (`exp` is FOREVER, and every row ends by a retraction) and, within a
-stage, *strict* (rows expire, or are retracted earlier by a `-` row with the same values and the same `exp`).
+rows, each with its expiration time), *explicit* (`exp` is FOREVER, and every row ends by a retraction) and *strict* (rows
+expire, or are retracted earlier by a `-` row with the same values and the same `exp`).
 A batch is sorted by `ts`, and at one instant the `-` rows come before the `+` rows.
 """
 

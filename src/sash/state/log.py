@@ -2,7 +2,8 @@
 
 A batch appends the rows it accepted, as compressed chunks of a few megabytes; a chunk whose rows have all expired is
 dropped; many consecutive small chunks are merged. If rows end by retractions, a log of more than twice its live rows is
-netted and rewritten; if later rows displace them, a log of more than twice the rows left the last time. So the amortized
+netted and rewritten; if later rows displace them, or they may expire before, a log of more than twice the rows left the last
+time. So the amortized
 cost of a batch depends on its own size, and the size of the log on the live rows. (The log of an input that never expires
 grows with it, until a snapshot allows clearing it.)
 """
@@ -64,8 +65,8 @@ class InputLog:
     """The log of one input.
 
     `horizon` is the longest lifetime of a source's rows, from their ts; None if rows carry their own expiration times.
-    `netting` is given if rows end by retractions or, if the log is `counted`, by later rows: the number of live rows is
-    then known only after netting.
+    `netting` is given if rows end by retractions. Where they may also end by later rows, or at their expiration times, the
+    log is `counted`: the number of live rows is then known only after netting.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class InputLog:
         assert netting is not None
 
         def netted(rows: ChangeBatch) -> ChangeBatch:
-            rows = rows.sorted()
+            rows = rows.take(np.flatnonzero(rows.exp >= clock)).sorted()
             split = int(np.searchsorted(rows.ts, clock, side="left"))
             return concat([netting(rows.slice(0, split)), rows.slice(split, len(rows))])
 

@@ -2,8 +2,9 @@
 
 These are the edges between a semi join, anti join or EXCEPT ALL of stamped rows and the joins of the same stage, with
 nothing in between but operators that pass rows on: a join keeps its rows one by one. Aggregates and set operations that
-receive a retraction for every row keep counts alone, which no calendar improves on. What another stage reads has
-retractions, and so has the answer; where it is kept, its rows have expiration times, too (`strict_edges.by_calendar`).
+receive a retraction for every row keep counts alone, which no calendar improves on. The answer has retractions, too; where
+it is kept, its rows have expiration times (`strict_edges.by_calendar`). What other stages read may have expiration times if
+it comes from a semi or anti join and all of these stages keep its rows one by one (`strict_stages.py`).
 
 EXCEPT has no such choice: it outputs a value once, however many rows have it, and emits nothing as long as some remain. By
 calendar the row that expires would have to be replaced by the next one, again and again. Nor has INTERSECT ALL: a copy ends
@@ -24,16 +25,7 @@ def allow_strict_edges(root: Physical, settings: PlannerSettings) -> Physical:
     """Make explicit edges strict where the negation below may choose, at run time, how its rows end."""
     if not settings.strategy.adaptive_expiration:
         return root
-    above: dict[int, list[Operation]] = {}
-    for node in operations(root):
-        for child in node.inputs:
-            above.setdefault(id(child), []).append(node)
-
-    def kept(node: Physical) -> bool:
-        """Whether all operators that the rows reach keep them one by one."""
-        return node is not root and all(
-            (facts_of(reader).passes_rows and kept(reader)) or node in _kept_rows(reader) for reader in above[id(node)]
-        )
+    kept = KeptRows(root)
 
     def change(old: Operation, node: Operation) -> Physical:
         if facts_of(node).passes_rows and any(child.expiry == "strict" for child in node.inputs):
@@ -43,6 +35,23 @@ def allow_strict_edges(root: Physical, settings: PlannerSettings) -> Physical:
         return node
 
     return rebuild(root, change)
+
+
+class KeptRows:
+    """Whether all operators of a stage that the rows of a node reach keep them one by one."""
+
+    def __init__(self, root: Physical) -> None:
+        self._root = root
+        self._above: dict[int, list[Operation]] = {}
+        for node in operations(root):
+            for child in node.inputs:
+                self._above.setdefault(id(child), []).append(node)
+
+    def __call__(self, node: Physical) -> bool:
+        return node is not self._root and all(
+            (facts_of(reader).passes_rows and self(reader)) or node in _kept_rows(reader)
+            for reader in self._above[id(node)]
+        )
 
 
 def _kept_rows(reader: Operation) -> tuple[Physical, ...]:
