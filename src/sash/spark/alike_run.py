@@ -77,7 +77,7 @@ class AlikeRun:
         with self._lock:
             planned = self._joined(member)
             assert planned is not None
-            output = self._make_output(member, planned=planned)
+            output = self._make_output(member, planned)
             output.open()
             template, added = planned.members[member.name]
             self._started.progress.add_alike(member.name, template.name)

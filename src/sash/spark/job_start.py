@@ -7,30 +7,23 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sash.change.diff import JobDiff
-from sash.change.stored import AT_ONCE, Completeness
-from sash.errors import CatalogError, CheckpointError, JobChangedError, SashError, StoreError
+from sash.errors import CatalogError, CheckpointError, JobChangedError, SashError
 from sash.optimizer.widen_joins import JoinColumns
-from sash.physical.canonical import value_text
-from sash.physical.channels import channels_of
-from sash.physical.nodes import PhysicalPlan
+from sash.physical.state_names import value_text
 from sash.plan.nodes import Relation, Stream, walk
-from sash.plan.types import TIMESTAMP
 from sash.planning import PlannedJob, PlannedTemplate
-from sash.private_folders import make_private
 from sash.spark.alike_run import AlikeRun, described
 from sash.spark.checkpoint_lock import CheckpointLock, lock_checkpoint
-from sash.spark.completion import Completion
 from sash.spark.dataflow import job_frame, time_type
 from sash.spark.diagnosis import locate_bad_row
 from sash.spark.fingerprint import remove_drafts
 from sash.spark.folders import Folder
-from sash.spark.generations import Generations, Incomplete, last_batch
+from sash.spark.generations import Generations, last_batch
 from sash.spark.header import FORMAT
 from sash.spark.job_batch import BatchFunction
 from sash.spark.job_change import JobChange, OnChange, described_plan, job_shape, kept_plan, save_plan
@@ -43,20 +36,17 @@ from sash.spark.job_manifest import (
     read_manifest,
 )
 from sash.spark.job_output import JobOutput
+from sash.spark.job_outputs import JobOutputs, completeness, open_windows
 from sash.spark.job_progress import JobProgress, scopes
 from sash.spark.job_run import JobRun, leg_suspects
-from sash.spark.kept_window import StoreFolder
 from sash.spark.layout import Suspended
 from sash.spark.ledger import Ledger
-from sash.spark.outbox import Outbox
 from sash.spark.output import OutputMode
 from sash.spark.parking import Parking
-from sash.spark.rejected import COLUMNS, bad_row_limits, rejected_outputs
+from sash.spark.rejected import bad_row_limits
 from sash.spark.resumption import Resumption, forget_answers
 from sash.spark.session import query_settings
 from sash.spark.sinks.base import OutputSpec
-from sash.spark.sinks.batch import Batch
-from sash.spark.sinks.function import WindowSink
 from sash.spark.sinks.start import WriteFailure, start_query
 from sash.spark.sources.constants import ConstantsTable, constants_tables
 from sash.spark.sources.inputs import QueryInputs
@@ -67,14 +57,10 @@ from sash.spark.stream_watch import StreamWatch
 from sash.spark.temporary import TemporaryFolder
 from sash.spark.topics import Ids, check_topics, keep_topics
 from sash.spark.uncommitted import remove_uncommitted
-from sash.spark.window_store import ApplyChanges, ApplyInsertions
 from sash.window_store.store.sets import WindowSets
 
 if TYPE_CHECKING:
     from sash.job import Job, JobMember
-
-_OWNER = "job.json"
-"""The file of a store with the identity of the job that fills it."""
 
 
 @dataclass
@@ -143,22 +129,15 @@ class JobStart:
             on_stop = undo.enter_context(ExitStack())
             parking = Parking(folder)
             parking.keep_only(frozenset((*planned.names, *(member.name for member in self._members))))
-            windows = self._open_windows(identity, on_stop)
-            make = partial(
-                self._output,
-                inputs=inputs,
-                identity=identity,
-                folder=folder,
-                parking=parking,
-                windows=windows,
-                complete=_completeness(folder, planned.physical),
-            )
+            windows = open_windows(job, identity, on_stop)
             history = self._history()
             if history is not None:
                 undo.callback(history.close)
-                make = partial(make, history=history)
-            outputs = [make(member, planned=planned) for member in self._members]
-            rejected = self._rejected(planned, inputs, identity, folder, parking)
+            made = JobOutputs(
+                self._spark, inputs, identity, folder, parking, windows, completeness(folder, planned.physical), history
+            )
+            outputs = [made.output(member, planned) for member in self._members]
+            rejected = made.rejected(planned)
             if history is not None:
                 self._open_history(history, folder, before, outputs)
             for output in (*outputs, *rejected):
@@ -182,7 +161,7 @@ class JobStart:
         )  # fmt: skip
         if history is not None:
             on_stop.callback(history.close)
-        started.alike = AlikeRun(job, started, constants, make)
+        started.alike = AlikeRun(job, started, constants, made.output)
         for table in tables.values() if job.trigger.word is None else ():
             table.start()
         return started
@@ -333,70 +312,6 @@ class JobStart:
             )
         return merged
 
-    def _open_windows(self, identity: str, on_stop: ExitStack) -> dict[str, WindowSets]:
-        """Open the stores of kept windows, by the names of their outputs."""
-        writers: dict[str, WindowSets] = {}
-        queries = self._job.engine.windows
-        for member in self._members:
-            if member.window is None:
-                continue
-            layout = member.window.layout
-            folder = StoreFolder.of(member.window.path, self._job.checkpoint, layout.name)
-            _claim(folder.root, identity)
-            writer = queries.write(folder.root, layout, member.window.recorder)
-            if folder.temporary is not None:
-                on_stop.callback(folder.temporary.remove)
-            on_stop.callback(writer.close)
-            on_stop.callback(queries.detach, layout.name)
-            writers[member.name] = writer
-        return writers
-
-    def _output(
-        self,
-        member: JobMember,
-        planned: PlannedJob,
-        inputs: QueryInputs,
-        identity: str,
-        folder: Folder,
-        parking: Parking,
-        windows: Mapping[str, WindowSets],
-        complete: Mapping[int, Completeness],
-        history: JobHistory | None = None,
-    ) -> JobOutput:
-        time = time_type(member.query.planned.physical, inputs)
-        spec = OutputSpec(planned.columns(member.name), time, member.mode, member.key, f"{identity}-{member.name}")
-        sink = member.sink
-        if member.window is not None:
-            writer = windows[member.name]
-            sink = WindowSink(ApplyInsertions(writer) if member.window.of_stream else ApplyChanges(writer))
-        sink.check(spec)
-        outbox = Outbox(folder.inside("outbox"), member.name, spec, member.outbox)
-        to_batch = partial(Batch.of_table, schema=spec.schema, time=spec.time, spark=self._spark)
-        output = planned.output(member.name)
-        position = planned.physical.outputs.index(output)
-        completion = Completion(complete.get(output.stage, AT_ONCE), member.when_complete, member.name, folder)
-        made = JobOutput(
-            member.name, position, spec, sink, member.on_error, outbox, parking, to_batch, completion=completion
-        )
-        if member.name in planned.members:
-            template, query = planned.members[member.name]
-            made.template, made.number = template.name, query.number
-        if history is not None and member.window is None:
-            made.record = history.record(member.name)
-        return made
-
-    def _rejected(
-        self, planned: PlannedJob, inputs: QueryInputs, identity: str, folder: Folder, parking: Parking
-    ) -> list[JobOutput]:
-        """The outputs of rows that are dropped."""
-        made = []
-        for one in rejected_outputs(planned.streams, inputs, len(planned.physical.outputs)):
-            spec = OutputSpec(COLUMNS, TIMESTAMP, "changes", None, f"{identity}-{one.name}")
-            outbox = Outbox(folder.inside("outbox"), one.name, spec, 0)
-            to_batch = partial(Batch.of_table, schema=spec.schema, time=spec.time, spark=self._spark)
-            made.append(JobOutput(one.name, one.position, spec, one.sink, "fail", outbox, parking, to_batch))
-        return made
-
     def _history(self) -> JobHistory | None:
         """The history of the job, if its engine keeps any."""
         kept = self._job.engine.history
@@ -462,25 +377,3 @@ def with_constants(
     """The inputs with the constants of alike queries, whose tables are given by the names of the templates."""
     found = {one.template.relation.name.lower(): tables[one.name].source() for one in templates}
     return replace(inputs, streams={**inputs.streams, **found})
-
-
-def _completeness(folder: Folder, plan: PhysicalPlan) -> dict[int, Completeness]:
-    """From when the stages of a plan are complete, of those that were not when the generation began."""
-    known = Incomplete.of(read_manifest(folder) or {}).stages
-    identities = channels_of(plan, share=True).stages
-    return {stage: known[identity] for stage, identity in enumerate(identities) if identity in known}
-
-
-def _claim(root: Path, identity: str) -> None:
-    """Let only one job, or one query of `Engine.keep`, fill a store: it recognizes repeated batches by their numbers."""
-    owner = root / _OWNER
-    known = owner.read_text() if owner.exists() else None
-    if known == identity:
-        return
-    if known is not None or (root / "manifest.json").exists():
-        raise StoreError(
-            f"the window store in {root} is filled by another job or checkpoint: keep the window in another path, or remove "
-            "the store"
-        )
-    make_private(root)
-    owner.write_text(identity)
