@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from sash.operators.scalar import evaluate, supports
-from sash.physical.canonical import expression_text
 from sash.physical.channels import MASK_BITS, Channel, Channels, Reader, Scan, ScanRows
+from sash.physical.state_names import expression_text
 from sash.plan.compound import rewrite, walk
 from sash.plan.expressions import Column, Expression
 from sash.plan.types import BIGINT, TIMESTAMP, TIMESTAMP_NTZ

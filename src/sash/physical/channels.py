@@ -21,7 +21,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from sash.physical.canonical import digest, expression_text, tree_text, value_text
 from sash.physical.leg_parts import LegParts, leg_parts
 from sash.physical.nodes import (
     STAMPED,
@@ -34,6 +33,7 @@ from sash.physical.nodes import (
     UpdateLeg,
     walk,
 )
+from sash.physical.state_names import digest, expression_text, tree_text, value_text
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Expression
 from sash.plan.nodes import Node, Range, Rows, Stream

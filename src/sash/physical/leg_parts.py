@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sash.physical.canonical import expression_text
 from sash.physical.nodes import StreamLeg
 from sash.physical.shapes import calls_user, needs_spark
+from sash.physical.state_names import expression_text
 from sash.plan.compound import Compound, rewrite
 from sash.plan.expression_safety import may_fail
 from sash.plan.expressions import Column, Expression, conjuncts, substitute

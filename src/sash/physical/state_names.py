@@ -1,8 +1,9 @@
-"""Canonical texts of expressions, parts of logical plans and operators: equal for things that compute the same, by the same
-steps.
+"""Names of state: texts of expressions, parts of logical plans and operators, equal for things that compute the same, by the
+same steps.
 
-State is named by them (see `channels.py`), so they do not contain aliases, estimates, or positions among other queries.
-Columns of a stream are written by name, so that a new column that nobody reads changes nothing; all others by position.
+Logs and stages are named by digests of them (see `channels.py`), so they do not contain aliases, estimates, or positions
+among other queries. Columns of a stream are written by name, so that a new column that nobody reads changes nothing; all
+others by position. (Which subplans of a job are equal is another question: see `plan/canonical.py`.)
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _FLAGS = frozenset({"emits"})
 
 
 def digest(text: str) -> str:
-    """A short name for a canonical text.
+    """A short name for such a text.
 
     >>> digest("sales")
     'e04eb29020ea'
