@@ -42,7 +42,7 @@ from sash.spark.backfill import backfill_frames, check_readable, histories, reac
 from sash.spark.completion import completed
 from sash.spark.errors import sash_errors
 from sash.spark.folders import Folder, local_path
-from sash.spark.handover import Handover, constants_of, fits_in_place, handover
+from sash.spark.handover import Handover, begins_in_place, constants_of, handover
 from sash.spark.job_manifest import CURRENT, NAME
 from sash.spark.layout import Layout
 from sash.spark.messages import DDL, OUTPUT
@@ -53,7 +53,7 @@ from sash.spark.resumption import NAME as ANSWERS
 from sash.spark.seed_files import SeedFiles
 from sash.spark.seed_processor import SeedProcessor
 from sash.spark.seed_scatter import Notices, SeedScatter
-from sash.spark.session import LARGE_ROWS, query_settings
+from sash.spark.session import LARGE_ROWS, WHOLE_STATE, query_settings
 from sash.spark.sinks.base import OutputSpec
 from sash.spark.sinks.batch import by_number, typed_table
 from sash.spark.sinks.start import await_sources
@@ -178,7 +178,11 @@ def last_batch(generation: Folder) -> tuple[int | None, bool]:
 def survey(spark: SparkSession, generation: Folder, old: JobShape) -> Headers:
     """Read the headers of a generation's state; none if it has not run a batch."""
     committed = last_batch(generation)[0]
-    return {} if committed is None else read_headers(spark, generation.location, old.layout, committed)
+    if committed is None:
+        return {}
+    # The batch that began the generation may have written the state as a whole, instead of what it changed.
+    seed = json.loads(generation.read(NAME) or "{}").get("seed")
+    return read_headers(spark, generation.location, old.layout, None if committed == seed else committed)
 
 
 def compare(
@@ -221,7 +225,7 @@ class Change:
         diff.check()
         made = self.generations.begin()
         number = int(known.get("first_batch", 0)) + (0 if committed is None else committed + 1)
-        in_place = current.local and fits_in_place(diff.classification, self.old.layout, self.new.layout)
+        in_place = current.local and begins_in_place(diff, self.old.layout, self.new.layout, headers)
         seed = 0 if committed is None or not in_place else committed + 1
         self.on_step("begun")
         if headers:
@@ -270,7 +274,8 @@ class Change:
             if name not in kept:
                 made.inside("outbox").remove_tree(name)
         made.inside(_START).write(_GO, '{"go":1}\n')
-        with query_settings(self.spark, self.new.plan.shards, made.location, LARGE_ROWS):
+        settings = {**LARGE_ROWS, **(WHOLE_STATE if given.moves else {})}
+        with query_settings(self.spark, self.new.plan.shards, made.location, settings):
             filled = backfill_frames(diff.classification, self.new.layout, self.new.inputs, read)
             start = made.inside(_START).location
             frame, sources = seed_frame(self.spark, given, current.location, start, self.new.plan.shards, filled)

@@ -128,6 +128,13 @@ class Handover:
                         uses.setdefault((place.level, label, chunk[0]), []).append(use)
         return uses
 
+    @property
+    def moves(self) -> bool:
+        """Whether rows move: the log of some channel does not stay where it is."""
+        return any(
+            change.sources and change.channel.index not in self.staying for change in self.classification.channels
+        )
+
     def chunks(self, channel: Channel, level: int, label: int) -> list[list[int]]:
         """The directory entries of a shard's part of an old log."""
         found = header_part(self.headers, level, label, "channels", channel.identity)
@@ -207,6 +214,17 @@ def handover(diff: JobDiff, old: Layout, new: Layout, headers: Headers, *, in_pl
     return Handover(
         old, new, headers, diff.classification, frozenset(emitted), answers, in_place=in_place, staying=staying
     )
+
+
+def begins_in_place(diff: JobDiff, old: Layout, new: Layout, headers: Headers) -> bool:
+    """Whether a new job is to begin with the state of the old one: it fits, and some of it stays, or tells old answers.
+
+    Where all rows move, an empty state is better: chunks that are removed would be merged with those that are written.
+    """
+    if not fits_in_place(diff.classification, old, new):
+        return False
+    given = handover(diff, old, new, headers, in_place=True)
+    return bool(given.staying or given.retracted) or any(one.verdict == "kept" for one in diff.classification.stages)
 
 
 def constants_of(layout: Layout, given: Mapping[str, ChangeBatch]) -> dict[int, ChangeBatch]:

@@ -41,6 +41,10 @@ _EVERY_QUERY = {
 }
 """The settings of every query, besides the number of shuffle partitions, which is that of shards."""
 
+WHOLE_STATE = {_STORE + "rocksdb.changelogCheckpointing.enabled": "false"}
+"""Further settings of a query that writes most of the state in one batch: otherwise its changes are written beside it, and the
+next batch begins by making each of them once more."""
+
 LARGE_ROWS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
 """Further settings of a query whose rows are chunks of state: ten thousand of them do not fit into an Arrow column."""
 

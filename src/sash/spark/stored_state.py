@@ -44,15 +44,16 @@ def _by_level(reader: DataFrameReader, checkpoint: str, levels: int) -> DataFram
     return reduce(DataFrame.unionAll, parts)
 
 
-def read_headers(spark: SparkSession, checkpoint: str, layout: Layout, batch: int) -> Headers:
+def read_headers(spark: SparkSession, checkpoint: str, layout: Layout, batch: int | None) -> Headers:
     """Read the headers of all shards, as the last committed batch left them.
 
     A shard writes its header with every batch, so they are among the changes of the last one, which are few. The whole state
-    is read only if a shard had nothing to do in that batch, or if it is not known what the batch has changed.
+    is read only if a shard had nothing to do in that batch, or if it is not known what the batch has changed (None: it wrote
+    the state as a whole).
     """
     shards = {(layout.levels[stage], label) for stage, labels in enumerate(layout.labels) for label in labels}
     with suppress(PySparkException):
-        found = _headers(_changed(spark, checkpoint, layout.height, batch))
+        found = {} if batch is None else _headers(_changed(spark, checkpoint, layout.height, batch))
         if shards <= found.keys():
             return found
     return _headers(state_frame(spark, checkpoint, layout.height))
