@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sash.spark import stored_state
-from sash.spark.generations import last_batch
+from sash.spark.generations import JobShape, last_batch
+from sash.spark.job_manifest import NAME
 from tests.spark.files import Rows, batches_of, made_up_rows
 from tests.spark.small_jobs import SmallJob, expected, put
 
@@ -100,6 +101,46 @@ def test_a_chain_of_changes(job: SmallJob, tmp_path: Path) -> None:
     job.run(shape)
     for name, sql in steps[-1][0].items():
         check(job, name, sql, since[name, sql] if sql == steps[-1][0][name] and name != "b" else reached(len(steps)))
+
+
+def lending(shape: JobShape) -> dict[str, bool]:
+    """Whether the channel of each query's rows keeps them for windows of several lengths."""
+    plan = shape.plan.physical
+    return {one.query: any(given.lent for given in plan.stages[one.stage].inputs) for one in plan.outputs}
+
+
+def test_windows_share_their_rows_and_keep_them_apart_again(job: SmallJob, tmp_path: Path) -> None:
+    """A window joins others, rows move to other shards, and one window is left, which keeps its rows itself.
+
+    In the end all rows move, in as many shards: the last generation begins with an empty state.
+    """
+    three = {"a": BY_KEY, "b": SHORTER, "f": FILTERED}
+    steps: list[tuple[dict[str, str], int]] = [
+        (three, 2),
+        ({**three, "l": LONGER}, 2),
+        ({**three, "l": LONGER}, 3),
+        ({"b": SHORTER, "h": HIGHEST}, 3),
+        ({"v": BY_VALUE}, 3),
+    ]
+    shape = None
+    for number, (queries, shards) in enumerate(steps):
+        put(tmp_path / "in", STREAMS, range(number, number + 1))
+        following = job.shape(queries, shards)
+        assert lending(following) == dict.fromkeys(queries, number < 3), queries
+        if shape is not None:
+            job.run(shape)
+            job.change(shape, following)
+        else:
+            job.run(following)
+        shape = following
+    put(tmp_path / "in", STREAMS, range(len(steps), BATCHES))
+    assert shape is not None
+    job.run(shape)
+    check(job, "v", BY_VALUE, reached(5))
+    assert json.loads(job.generations.current.read(NAME) or "{}")["seed"] == 0
+    for name, sql, last in (("a", BY_KEY, 4), ("f", FILTERED, 4), ("b", SHORTER, 5)):
+        for instant, answer in expected(sql, ROWS, range(0, reached(last), 1_733), END).items():
+            assert job.at(name, instant) == answer, f"{name} at {instant}"
 
 
 def test_headers_are_read_from_what_the_last_batch_changed(

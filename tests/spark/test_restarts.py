@@ -38,6 +38,8 @@ WINDOW = "[RANGE 30 MILLISECONDS]"
 NESTED = f"(SELECT k, array(v, v + 1) AS both, named_struct('v', v, 'k', k) AS pair FROM s {WINDOW})"
 PLAIN = {
     "totals": SQL,
+    "totals of a shorter window": "SELECT k, COUNT(*) AS n, SUM(v) AS t FROM s [RANGE 7 MILLISECONDS] GROUP BY k",
+    "totals of some rows": f"SELECT k, AVG(v) AS a FROM s {WINDOW} WHERE v > 3 GROUP BY k",
     "two stages": TWO_STAGES,
     "count windows": COUNT_WINDOWS,
     "tumbling windows": "SELECT k, window_end, SUM(v) AS t FROM TUMBLE(TABLE d, DESCRIPTOR(ts), INTERVAL '0.013' SECONDS) GROUP BY k, window_end",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
 from sash.operators.base import Operator
@@ -18,6 +19,7 @@ from sash.runtime.shard import Arrival, Shard, ShardOutput, partition
 from sash.runtime.times import Times
 from sash.state.changes import ChangeBatch, concat
 from sash.state.memory import HeapMemory
+from sash.state.row_blocks import RowBlocks
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,16 @@ class LocalRun:
             for stage, memories in zip(self.plan.stages, self._memories, strict=True)
         ]
 
+        self._lenders = {
+            (stage.index, index): [
+                RowBlocks(memory.scope(f"lent{index}"), tuple(field.dtype for field in given.leaf.schema))
+                for memory in memories
+            ]
+            for stage, memories in zip(self.plan.stages, self._memories, strict=True)
+            for index, given in enumerate(stage.inputs)
+            if given.lent
+        }
+
     def _width(self, stage: Stage) -> int:
         return 1 if stage.single else self.shards
 
@@ -80,7 +92,9 @@ class LocalRun:
         made: list[list[_Released]] = []
         for stage, shards in zip(self.plan.stages, self._stages, strict=True):
             spread = [self._arrivals(given, self._width(stage), legs, clocks, made, ended) for given in stage.inputs]
+            spread = [self._lent(arrivals, stage, index) for index, arrivals in enumerate(spread)]
             outputs = [shard.run([given[number] for given in spread]) for number, shard in enumerate(shards)]
+            self._drop_ended(stage)
             made.append([_Released(output.changes, output.clock, output.times) for output in outputs])
             for output in outputs:
                 self.late_rows[stage.index] += output.intake.late
@@ -135,6 +149,28 @@ class LocalRun:
         parts = [rows] * width if leaf.everywhere else partition(rows, given.keys, width)
         clock = clocks[leg.stream]
         return [Arrival(part, clock, Times.at(clock, ended)) for part in parts]
+
+    def _lent(self, arrivals: Sequence[Arrival | None], stage: Stage, index: int) -> Sequence[Arrival | None]:
+        """What arrives at an input, with the rows that it is lent: here, every stage has a copy of its own."""
+        if not stage.inputs[index].lent:
+            return arrivals
+        lent: list[Arrival | None] = []
+        for arrival, blocks, shard in zip(
+            arrivals, self._lenders[stage.index, index], self._stages[stage.index], strict=True
+        ):
+            if arrival is not None:
+                in_time = np.flatnonzero(arrival.rows.ts >= shard.clocks[index])
+                blocks.append(arrival.rows.take(in_time), arrival.clock)
+                arrival = replace(arrival, lender=blocks)  # noqa: PLW2901
+            lent.append(arrival)
+        return lent
+
+    def _drop_ended(self, stage: Stage) -> None:
+        """Drop the rows that have ended in every shard of a stage."""
+        for index, given in enumerate(stage.inputs):
+            if given.lent:
+                for blocks, shard in zip(self._lenders[stage.index, index], self._stages[stage.index], strict=True):
+                    blocks.drop_before(shard.clock - given.leaf.horizon)
 
     @staticmethod
     def _from_stage(given: StageInput, width: int, before: Sequence[_Released]) -> list[Arrival]:

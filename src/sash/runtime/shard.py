@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns
+from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 
 from sash.operators.aggregate import Aggregate
-from sash.operators.base import Learnt, Operator
+from sash.operators.base import Learnt, Operator, merge
 from sash.operators.netting import net
 from sash.operators.window import assign
 from sash.physical.nodes import Aggregate as AggregateNode
@@ -33,7 +35,7 @@ from sash.physical.nodes import (
     operations,
 )
 from sash.physical.strategies.registry import strategy_of
-from sash.plan.nodes import Window
+from sash.plan.nodes import Range, Window
 from sash.runtime.build import Relations, SharedRows, build
 from sash.runtime.counts import Counts
 from sash.runtime.pacing import Pacing, Reached
@@ -52,6 +54,8 @@ SLICE = 1 << 15
 NET_SLICE = 1 << 17
 """The same where state is restored: groups change once per slice, so that longer ones mean less work."""
 
+NO_LENDERS: Mapping[int, Lender | None] = MappingProxyType({})
+
 _STATELESS = (Filter, Project)
 """Operators whose output for a row depends on that row alone."""
 
@@ -64,16 +68,25 @@ def tells_answer(stage: Stage) -> bool:
     return isinstance(node, AggregateNode) and not strategy.paced and not strategy.recomputes
 
 
+class Lender(Protocol):
+    """Keeps the rows of a lent input, those that arrived with the present batch among them."""
+
+    def between(self, start: int, end: int) -> ChangeBatch:
+        """The rows with start <= ts < end, in order."""
+
+
 @dataclass(frozen=True)
 class Arrival:
     """The rows of one input in a batch (those of a stream have their own time as `ts`), and its clock.
 
-    `times` is what the edge from another stage carries of time; None: the sender is never behind its clock.
+    `times` is what the edge from another stage carries of time; None: the sender is never behind its clock. `lender` has the
+    rows of a lent input.
     """
 
     rows: ChangeBatch
     clock: int
     times: Times | None = None
+    lender: Lender | None = None
 
 
 @dataclass(frozen=True)
@@ -241,7 +254,8 @@ class Shard:
             accepted.append(rows)
         if self._pacing is not None:
             self._pacing.arrive([None if a is None else a.times or Times.at(a.clock) for a in arrivals])
-        return self._position(accepted, [None if a is None else a.clock for a in arrivals], late)
+        lenders = {index: arrival.lender for index, arrival in enumerate(arrivals) if arrival is not None}
+        return self._position(accepted, [None if a is None else a.clock for a in arrivals], late, lenders)
 
     def restore(
         self,
@@ -322,8 +336,17 @@ class Shard:
             if id(node) in outermost and isinstance(operator, Aggregate)
         ]
 
-    def _position(self, accepted: Sequence[ChangeBatch], clocks: Sequence[int | None], late: int) -> Intake:
-        """Set the clocks and split the rows into those that are ready and those that wait."""
+    def _position(
+        self,
+        accepted: Sequence[ChangeBatch],
+        clocks: Sequence[int | None],
+        late: int,
+        lenders: Mapping[int, Lender | None] = NO_LENDERS,
+    ) -> Intake:
+        """Set the clocks and split the rows into those that are ready and those that wait.
+
+        Without a lender, as where live rows are replayed, no row ends but those given.
+        """
         for index, clock in enumerate(clocks):
             if index in self._constant:
                 self._clocks[index] = FOREVER
@@ -334,13 +357,30 @@ class Shard:
         for index, (came, window) in enumerate(zip(accepted, self._windows, strict=True)):
             rows = self._constant[index] if index in self._constant and not self._begun[0] else came
             placed = rows if window is None else assign(window, rows)
-            released = self._release(self._spools[index], self._in_time(placed), clock)
+            released = self._spools[index].until(self._in_time(placed), clock)
+            if self._stage.inputs[index].lent:
+                released = self._with_ends(released, index, clock, lenders.get(index))
             # Changes that were moved to one instant may cancel out.
             put_off = self._stage.inputs[index].leaf.follows and not self._updates[index]
             ready.append(net(released) if put_off else released)
         self._begun[0] = 1
         self._clocks[-1] = max(clock, self.clock)
         return Intake(tuple(accepted), late, tuple(ready), self.clock)
+
+    def _with_ends(self, rows: ChangeBatch, index: int, clock: int, lender: Lender | None) -> ChangeBatch:
+        """Rows that are ready, with the retractions of those that end before the clock, which come first at each instant."""
+        window = self._windows[index]
+        assert isinstance(window, Range)
+        if lender is None:
+            ended = rows.slice(0, int(np.searchsorted(rows.ts, clock - window.length, side="left")))
+        else:
+            begun = max(self.clock, int(BEGINNING) + window.length)
+            ended = lender.between(begun - window.length, max(clock, begun) - window.length)
+        added = ChangeBatch.explicit(rows.ts, rows.sign, rows.columns)
+        if not len(ended):
+            return added
+        removed = ChangeBatch.explicit(ended.ts + window.length, -ended.sign, ended.columns)
+        return concat([removed, added]).take(merge(removed.ts, added.ts)) if len(added) else removed
 
     def _shard_clock(self) -> int:
         """The clock before which all awaited inputs are complete; if clock-triggered, that of the fastest.
@@ -388,15 +428,6 @@ class Shard:
         if self._tau is None or clock in (BEGINNING, FOREVER):
             return clock
         return (clock - 1) // self._tau * self._tau + 1
-
-    @staticmethod
-    def _release(spool: Spool, rows: ChangeBatch, clock: int) -> ChangeBatch:
-        """The rows before the clock, in order of time; the others wait."""
-        together = (concat([spool.load(), rows]) if spool.rows else rows).sorted()
-        split = int(np.searchsorted(together.ts, clock, side="left"))
-        if spool.rows or split < len(together):
-            spool.save(together.slice(split, len(together)))
-        return together.slice(0, split)
 
     def _evaluate(
         self,

@@ -9,13 +9,22 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from sash.physical.nodes import Stage
 from sash.private_folders import make_private
 from sash.state.arena import is_sealed
 
 _SEED, _REPLACED = "seed", "replaced"
+
+
+def part_name(stage: Stage, identity: str, record: Mapping[str, Any] | None) -> str:
+    """The name of a stage's arrays in an arena. Where a channel lends its rows, a stage has other arrays."""
+    lent = any(given.lent for given in stage.inputs)
+    return f"{identity}-{(record or {}).get('part', 0)}{'-lent' if lent else ''}"
 
 
 def arena_directory(level: int, label: int) -> Path:

@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from sash.operators.current_rows import CurrentRows
 from sash.physical.channels import Channel, StageRows
+from sash.physical.lent_rows import lent_rows
 from sash.physical.nodes import Stage
 from sash.physical.strategies.registry import strategy_of
 from sash.runtime.legs import stage_tables
 from sash.runtime.shard import Shard, partition
-from sash.spark.arenas import find_arena, replace_arena, seed_directory
+from sash.spark.arenas import find_arena, part_name, replace_arena, seed_directory
 from sash.spark.channel_batch import ChannelBatch
 from sash.spark.handover import CHUNK, RAW, SNAPSHOT, Handover, snapshot_chunks
 from sash.spark.header import FORMAT, Header, write_header
@@ -68,6 +69,7 @@ class SeedShard:
             self._before = None if place is None else stack.enter_context(Arena(place, self._old["nonce"]))
             yield from self._retractions()
             yield from self._seed(messages)
+            self._take_lent()
             self._forget()
             self._header["nonce"] = nonce
             write_header(self._state, self._header)
@@ -96,7 +98,7 @@ class SeedShard:
     ) -> tuple[ChangeBatch | None, int]:
         """The answer of an old stage: from its arena, if that is here and its operators can tell, or from its logs."""
         layout, tables = self._handover.old, self._handover.old_tables
-        part = _part(layout.channels.stages[stage.index], record)
+        part = part_name(stage, layout.channels.stages[stage.index], record)
         if self._before is not None and self._before.has(part) and not record.get("parked"):
             shard = Shard(layout.plan, stage, self._before.memory(part), tables, number, width)
             rows = shard.answer()
@@ -245,7 +247,7 @@ class SeedShard:
             if record is None:
                 return
             self._header["stages"][identity] = record
-            taken = self._take_part(identity)
+            taken = self._take_part(stage, identity)
             if stage.index not in self._handover.restored and not self._moved(stage, record):
                 return
             if not taken and record.get("snapshot"):
@@ -259,7 +261,7 @@ class SeedShard:
         number, width = self._layout.labels[stage.index].index(self._label), len(self._layout.labels[stage.index])
         # The next run goes on with what is built here. Operators that may be behind the clock are built once more.
         lasting = (record is None or self._moved(stage, record)) and not _lags(stage)
-        memory = self._arena.memory(_part(identity, {})) if lasting else HeapMemory()
+        memory = self._arena.memory(part_name(stage, identity, None)) if lasting else HeapMemory()
         shard = Shard(self._layout.plan, stage, memory, self._handover.new_tables, number, width)
         clocks = [int(BEGINNING)] * len(stage.inputs)
         for index, (channel, _) in inputs.items():
@@ -297,7 +299,7 @@ class SeedShard:
 
     def _load(self, stage: Stage, identity: str, record: dict[str, Any]) -> None:
         """Restore the arrays of a kept stage from its snapshot and the rows that came after it."""
-        memory = self._arena.memory(_part(identity, {}))
+        memory = self._arena.memory(part_name(stage, identity, None))
         ArraySnapshot(self._chunks, record["snapshot"]).load(memory)
         labels = self._layout.labels[stage.index]
         number = labels.index(self._label)
@@ -319,19 +321,27 @@ class SeedShard:
             for change in self._handover.classification.channels
         )
 
-    def _take_part(self, identity: str) -> bool:
+    def _take_part(self, stage: Stage, identity: str) -> bool:
         """Take the arrays of a stage that is kept from the arena of the old generation."""
         record = self._handover.old_stage(identity, self._label)
-        if self._before is None or record is None or not self._before.has(_part(identity, record)):
+        old = part_name(stage, identity, record)
+        if self._before is None or record is None or not self._before.has(old):
             return False
-        self._arena.take(_part(identity, record), self._before, _part(identity, {}))
+        self._arena.take(old, self._before, part_name(stage, identity, None))
         return True
+
+    def _take_lent(self) -> None:
+        """Take the rows that channels lend, where their logs stay; others are rebuilt from the logs."""
+        for index, lent in lent_rows(self._layout.plan, self._layout.channels).items():
+            staying = index in self._channels and index in self._handover.staying
+            if staying and self._before is not None and self._before.has(lent.name):
+                self._arena.take(lent.name, self._before, lent.name)
 
     def _sent_as_it_is(self, stage: Stage, identity: str) -> Generator[Message, None, bool]:
         """Send the answer of a stage whose arrays are here, if its operators can tell it."""
         labels = self._layout.labels[stage.index]
         number, tables = labels.index(self._label), self._handover.new_tables
-        memory = self._arena.memory(_part(identity, {}))
+        memory = self._arena.memory(part_name(stage, identity, None))
         shard = Shard(self._layout.plan, stage, memory, tables, number, len(labels))
         rows = None if self._feeds(stage) else shard.answer()
         if rows is None:
@@ -394,10 +404,6 @@ def _lags(stage: Stage) -> bool:
     """Whether operators may be behind the clock, or keep nothing, so that arrays alone are not their state."""
     strategy = strategy_of(stage.strategy)
     return strategy.paced or strategy.recomputes
-
-
-def _part(identity: str, record: Mapping[str, Any]) -> str:
-    return f"{identity}-{record.get('part', 0)}"
 
 
 def _numbers(header: Header) -> Iterator[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,10 @@ from sash.errors import CheckpointError
 from sash.physical.channels import Channel, Reader
 from sash.physical.nodes import Stage
 from sash.runtime.shard import Arrival, Intake, Shard
-from sash.spark.arenas import arena_directory
+from sash.spark.arenas import arena_directory, part_name
 from sash.spark.batch_metrics import BatchMetrics, current_choices_of, operator_counts
 from sash.spark.channel_batch import ChannelBatch
+from sash.spark.channel_rows import ChannelRows
 from sash.spark.header import Header
 from sash.spark.messages import ANSWER, CAUGHT_UP, METRICS, Message
 from sash.spark.stage_errors import naming_queries
@@ -76,6 +78,7 @@ class ShardBatch:
         ]
         self._channels: dict[int, ChannelBatch] = {}
         self._accepted: dict[int, ChangeBatch] = {}
+        self._rows: dict[int, ChannelRows] = {}
         self._metrics = BatchMetrics()
         self._parking = StageParking(processor, label, self._metrics, self._channel)
 
@@ -90,6 +93,8 @@ class ShardBatch:
             shards: dict[int, Shard] = {}
             if built is not None and not arena.fresh and built[:2] == (nonce, self._processor):
                 shards = built[2]
+            for index in self._processor.lent.keys() & messages.keys():
+                self._lent(self._channel(index), arena)
             ran: list[tuple[Stage, Shard, Intake]] = []
             for stage in self._stages:
                 yield from self._run_stage(stage, arena, shards, ran)
@@ -118,6 +123,8 @@ class ShardBatch:
         for index, (channel, reader) in inputs.items():
             if channel.index in self._channels or behind:
                 arrivals[index] = self._arrival(channel, reader, record, behind)
+                if stage.inputs[index].lent:
+                    arrivals[index] = self._with_lender(arrivals[index], stage, channel, record, arena)
         if not any(arrivals):
             return
         if record is not None and behind:
@@ -182,6 +189,25 @@ class ShardBatch:
             return arrival
         return replace(arrival, rows=counted(channel, record, arrival.rows))
 
+    def _with_lender(
+        self, arrival: Arrival | None, stage: Stage, channel: Channel, record: dict[str, Any] | None, arena: Arena
+    ) -> Arrival | None:
+        """What an input gets, with the rows that its channel lends."""
+        if arrival is None:
+            return None
+        rows = self._lent(self._channel(channel.index), arena)
+        return replace(arrival, lender=rows.lender(stage.index, (record or {}).get("since")))
+
+    def _lent(self, found: ChannelBatch, arena: Arena) -> ChannelRows:
+        """The rows that a channel lends, with those of this batch. If they are not in the arena, they come from its log."""
+        index = found.channel.index
+        if index not in self._rows:
+            lent = self._processor.lent[index]
+            there = arena.has(lent.name)
+            rows = self._rows[index] = ChannelRows(lent, arena.memory(lent.name))
+            rows.append(found.rows if there else concat([found.loaded(), found.rows]), found.clock)
+        return self._rows[index]
+
     def _build(self, stage: Stage, number: int, arena: Arena, record: dict[str, Any] | None, behind: bool) -> Shard:
         """Attach the stage to its part of the arena; rebuild that if the arena is new, or the stage was parked."""
         if behind and record is not None:
@@ -215,7 +241,10 @@ class ShardBatch:
                     self._accepted[channel.index] = intake.accepted[index]
         for index, found in self._channels.items():
             rows = self._accepted.get(index)
-            found.write(self._unread(found) if rows is None else rows, self._floor(found), self._next_chunk)
+            floor = self._floor(found)
+            found.write(self._unread(found) if rows is None else rows, floor, self._next_chunk)
+            if index in self._rows:
+                self._rows[index].drop_ended(floor)
         for stage, _, _ in ran:
             self._snapshot(stage, arena)
         for found in self._channels.values():
@@ -262,6 +291,12 @@ class ShardBatch:
 
     def _measure(self, arena: Arena, ran: list[tuple[Stage, Shard, Intake]]) -> None:
         metrics = self._metrics
+        lent: Counter[int] = Counter()
+        for index, kept in self._rows.items():
+            size = sum(arena.sizes(self._processor.lent[index].name).values())
+            metrics.state_rows += kept.rows
+            metrics.state_bytes += size
+            lent.update({reader.stage: size for reader in self._processor.lent[index].readers})
         for stage, shard, intake in ran:
             sizes = arena.sizes(self._part(stage, self._record(stage)))
             rows, held = shard.state_rows, sum(sizes.values())
@@ -272,7 +307,7 @@ class ShardBatch:
             metrics.state_rows += rows
             metrics.state_bytes += held
             metrics.bad += sum(counts.refused for counts in intake.counts.values())
-            metrics.stages[str(stage.index)] |= {"state_rows": rows, "state_bytes": held}
+            metrics.stages[str(stage.index)] |= {"state_rows": rows, "state_bytes": held + lent[stage.index]}
 
     def _count(self, index: int, counts: dict[str, int]) -> None:
         """Count late rows: of a job, once per stream."""
@@ -304,7 +339,7 @@ class ShardBatch:
 
     def _part(self, stage: Stage, record: Mapping[str, Any] | None) -> str:
         """The name of the stage's part of the arena. A stage that was parked gets a new one."""
-        return f"{self._identity(stage)}-{(record or {}).get('part', 0)}"
+        return part_name(stage, self._identity(stage), record)
 
     def _next_chunk(self) -> int:
         self._header["next"] += 1

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sash.operators.output_modes import reduce_changes
 from sash.physical.channels import Channel, StageRows
+from sash.physical.lent_rows import lent_rows
 from sash.physical.nodes import Stage
 from sash.runtime.build import Relations
 from sash.runtime.shard import Intake, Shard
@@ -64,6 +65,11 @@ class StageProcessor:
         self.log_bytes = LOG_BYTES
         channels = layout.channels.channels
         self.inputs = {stage: layout.channels.inputs_of(stage) for stage in self.stages}
+        self.lent = {
+            index: one
+            for index, one in lent_rows(layout.plan, layout.channels).items()
+            if any(reader.stage in self.inputs for reader in one.readers)
+        }
         self.targets = {channel.index: layout.target(channel) for channel in channels}
         self.counted = layout.counted()
         self._rejecting = {one.position: one.stream for one in rejected}

@@ -86,6 +86,14 @@ class Spool:
         """The number of pending rows."""
         return int(self._size[1])
 
+    def until(self, rows: ChangeBatch, clock: int) -> ChangeBatch:
+        """The rows before the clock, pending and new, in order of time; the others are pending from now on."""
+        together = (concat([self.load(), rows]) if self.rows else rows).sorted()
+        split = int(np.searchsorted(together.ts, clock, side="left"))
+        if self.rows or split < len(together):
+            self.save(together.slice(split, len(together)))
+        return together.slice(0, split)
+
     def load(self) -> ChangeBatch:
         """The pending batch."""
         size = int(self._size[0])
