@@ -46,6 +46,9 @@ QUERIES = {
     "count": "SELECT COUNT(*) AS n FROM u [RANGE 30 MILLISECONDS] WHERE v DIV 2 > 1 AND k <> 'k3'",
     "last": "SELECT k, v FROM s [PARTITION BY k ROWS 2]",
     "endless": "SELECT k, MAX(v) AS most FROM u [RANGE UNBOUNDED] GROUP BY k",
+    "pairs": "SELECT DISTINCT k, v FROM u [RANGE 15 MILLISECONDS]",
+    # It reads the pairs in their shards, but a level later than they are made.
+    "pairs_later": "SELECT p.k, p.v FROM (SELECT DISTINCT k, v FROM u [RANGE 15 MILLISECONDS]) AS p JOIN (SELECT k, MAX(v) AS v FROM s [RANGE 30 MILLISECONDS] GROUP BY k) AS h ON p.v = h.v",
     "most": "SELECT MAX(n) AS n FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 20 MILLISECONDS] GROUP BY k) AS t",
 }
 TOWNS = [{"k": key, "city": f"city {number % 2}"} for number, key in enumerate(f"k{digit}" for digit in range(8))]

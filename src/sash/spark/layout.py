@@ -84,9 +84,10 @@ class Layout:
         return {self.levels[reader.stage] for reader in channel.readers}
 
     def in_memory(self, channel: Channel, level: int) -> bool:
-        """Whether the readers on this level get the rows in memory, without messages."""
+        """Whether there are readers on this level that get the rows in memory, without messages."""
         source = channel.source
-        return isinstance(source, StageRows) and source.local and self.levels[source.stage] == level
+        made_here = isinstance(source, StageRows) and source.local and self.levels[source.stage] == level
+        return made_here and level in self.levels_of(channel)
 
     def sent_to(self, channel: Channel) -> list[int]:
         """The levels that get messages of a channel."""
