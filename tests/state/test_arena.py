@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sash.state.arena import Arena
+from sash.state.arena import Arena, is_sealed
 
 
 def fill(arena: Arena, value: int) -> None:
@@ -126,3 +126,50 @@ def test_an_arena_of_another_layout_is_built_again(tmp_path: Path, monkeypatch: 
     with Arena(tmp_path, "one") as arena:
         assert arena.fresh
         assert not arena.memory("m").array("a", np.int64, 4).any()
+
+
+def sealed_in_another_process(directory: Path) -> None:
+    def write() -> None:
+        with Arena(directory, None) as arena:
+            fill(arena, 7)
+            arena.memory("other").array("numbers", np.int64, 4)[:] = 8
+            arena.seal("one")
+
+    in_another_process(write)
+
+
+@pytest.mark.parametrize("damage", ["cut", "lost"])
+def test_a_part_whose_files_are_cut_or_lost_is_not_there(tmp_path: Path, damage: str) -> None:
+    sealed_in_another_process(tmp_path)
+    (path,) = tmp_path.glob("data*/part/numbers")
+    os.truncate(path, 16) if damage == "cut" else path.unlink()
+    with Arena(tmp_path, "one") as arena:
+        assert not arena.fresh
+        assert arena.exists("part")
+        assert not arena.has("part")
+        assert arena.has("other")
+        arena.seal("two")
+    with Arena(tmp_path, "two") as arena:
+        assert not arena.has("part"), "another batch does not make it whole"
+
+
+def test_a_part_that_was_taken_is_sealed_with_its_files(tmp_path: Path) -> None:
+    sealed_in_another_process(tmp_path / "old")
+    with Arena(tmp_path / "old", "one") as old, Arena(tmp_path / "new", None) as new:
+        new.take("part", old, "taken")
+        new.seal("two")
+        old.seal("one")
+    with Arena(tmp_path / "new", "two") as new:
+        assert new.has("taken")
+    with Arena(tmp_path / "old", "one") as old:
+        assert not old.has("part")
+        assert old.has("other")
+
+
+def test_an_arena_is_known_by_the_nonce_that_it_was_sealed_with(tmp_path: Path) -> None:
+    assert not is_sealed(tmp_path, "one")
+    sealed_in_another_process(tmp_path)
+    assert is_sealed(tmp_path, "one")
+    assert not is_sealed(tmp_path, "two")
+    with Arena(tmp_path, "one"):
+        assert not is_sealed(tmp_path, "one"), "while it is open"

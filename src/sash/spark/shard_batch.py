@@ -132,7 +132,9 @@ class ShardBatch:
         number = self._layout.labels[stage.index].index(self._label)
         spent = -time.perf_counter()
         with naming_queries(sorted(self._layout.queries[stage.index])):
-            shard = shards.get(stage.index) or self._build(stage, number, arena, record, behind)
+            # What this process has mapped stays readable if the file is deleted; the next process would miss it.
+            shard = shards.get(stage.index) if arena.has(self._part(stage, record)) else None
+            shard = shard or self._build(stage, number, arena, record, behind)
             shards[stage.index] = shard
             intake = shard.take(arrivals)
             handed: list[ChangeBatch] = []
@@ -209,12 +211,14 @@ class ShardBatch:
         return self._rows[index]
 
     def _build(self, stage: Stage, number: int, arena: Arena, record: dict[str, Any] | None, behind: bool) -> Shard:
-        """Attach the stage to its part of the arena; rebuild that if the arena is new, or the stage was parked."""
-        if behind and record is not None:
-            arena.clear(self._part(stage, record))
-            record["part"] = record.get("part", 0) + 1
+        """Attach the stage to its part of the arena; rebuild that if the arena is new or damaged, or the stage was parked."""
         # A stage that has not run since the arena was made has no part in it.
         there = arena.has(self._part(stage, record))
+        if record is not None and (behind or (not there and arena.exists(self._part(stage, record)))):
+            # The new part has another path, so that no process takes its files for those that it has mapped.
+            arena.clear(self._part(stage, record))
+            record["part"] = record.get("part", 0) + 1
+            there = False
         memory = arena.memory(self._part(stage, record))
         rebuild = record is not None and (arena.fresh or behind or not there)
         if rebuild:
