@@ -9,36 +9,43 @@ from typing import Annotated, Any
 
 import typer
 
+from campaign.mutation import read_mutants, save_trial, try_mutant
 from campaign.page import write_page
 from campaign.record import read_failure, save_failure, save_run
 from campaign.search import Tally, search
 from campaign.subject import Subject
 from campaign.subjects import SUBJECTS
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Random cases against oracles, with failures kept.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Random cases against oracles, with failures kept.",
+)
 
 
 def _command(subject: Subject[Any]) -> None:
     def run(
         seconds: Annotated[float | None, typer.Option(help="stop after so many seconds")] = None,
         cases: Annotated[int | None, typer.Option(help="stop after so many cases")] = None,
+        failures: Annotated[int | None, typer.Option(help="stop after so many failures")] = None,
         seed: Annotated[int, typer.Option(help="the same seed gives the same cases")] = 0,
+        reduce: Annotated[bool, typer.Option(help="reduce cases that fail")] = True,
         as_json: Annotated[bool, typer.Option("--json", help="print the tally as JSON")] = False,
         save: Annotated[bool, typer.Option(help="keep the tally for the page")] = False,
     ) -> None:
-        if seconds is None and cases is None:
+        if seconds is None and cases is None and failures is None:
             seconds = 60.0
-        tally = search(subject, seed, cases=cases, seconds=seconds, report=_show)
+        tally = search(
+            subject, seed, cases=cases, seconds=seconds, failures=failures, reduce=reduce, report=_Report(subject)
+        )
         print(file=sys.stderr)
-        for failure in tally.failures:
-            path = save_failure(subject, failure)
-            print(f"{failure.error}\n  again: python -m campaign replay {path}", file=sys.stderr)
         if save:
             print(f"saved: {save_run(tally)}", file=sys.stderr)
         if as_json:
             told = {"subject": tally.subject, "seed": seed, "cases": tally.cases, "refused": tally.refused}
-            failed = [failure.error for failure in tally.failures]
-            print(json.dumps({**told, "seconds": tally.seconds, "words": tally.words, "failures": failed}))
+            errors = [failure.error for failure in tally.failures]
+            print(json.dumps({**told, "seconds": tally.seconds, "words": tally.words, "failures": errors}))
         else:
             print(
                 f"{tally.subject}: {tally.cases:,} cases in {tally.seconds:,.0f} s with seed {seed}, "
@@ -50,14 +57,25 @@ def _command(subject: Subject[Any]) -> None:
     app.command(subject.name, help=subject.about)(run)
 
 
-def _show(tally: Tally) -> None:
-    failed = f", {len(tally.failures)} failed" if tally.failures else ""
-    print(
-        f"\r{tally.subject}: {tally.cases:,} cases, {tally.seconds:,.0f} s{failed} ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
+class _Report:
+    """Shows how far a campaign is, and keeps its failures as soon as they are found."""
+
+    def __init__(self, subject: Subject[Any]) -> None:
+        self._subject = subject
+        self._kept = 0
+
+    def __call__(self, tally: Tally) -> None:
+        failed = f", {len(tally.failures)} failed" if tally.failures else ""
+        print(
+            f"\r{tally.subject}: {tally.cases:,} cases, {tally.seconds:,.0f} s{failed} ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+        for failure in tally.failures[self._kept :]:
+            path = save_failure(self._subject, failure)
+            print(f"\n{failure.error}\n  again: python -m campaign replay {path}", file=sys.stderr)
+        self._kept = len(tally.failures)
 
 
 @app.command()
@@ -67,6 +85,25 @@ def replay(path: Annotated[Path, typer.Argument(help="a failing case that a camp
     subject = SUBJECTS[name]
     subject.check(subject.decode(stored))
     print(f"{path}: passes")
+
+
+@app.command()
+def mutants(
+    names: Annotated[list[str] | None, typer.Argument(help="mutants; without names, all")] = None,
+    save: Annotated[bool, typer.Option(help="keep what was found for the page")] = False,
+) -> None:
+    """Break a copy of this tree in known ways, one after the other, and see whether campaigns find it."""
+    missed = []
+    for mutant in read_mutants(names):
+        trial = try_mutant(mutant)
+        print(f"{mutant.name}: {trial}", flush=True)
+        if save:
+            save_trial(trial)
+        if not trial.found:
+            missed.append(mutant.name)
+    if missed:
+        print(f"not found: {', '.join(missed)}")
+        raise typer.Exit(1)
 
 
 @app.command()

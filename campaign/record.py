@@ -112,7 +112,7 @@ def save_run(tally: Tally, folder: Path = RESULTS) -> Path:
         "words": dict(sorted(tally.words.items())),
         "failures": [failure.error for failure in tally.failures],
         "measured": now.isoformat(),
-        "commit": _commit(),
+        "commit": commit(),
     }
     path.write_text(json.dumps(stored, indent=1) + "\n")
     return path
@@ -121,14 +121,15 @@ def save_run(tally: Tally, folder: Path = RESULTS) -> Path:
 def read_runs(folder: Path = RESULTS) -> list[Run]:
     """All saved runs, by subject and time."""
     runs = []
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("*-*-*.json")):
         stored = json.loads(path.read_text())
         words, failures = Counter[str](stored.pop("words")), tuple(stored.pop("failures"))
         runs.append(Run(**stored, words=words, failures=failures))
     return sorted(runs, key=lambda run: (run.subject, run.measured))
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that is checked out."""
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607  (whichever git is there)
         cwd=Path(__file__).parent,

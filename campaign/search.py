@@ -2,11 +2,12 @@
 
 A round is one search of Hypothesis with a seed of its own, made from the campaign's seed and the number of the round: the
 same seed gives the same cases. A round ends at its first failure, which Hypothesis reduces to a small case; the next round
-goes on with other cases.
+goes on with other cases. Cases of a subject that makes them from random numbers are rounds of their own, and not reduced.
 """
 
 from __future__ import annotations
 
+import random
 import time
 import traceback
 from collections import Counter
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
 
 from campaign.subject import Subject
 
@@ -54,9 +56,11 @@ def search(
     *,
     cases: int | None = None,
     seconds: float | None = None,
+    failures: int | None = None,
+    reduce: bool = True,
     report: Callable[[Tally], None] | None = None,
 ) -> Tally:
-    """Run cases until there have been so many, or so many seconds have passed, and return what was tried.
+    """Run cases until there have been so many, or so many failures, or so many seconds have passed; return what was tried.
 
     `report` gets the tally after every round. A round under way is not cut short by the clock, so that what a seed and a
     number of cases give does not depend on the machine.
@@ -64,9 +68,16 @@ def search(
     tally = Tally(subject.name, seed)
     started = time.monotonic()
     number = 0
-    while (cases is None or tally.cases < cases) and (seconds is None or tally.seconds < seconds):
+    while (
+        (cases is None or tally.cases < cases)
+        and (seconds is None or tally.seconds < seconds)
+        and (failures is None or len(tally.failures) < failures)
+    ):
         left = ROUND if cases is None else min(ROUND, cases - tally.cases)
-        _round(subject, tally, number, left)
+        if isinstance(subject.cases, SearchStrategy):
+            _round(subject, subject.cases, tally, number, left, reduce=reduce)
+        else:
+            _single(subject, subject.cases(random.Random(tally.seed * _ROUNDS_OF_A_SEED + number)), tally, number)
         number += 1
         tally.seconds = time.monotonic() - started
         if report is not None:
@@ -74,7 +85,18 @@ def search(
     return tally
 
 
-def _round(subject: Subject[Any], tally: Tally, number: int, examples: int) -> None:
+def _single(subject: Subject[Any], case: Any, tally: Tally, number: int) -> None:
+    try:
+        outcome = subject.check(case)
+    except Exception as problem:  # noqa: BLE001  (whatever a case raises is what the campaign looks for)
+        _fail(tally, number, case, problem)
+    else:
+        _count(tally, outcome.words, refused=outcome.refused)
+
+
+def _round(
+    subject: Subject[Any], cases: SearchStrategy[Any], tally: Tally, number: int, examples: int, *, reduce: bool
+) -> None:
     last: list[Any] = []
     shrinking = False
 
@@ -94,17 +116,21 @@ def _round(subject: Subject[Any], tally: Tally, number: int, examples: int) -> N
         database=None,
         derandomize=False,
         deadline=None,
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if reduce else (Phase.generate,),
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
         print_blob=False,
     )
     try:
-        chosen(seed(tally.seed * _ROUNDS_OF_A_SEED + number)(given(subject.cases)(attempt)))()
+        chosen(seed(tally.seed * _ROUNDS_OF_A_SEED + number)(given(cases)(attempt)))()
     except Exception as problem:  # noqa: BLE001  (whatever a case raises is what the campaign looks for)
-        tally.cases += 1
-        found = traceback.format_exception(problem)
-        tally.failures.append(Failure(tally.seed, number, last[0], _line(problem), "".join(found)))
+        _fail(tally, number, last[0], problem)
+
+
+def _fail(tally: Tally, number: int, case: Any, problem: Exception) -> None:
+    tally.cases += 1
+    found = "".join(traceback.format_exception(problem))
+    tally.failures.append(Failure(tally.seed, number, case, _line(problem), found))
 
 
 def _count(tally: Tally, words: Counter[str], *, refused: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,12 +26,13 @@ class Subject(Generic[T]):
     """Random cases, their check, and their form as JSON.
 
     `check` raises an error of any kind if Sash is wrong. Refusals are part of the outcome, since a campaign whose cases are
-    all refused shows nothing.
+    all refused shows nothing. Where a case takes too long for failing ones to be reduced, `cases` is a function that makes
+    one from random numbers.
     """
 
     name: str
     about: str
-    cases: SearchStrategy[T]
+    cases: SearchStrategy[T] | Callable[[random.Random], T]
     check: Callable[[T], Outcome]
     encode: Callable[[T], Any]
     decode: Callable[[Any], T]

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from campaign import plans, snapshots, texts, values
+from campaign.faults import subject as faults
 from campaign.subject import Subject
 
 SUBJECTS: Mapping[str, Subject[Any]] = {
-    subject.name: subject for subject in (plans.SUBJECT, snapshots.SUBJECT, texts.SUBJECT, values.SUBJECT)
+    subject.name: subject
+    for subject in (faults.SUBJECT, plans.SUBJECT, snapshots.SUBJECT, texts.SUBJECT, values.SUBJECT)
 }
