@@ -89,6 +89,24 @@ def soak(
     publish("soak", measure(seconds, rate), table, as_json=as_json, save=save)
 
 
+@app.command("zero-sum")
+def zero_sum(
+    transfers: Annotated[int, typer.Option(min=100_000, help="Transfers.")] = 10_000_000,
+    kills: Annotated[int, typer.Option(min=0, help="How often the job is killed.")] = 10,
+    seed: int = 7,
+    as_json: AsJson = False,
+    save: Save = False,
+) -> None:
+    """Transfers out of order, in a job that is killed at random: all balances add up to zero at every instant."""
+    from bench.report import publish, write_page
+    from bench.zero_sum import measure, page, table
+
+    found = measure(transfers, kills, seed)
+    publish("zero-sum", found, table, as_json=as_json, save=save)
+    if save:
+        write_page("zero-sum", page(found), [])
+
+
 @app.command()
 def windows(
     sizes: Annotated[str, typer.Option(help="Rows in the partition, comma-separated.")] = "1000,30000,1000000",

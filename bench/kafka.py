@@ -9,12 +9,7 @@ Spark's connector alone, which writes to nowhere: in one session, in turns.
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -27,6 +22,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from bench.killing import killed, start
 from bench.report import Figures
 from bench.runs import in_own_process, scratch
 from sash.errors import SashError
@@ -38,7 +34,7 @@ _STEP = 1_000
 _BATCHES = (20, 5)
 """Into how many batches the rows are divided; rates are measured with both: a batch has costs that do not depend on its rows."""
 _INSTANTS = 25
-
+_JOB = ("--with", "kafka")
 
 TARGETS = ("topic", "table")
 Change = tuple[int, str, int, int, int]
@@ -68,8 +64,8 @@ def measure(rows: int, kills: int, turns: int, seed: int) -> Figures:
                 _script(kafka.servers, _into(target, kafka.servers, "out", folder), sizes[0])
             )
             with console.status(f"Kafka to {target}: the job, killed at random"):
-                killed = [_killed(folder, rnd) for _ in range(kills)]
-                done = _start(folder)
+                killed = [killed(folder, rnd, _JOB) for _ in range(kills)]
+                done = start(folder, _JOB)
                 if done.wait() != 0:
                     raise SashError((folder / "log").read_text()[-2000:])
             with console.status(f"Kafka to {target}: comparing with DuckDB"):
@@ -113,39 +109,6 @@ def _script(servers: str, into: str, size: int) -> str:
         f"CREATE QUERY totals AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE {WINDOW} SECONDS SLIDE 1 SECOND] "
         f"GROUP BY k INTO {into} MODE changes TRIGGER 'available_now';\n"
     )
-
-
-def _start(home: Path) -> subprocess.Popen[bytes]:
-    command = [
-        str(Path(sys.executable).with_name("sash")),
-        "run",
-        "job.sql",
-        "--with",
-        "kafka",
-        "--checkpoint",
-        "state",
-    ]
-    with (home / "log").open("ab") as log:
-        return subprocess.Popen(command, cwd=home, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
-
-
-def _killed(home: Path, rnd: random.Random) -> int:
-    """Start the job, kill it at a random moment after its next batches; returns how many batches had been committed."""
-    before, job = _committed(home), _start(home)
-    while _committed(home) < before + 2:
-        if job.poll() is not None:
-            raise SashError(f"the job ended before it was killed: {(home / 'log').read_text()[-2000:]}")
-        time.sleep(0.05)
-    time.sleep(rnd.uniform(0, 2))
-    if job.poll() is not None:
-        raise SashError("the job ended before it was killed: give it more rows")
-    os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
-    return _committed(home)
-
-
-def _committed(home: Path) -> int:
-    return sum(1 for path in (home / "state").rglob("commits/*") if path.name.isdigit())
 
 
 def _of_topic(records: list[Any]) -> tuple[list[Change], dict[str, int]]:

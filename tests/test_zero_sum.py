@@ -28,16 +28,16 @@ GROUP BY account
 Ints = npt.NDArray[np.int64]
 
 
-def transfers() -> dict[str, tuple[Ints, Ints]]:
+def transfers(count: int = TRANSFERS, seed: int = 7) -> dict[str, tuple[Ints, Ints]]:
     """Times and accounts of both streams, each shuffled on its own within the slack."""
-    rng = np.random.default_rng(7)
-    ts = np.sort(rng.integers(0, 200 * SECOND, TRANSFERS))
-    giver = rng.integers(0, ACCOUNTS, TRANSFERS)
-    taker = rng.integers(0, ACCOUNTS, TRANSFERS)
+    rng = np.random.default_rng(seed)
+    ts = np.sort(rng.integers(0, 200 * SECOND, count))
+    giver = rng.integers(0, ACCOUNTS, count)
+    taker = rng.integers(0, ACCOUNTS, count)
     streams = {}
     for name, account in (("credits", taker), ("debits", giver)):
         # Sorting by a time that is up to the slack later leaves no row further than the slack behind one before it.
-        order = np.argsort(ts + rng.integers(0, SLACK, TRANSFERS), kind="stable")
+        order = np.argsort(ts + rng.integers(0, SLACK, count), kind="stable")
         streams[name] = (ts[order], account[order])
     return streams
 
@@ -57,24 +57,51 @@ def expected_balances(streams: dict[str, tuple[Ints, Ints]], account: int) -> tu
     return ts[last], balance[last]
 
 
+class Check:
+    """Each account's balance is the expected one whenever it is said, is said whenever it moves, and all sum to 0.
+
+    The changes come in parts, which are in order, and no instant is in two of them.
+    """
+
+    def __init__(self, streams: dict[str, tuple[Ints, Ints]]) -> None:
+        self._expected = [expected_balances(streams, number) for number in range(ACCOUNTS)]
+        self._said = [np.zeros(len(instants) + 1, np.bool_) for instants, _ in self._expected]
+        self._last = -1
+        self._total = 0
+        self.changes = self.instants = 0
+
+    def take(self, ts: Ints, sign: npt.NDArray[np.int8], account: Ints, balance: Ints) -> None:
+        """Check a part."""
+        if not len(ts):
+            return
+        assert (np.diff(ts) >= 0).all()
+        assert ts[0] > self._last
+        self._last = int(ts[-1])
+        for number, (instants, balances) in enumerate(self._expected):
+            mine = account == number
+            added = np.flatnonzero(mine & (sign > 0))
+            at = np.searchsorted(instants, ts[added])
+            assert (instants[at] == ts[added]).all()
+            assert (balances[at] == balance[added]).all()
+            self._said[number][np.searchsorted(instants, ts[mine])] = True
+        firsts = np.flatnonzero(np.diff(ts, prepend=-1))
+        sums = self._total + np.cumsum(np.add.reduceat(balance * sign, firsts))
+        assert (sums == 0).all()
+        self._total = int(sums[-1])
+        self.changes += len(ts)
+        self.instants += len(firsts)
+
+    def end(self) -> None:
+        """Check that nothing is missing."""
+        for said, (_, balances) in zip(self._said, self._expected, strict=True):
+            assert said[np.flatnonzero(np.diff(balances, prepend=0))].all()
+
+
 def check(changes: ChangeBatch, streams: dict[str, tuple[Ints, Ints]]) -> None:
-    """Each account's balance is the expected one whenever it is said, is said whenever it moves, and all sum to 0."""
-    account = changes.columns[0].to_numpy()
-    balance = changes.columns[1].to_numpy()
-    assert (np.diff(changes.ts) >= 0).all()
-    for number in range(ACCOUNTS):
-        instants, balances = expected_balances(streams, number)
-        mine = account == number
-        added = np.flatnonzero(mine & (changes.sign > 0))
-        at = np.searchsorted(instants, changes.ts[added])
-        assert (instants[at] == changes.ts[added]).all()
-        assert (balances[at] == balance[added]).all()
-        said = np.zeros(len(instants) + 1, np.bool_)
-        said[np.searchsorted(instants, changes.ts[mine])] = True
-        moved = np.flatnonzero(np.diff(balances, prepend=0))
-        assert said[moved].all()
-    firsts = np.flatnonzero(np.diff(changes.ts, prepend=-1))
-    assert (np.cumsum(np.add.reduceat(balance * changes.sign, firsts)) == 0).all()
+    """Check all changes at once."""
+    checked = Check(streams)
+    checked.take(changes.ts, changes.sign, changes.columns[0].to_numpy(), changes.columns[1].to_numpy())
+    checked.end()
 
 
 def rows_of(ts: Ints, account: Ints) -> ChangeBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import random
 from collections import Counter
@@ -191,5 +192,5 @@ def folded(folder: Path, columns: tuple[str, ...], mode: str, instant: int) -> B
     return bag_of((+answer).elements())
 
 
-def _microseconds(value: Any) -> int:
-    return int(round(value.timestamp() * 1_000_000))
+def _microseconds(value: datetime.datetime) -> int:
+    return round(value.timestamp() * 1_000_000)
