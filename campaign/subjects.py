@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from campaign import plans, snapshots, texts, values
+from campaign import changes, plans, snapshots, texts, values
 from campaign.faults import subject as faults
 from campaign.subject import Subject
 
 SUBJECTS: Mapping[str, Subject[Any]] = {
     subject.name: subject
-    for subject in (faults.SUBJECT, plans.SUBJECT, snapshots.SUBJECT, texts.SUBJECT, values.SUBJECT)
+    for subject in (changes.SUBJECT, faults.SUBJECT, plans.SUBJECT, snapshots.SUBJECT, texts.SUBJECT, values.SUBJECT)
 }

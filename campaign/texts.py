@@ -22,6 +22,8 @@ SECONDS = 1.0
 """The processor time that a text may take."""
 BYTES = 100 * 2**20
 """By how much a text may make the process larger."""
+_LONGEST = 65_536
+"""Nested repetitions would make texts of megabytes."""
 _COMPILING = 20.0
 """The processor time with which a text gets a second try: kernels that its plan needs may have been compiled."""
 
@@ -91,7 +93,7 @@ def _mutated(draw: st.DrawFn, texts: tuple[str, ...]) -> str:
                 words[at] = word[:place] + draw(st.characters()) + word[place + draw(st.integers(0, 1)) :]
             case "any":
                 words.insert(at, draw(st.text(max_size=12)))
-    return " ".join(words)
+    return " ".join(words)[:_LONGEST]
 
 
 _values = st.one_of(

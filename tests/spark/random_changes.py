@@ -106,6 +106,8 @@ class RandomRun:
     sinks: dict[str, Recorder] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
     story: list[str] = field(default_factory=list)
+    words: Counter[str] = field(default_factory=Counter)
+    """What the changes were, counted."""
 
     def put(self, batches: int) -> None:
         """Write files, which the job reads in as many batches."""
@@ -186,6 +188,7 @@ class RandomRun:
         now = max(self.clock(name) for name in STREAMS) + 1
         for name, query in queries.items():
             one = diff.query(name)
+            self.words[f"verdict {one.verdict}"] += 1
             if one.verdict == "kept":
                 continue
             if one.fresh and name in self.queries:
@@ -270,8 +273,8 @@ def run_killed(folder: Path) -> None:
             job.run(queries, shards)
 
 
-def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int, kill: bool = False) -> int:
-    """A random job and random changes of it, each checked; returns how many answers were compared.
+def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int, kill: bool = False) -> Counter[str]:
+    """A random job and random changes of it, each checked; returns what they were, and how many answers were compared.
 
     Changes that are stopped are stopped by an exception, or, if `kill`, by killing their process.
     """
@@ -282,23 +285,28 @@ def run_chain(spark: SparkSession, folder: Path, seed: int, changes: int, kill: 
     job.story = [f"seed {seed}, {job.shards} shards", *(f"{name}: {query}" for name, query in queries.items())]
     job.put(2)
     job.run(queries, job.shards)
-    compared, last = job.check(0), 0
+    last = 0
+    job.words["answers compared"] += job.check(last)
     for number in range(changes):
         made, shards = changed_job(rnd, job.queries, job.shards, number)
         stop = rnd.choice(get_args(Step) if kill else (None, *get_args(Step)))
         failing = rnd.choice((None, rnd.choice(sorted(job.queries))))
         last = job.clock(*STREAMS)
+        job.words["changes"] += 1
+        job.words["rescales"] += shards != job.shards
+        job.words[f"{'killed' if kill else 'stopped'} at {stop}"] += 1
+        job.words["failing sinks"] += failing is not None
         job.story.append(f"change {number}: {shards} shards, stopped at {stop}, failing {failing}")
         if failing is not None:
             job.put(1)
             with pytest.raises(QueryFailedError, match="the sink failed"):
                 job.run(job.queries, job.shards, failing)
         job.change(made, shards, stop, old=rnd.random() < 0.3, kill=kill)
-        compared += job.check(last)
+        job.words["answers compared"] += job.check(last)
         job.put(1)
         job.run(job.queries, job.shards)
-        compared += job.check(last)
-    return compared
+        job.words["answers compared"] += job.check(last)
+    return job.words
 
 
 if __name__ == "__main__":
