@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
+from campaign.mutation import Trial, read_trials
 from campaign.record import Run, read_runs
 from campaign.subjects import SUBJECTS
 
@@ -24,13 +25,15 @@ distribution.
 
 def write_page(path: Path = PAGE) -> Path:
     """Write the page from the saved runs, and return its path."""
-    path.write_text(page(read_runs()))
+    path.write_text(page(read_runs(), read_trials()))
     return path
 
 
-def page(runs: list[Run]) -> str:
+def page(runs: list[Run], trials: list[Trial]) -> str:
     """The text of the page."""
     lines = [_HEAD, "## In all", "", *_totals(runs)]
+    if trials:
+        lines += ["", *_mutants(trials)]
     for name, group in groupby(runs, key=lambda run: run.subject):
         lines += ["", *_subject(name, list(group))]
     return "\n".join(lines) + "\n"
@@ -44,6 +47,24 @@ def _totals(runs: list[Run]) -> list[str]:
             f"| {name} | {len(of)} | {sum(run.cases for run in of):,} | {sum(run.refused for run in of):,} "
             f"| {sum(run.seconds for run in of):,.0f} | {sum(len(run.failures) for run in of)} |"
         )
+    return lines
+
+
+def _mutants(trials: list[Trial]) -> list[str]:
+    found = sum(trial.found for trial in trials)
+    lines = [
+        "## What campaigns find",
+        "",
+        f"Mutants are known ways to break Sash, kept as patches: {found} of {len(trials)} were found. `python -m campaign mutants` "
+        "breaks a copy of the tree in each of these ways, and runs the subject until a case fails.",
+        "",
+        "| what is broken | found by | after cases | seconds | commit |",
+        "|---|---|---:|---:|---|",
+    ]
+    for trial in trials:
+        finder = "faults, a story of its own" if trial.finder.startswith("replay") else trial.finder.split()[0]
+        after = f"{trial.cases:,}" if trial.found else "not found"
+        lines.append(f"| {trial.breaks} | {finder} | {after} | {trial.seconds:,.0f} | {trial.commit} |")
     return lines
 
 

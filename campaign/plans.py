@@ -129,13 +129,18 @@ def _check(trial: PlanCase) -> Outcome:
     try:
         result = assert_oracle(trial.case, **trial.options)
     except (UnsupportedSqlError, StrategyError) as refused:
-        if any(reason in str(refused) for reason in _REFUSALS):
+        if is_refusal(refused):
             return Outcome(refused=True)
         raise
-    return Outcome(Counter(_words(trial, result)))
+    return Outcome(Counter(words_of(trial, result)))
 
 
-def _words(trial: PlanCase, result: Result) -> set[str]:
+def is_refusal(problem: Exception) -> bool:
+    """Whether an error is one of those by which Sash refuses queries."""
+    return any(reason in str(problem) for reason in _REFUSALS)
+
+
+def words_of(trial: PlanCase, result: Result) -> set[str]:
     """The operators that ran, and the functions, constructs, windows and options of the case."""
     words = {f"operator {name.rpartition('.')[2]}" for name in result.counts}  # type: ignore[attr-defined]
     words |= {f"function {name}{' DISTINCT' if one else ''}" for name, one in _FUNCTION.findall(trial.case.sql)}

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from campaign import changes, plans, snapshots, texts, values
+from campaign import changes, plans, snapshots, spark_plans, texts, values
 from campaign.faults import subject as faults
 from campaign.subject import Subject
 
 SUBJECTS: Mapping[str, Subject[Any]] = {
     subject.name: subject
-    for subject in (changes.SUBJECT, faults.SUBJECT, plans.SUBJECT, snapshots.SUBJECT, texts.SUBJECT, values.SUBJECT)
+    for subject in (
+        changes.SUBJECT,
+        faults.SUBJECT,
+        plans.SUBJECT,
+        snapshots.SUBJECT,
+        spark_plans.SUBJECT,
+        texts.SUBJECT,
+        values.SUBJECT,
+    )
 }

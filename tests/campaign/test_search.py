@@ -9,11 +9,28 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from campaign.mutation import Trial
 from campaign.page import page
 from campaign.record import from_json, read_failure, read_runs, save_failure, save_run, to_json
 from campaign.search import search
 from campaign.subject import Outcome, Subject
 from campaign.subjects import SUBJECTS
+
+
+def test_cases_that_are_not_reduced_are_rounds_of_their_own() -> None:
+    def check(number: int) -> Outcome:
+        assert number % 3, f"{number} is a multiple"
+        return Outcome(Counter(["numbers"]))
+
+    subject = Subject("faults", "numbers", lambda rnd: rnd.randrange(100), check, int, int)
+    one, again = search(subject, 4, cases=60), search(subject, 4, cases=60)
+    assert one.cases == 60
+    assert [failure.case for failure in one.failures] == [failure.case for failure in again.failures]
+    assert len(one.failures) + one.words["numbers"] == 60
+    assert len({failure.case for failure in one.failures}) > 5
+    first = search(subject, 4, cases=60, failures=1)
+    assert len(first.failures) == 1
+    assert first.cases == one.failures[0].round + 1
 
 
 def counted(limit: int | None, seen: list[int]) -> Subject[int]:
@@ -59,7 +76,11 @@ def test_the_page_is_of_the_saved_runs(tmp_path: Path) -> None:
     for seed in (1, 2):
         save_run(search(counted(9_000, []), seed, cases=200), tmp_path)
     runs = read_runs(tmp_path)
-    text = page(runs)
+    trials = [Trial("a", "rows are lost", "plans --cases 9", error, 7, 3.0, "c") for error in ("wrong", "")]
+    text = page(runs, trials)
+    assert "| rows are lost | plans | 7 | 3 | c |" in text
+    assert "| rows are lost | plans | not found | 3 | c |" in text
+    assert "1 of 2 were found" in text
     assert f"| plans | 2 | {sum(run.cases for run in runs):,} |" in text
     assert "9000 is too large" in text
     assert f"4 {sum(run.words['digits 4'] for run in runs):,}" in text
@@ -76,6 +97,7 @@ def test_every_case_survives_its_file(name: str) -> None:
 
     kept = Subject(name, subject.about, subject.cases, check, subject.encode, subject.decode)
     search(kept, 3, cases=60)
+    assert len(stored) == 60
     again = [to_json(subject.encode(subject.decode(from_json(one)))) for one in stored]
     assert again == stored
 
