@@ -55,8 +55,8 @@ def _mutants(trials: list[Trial]) -> list[str]:
     lines = [
         "## What campaigns find",
         "",
-        f"Mutants are known ways to break Sash, kept as patches: {found} of {len(trials)} were found. `python -m campaign mutants` "
-        "breaks a copy of the tree in each of these ways, and runs the subject until a case fails.",
+        f"Mutants are known ways to break Sash, kept as patches: {found} of {len(trials)} were found.",
+        "`python -m campaign mutants` breaks a copy of the tree in each of these ways, and runs the subject until a case fails.",
         "",
         "| what is broken | found by | after cases | seconds | commit |",
         "|---|---|---:|---:|---|",

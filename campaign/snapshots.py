@@ -12,6 +12,8 @@ schedulers check on recorded histories; from outside of the processes it cannot 
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import random
@@ -21,9 +23,11 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 from campaign.subject import Outcome, Subject
 from campaign.window_process import clock_before, rows_of
@@ -65,67 +69,97 @@ class _Answered:
     reply: dict[str, Any]
 
 
+class _Forks:
+    """The process that forks writers and readers; it ends with this one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = subprocess.Popen(
+            [sys.executable, "-m", "campaign.window_process"],
+            cwd=_HOME,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(_HOME / "src"), str(_HOME)])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        atexit.register(self._running.kill)
+
+    def fork(self, wanted: dict[str, Any]) -> int:
+        """A new process, by a descriptor that stands for it even when it has ended."""
+        assert self._running.stdin is not None
+        assert self._running.stdout is not None
+        with self._lock:
+            self._running.stdin.write(json.dumps(wanted) + "\n")
+            self._running.stdin.flush()
+            return os.pidfd_open(int(self._running.stdout.readline()))
+
+
+_forks = functools.cache(_Forks)
+
+
 class _Process:
     """A process that is started again after it was killed."""
 
-    def __init__(self, rnd: random.Random, *arguments: object) -> None:
+    def __init__(self, rnd: random.Random, role: str, root: Path, numbers: Sequence[int], pipes: Path) -> None:
         self._rnd = rnd
-        self._arguments = [str(argument) for argument in arguments]
-        self._running: subprocess.Popen[str] | None = None
-        self.killed = 0
+        self._pipes = pipes
+        self._errors = pipes / f"{role}-{id(self)}"
+        self._wanted = {"role": role, "root": str(root), "numbers": list(numbers), "errors": str(self._errors)}
+        self._running: tuple[int, TextIO, TextIO] | None = None
+        self._started = 0
 
     def send(self, command: dict[str, Any], kill: float) -> dict[str, Any] | None:
         """The reply to a command; None if the process was killed first, which happens with this probability."""
-        running = self._start()
-        assert running.stdin is not None
-        assert running.stdout is not None
-        running.stdin.write(json.dumps(command) + "\n")
-        running.stdin.flush()
+        process, commands, replies = self._running = self._running or self._start()
+        commands.write(json.dumps(command) + "\n")
+        commands.flush()
         if self._rnd.random() < kill:
             # An answer takes some milliseconds: exponential delays strike in all parts of it.
-            timer = threading.Timer(self._rnd.expovariate(1 / 0.008), os.kill, (running.pid, signal.SIGKILL))
+            timer = threading.Timer(self._rnd.expovariate(1 / 0.008), _kill, (process,))
             timer.start()
-            line = running.stdout.readline()
+            line = replies.readline()
             timer.join()
             self.close()
-            self.killed += not line
         else:
-            line = running.stdout.readline()
+            line = replies.readline()
             if not line:
-                raise AssertionError(f"a process ended by itself: {' '.join(self._arguments)}: {self._errors()}")
+                raise AssertionError(f"a process ended by itself: {self._wanted}: {self._errors.read_text()[-2_000:]}")
         return json.loads(line) if line else None
 
     def close(self) -> None:
         """End the process."""
         if self._running is not None:
-            self._running.kill()
-            self._running.communicate()
+            process, commands, replies = self._running
+            _kill(process)
+            replies.read()
+            for one in (commands, replies):
+                with suppress(BrokenPipeError):
+                    one.close()
+            os.close(process)
             self._running = None
 
-    def _start(self) -> subprocess.Popen[str]:
-        if self._running is None:
-            self._running = subprocess.Popen(
-                [sys.executable, "-m", "campaign.window_process", *self._arguments],
-                cwd=_HOME,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(_HOME / "src"), str(_HOME)])},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        return self._running
+    def _start(self) -> tuple[int, TextIO, TextIO]:
+        self._started += 1
+        pipes = {name: self._pipes / f"{name}-{id(self)}-{self._started}" for name in ("commands", "replies")}
+        for pipe in pipes.values():
+            os.mkfifo(pipe)
+        process = _forks().fork({**self._wanted, **{name: str(pipe) for name, pipe in pipes.items()}})
+        return process, pipes["commands"].open("w"), pipes["replies"].open()
 
-    def _errors(self) -> str:
-        assert self._running is not None
-        return self._running.communicate()[1][-2_000:]
+
+def _kill(process: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(process, signal.SIGKILL)
 
 
 class _Run:
     """One store, its three processes, and what they have answered."""
 
-    def __init__(self, story: Story, root: Path) -> None:
+    def __init__(self, story: Story, home: Path) -> None:
         self._story = story
-        self._root = root
+        self._root = home / "store"
+        self._pipes = home / "pipes"
+        self._pipes.mkdir()
         self._clock = 0
         self.sent = 0
         self.answers: list[_Answered] = []
@@ -153,7 +187,7 @@ class _Run:
             self._problems.append(problem)
 
     def _process(self, role: str, number: int, *arguments: int) -> _Process:
-        return _Process(random.Random(f"{self._story.seed}.{role}.{number}"), role, self._root, *arguments)
+        return _Process(random.Random(f"{self._story.seed}.{role}.{number}"), role, self._root, arguments, self._pipes)
 
     def _keep_writing(self, writer: _Process, first: int) -> None:
         try:
