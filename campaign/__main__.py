@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from campaign.mutation import read_mutants, save_trial, try_mutant
+from campaign.mutation import copied_tree, read_mutants, save_trial, try_mutant
 from campaign.page import write_page
 from campaign.record import read_failure, save_failure, save_run
 from campaign.search import Tally, search
@@ -94,13 +94,14 @@ def mutants(
 ) -> None:
     """Break a copy of this tree in known ways, one after the other, and see whether campaigns find it."""
     missed = []
-    for mutant in read_mutants(names):
-        trial = try_mutant(mutant)
-        print(f"{mutant.name}: {trial}", flush=True)
-        if save:
-            save_trial(trial)
-        if not trial.found:
-            missed.append(mutant.name)
+    with copied_tree() as tree:
+        for mutant in read_mutants(names):
+            trial = try_mutant(mutant, tree)
+            print(f"{mutant.name}: {trial}", flush=True)
+            if save:
+                save_trial(trial)
+            if not trial.found:
+                missed.append(mutant.name)
     if missed:
         print(f"not found: {', '.join(missed)}")
         raise typer.Exit(1)

@@ -42,6 +42,12 @@ class Mutant:
         return self.path.stem
 
     @property
+    def files(self) -> list[str]:
+        """The files that it changes."""
+        lines = self.path.read_text().splitlines()
+        return [line.removeprefix("+++ b/") for line in lines if line.startswith("+++ b/")]
+
+    @property
     def has_case(self) -> bool:
         """Whether it has a case of its own."""
         return self.finder[0] == "replay"
@@ -97,17 +103,18 @@ def apply(mutant: Mutant, tree: Path, *, only_check: bool = False) -> None:
         raise SashError(f"mutant {mutant.name} does not fit today's tree: {done.stderr.strip()}")
 
 
-def try_mutant(mutant: Mutant, seed: int = 1) -> Trial:
-    """Have the campaign look for the mutant in a copy of this tree."""
+def try_mutant(mutant: Mutant, tree: Path, seed: int = 1) -> Trial:
+    """Have the campaign look for the mutant in a copy of this tree, which is as before then."""
     begun = time.monotonic()
-    with _copied() as tree:
-        if mutant.has_case and (error := _replayed(mutant, tree)):
-            raise SashError(f"the case of {mutant.name} fails without the mutant: {error}")
-        apply(mutant, tree)
-        if mutant.has_case:
-            cases, error = 1, _replayed(mutant, tree)
-        else:
-            cases, error = _searched(mutant, tree, seed)
+    if mutant.has_case and (error := _replayed(mutant, tree)):
+        raise SashError(f"the case of {mutant.name} fails without the mutant: {error}")
+    apply(mutant, tree)
+    try:
+        cases, error = (1, _replayed(mutant, tree)) if mutant.has_case else _searched(mutant, tree, seed)
+    finally:
+        for file in mutant.files:
+            # With its time: compiled loops are those of files with these times.
+            shutil.copy2(ROOT / file, tree / file)
     seconds = round(time.monotonic() - begun, 1)
     return Trial(mutant.name, mutant.breaks, " ".join(mutant.finder), error, cases, seconds, commit())
 
@@ -126,7 +133,8 @@ def read_trials(folder: Path = RESULTS) -> list[Trial]:
 
 
 @contextmanager
-def _copied() -> Iterator[Path]:
+def copied_tree() -> Iterator[Path]:
+    """A copy of this tree, with a cache of its own for compiled loops."""
     with tempfile.TemporaryDirectory(prefix="sash-mutant-") as folder:
         for name in _COPIED:
             shutil.copytree(ROOT / name, Path(folder, name), ignore=shutil.ignore_patterns(*_LEFT_OUT))
@@ -159,7 +167,7 @@ def _campaign(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "campaign", *arguments],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "1000"},
+        env={**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(tree / ".cache")},
         capture_output=True,
         text=True,
         check=False,

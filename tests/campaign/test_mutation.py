@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,17 +52,46 @@ def test_an_unknown_mutant_is_an_error() -> None:
 
 
 @needs_git
-def test_a_mutant_is_found_and_the_tree_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (ROOT / "src/sash/operators/window.py").read_text()
-    # A copy of the tests and the campaign is all that a search of plans needs besides the sources.
+def test_a_mutant_is_found_in_a_copy_which_is_as_before_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without running a campaign: what it prints is given."""
     (mutant,) = read_mutants(["window-end"])
-    trial = try_mutant(replace(mutant, finder=("plans", "--cases", "40")))
-    assert trial.found
-    assert "Q(" in trial.error
-    assert trial.cases <= 40
-    assert (ROOT / "src/sash/operators/window.py").read_text() == before
-    monkeypatch.setattr(mutation, "apply", lambda *_: None)
-    assert not try_mutant(replace(mutant, finder=("plans", "--cases", "5"))).found
+    (file,) = mutant.files
+    seen = []
+
+    def campaign(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        seen.append(((tree / file).read_text() == (ROOT / file).read_text(), arguments[:3]))
+        told = {"cases": 7, "failures": ["Q(3) is wrong"]}
+        return subprocess.CompletedProcess([], 1, json.dumps(told), "")
+
+    monkeypatch.setattr(mutation, "_campaign", campaign)
+    shutil.copytree(ROOT / "src/sash/operators", tmp_path / "src/sash/operators")
+    trial = try_mutant(mutant, tmp_path)
+    assert seen == [(False, mutant.finder)], "it ran with the mutant"
+    assert (trial.found, trial.cases, trial.error) == (True, 7, "Q(3) is wrong")
+    assert (tmp_path / file).stat().st_mtime_ns == (ROOT / file).stat().st_mtime_ns
+    assert (tmp_path / file).read_text() == (ROOT / file).read_text()
+
+
+@needs_git
+def test_a_case_that_fails_without_the_mutant_or_by_another_error_shows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (mutant,) = read_mutants(["batch-twice"])
+    (file,) = mutant.files
+    (tmp_path / file).parent.mkdir(parents=True)
+    shutil.copy2(ROOT / file, tmp_path / file)
+    outcomes = ["AssertionError: wrong", "", "AssertionError: totals is wrong", "", "OSError: no Java"]
+
+    def campaign(*_: object) -> subprocess.CompletedProcess[str]:
+        error = outcomes.pop(0)
+        return subprocess.CompletedProcess([], int(bool(error)), "", error)
+
+    monkeypatch.setattr(mutation, "_campaign", campaign)
+    with pytest.raises(SashError, match="fails without the mutant"):
+        try_mutant(mutant, tmp_path)
+    assert try_mutant(mutant, tmp_path).error == "AssertionError: totals is wrong"
+    with pytest.raises(SashError, match="ended with another error"):
+        try_mutant(mutant, tmp_path)
 
 
 def test_the_last_trial_of_a_mutant_is_kept(tmp_path: Path) -> None:
