@@ -29,7 +29,7 @@ LOCAL, CLUSTER = "local[2,4]", "local-cluster[2,1,1024]"
 _HOUR = 3_600_000_000
 _STARTS = 4
 """How often a job that a fault has ended is started again."""
-_STORIES = 3
+_FIRST = 3
 """The batches before the first fault."""
 
 
@@ -73,6 +73,7 @@ class Play:
         self._batches = 0
         self._attended = True
         self._outputs = self._chosen()
+        self._kinds = self._possible()
         self._truths = {one.name: Truth(story.seed, one.query) for one in self._outputs}
         self.words = Counter[str]()
         self.told: list[str] = []
@@ -81,12 +82,12 @@ class Play:
         """Run the job, and have all faults strike it."""
         self._drivers = Drivers(self._home, CLUSTER if self._story.cluster else LOCAL, self._clock.environment)
         try:
-            self._feed(_STORIES)
+            self._feed(_FIRST)
             self._start()
             self._process()
             self._check()
             for _ in range(self._story.faults):
-                self._strike(self._kind())
+                self._strike(self._rnd.choices(self._kinds, [one.weight for one in self._kinds])[0])
                 self._check()
             self._command({"do": "stop"})
         except BaseException as problem:
@@ -110,7 +111,7 @@ class Play:
             made.append(_Output(name, query, sink, self._rnd.choice(modes), options))
         return made
 
-    def _kind(self) -> Kind:
+    def _possible(self) -> list[Kind]:
         story = self._story
         can = {
             "nothing": True,
@@ -118,8 +119,7 @@ class Play:
             "a clock": bool(self._clock.environment),
             "a cluster": story.cluster,
         }
-        left = [one for one in KINDS if can[one.needs] and (not story.only or one.name in story.only)]
-        return self._rnd.choices(left, [one.weight for one in left])[0]
+        return [one for one in KINDS if can[one.needs] and (not story.only or one.name in story.only)]
 
     # Commands.
 
@@ -133,7 +133,8 @@ class Play:
 
     def _start(self) -> dict[str, Any] | None:
         reply = self._command({"do": "start", "queries": {one.name: one.described() for one in self._outputs}})
-        self._drivers.prepare()
+        if any(kind.ends for kind in self._kinds):
+            self._drivers.prepare()
         return reply
 
     def _process(self) -> None:

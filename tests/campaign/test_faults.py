@@ -114,8 +114,9 @@ def test_every_kind_is_chosen_and_every_moment_struck() -> None:
 @pytest.mark.spark
 @pytest.mark.skipif(programs() is None or someone() is None, reason="PostgreSQL's programs are not installed")
 def test_a_short_story_of_faults() -> None:
-    names = ("kill the driver", "a file of an arena is lost", "the batch function fails", "kill a worker")
-    words = play(Story(seed=23, faults=3, only=names))
-    assert words["struck in all"] + words["struck nothing"] == 3
-    assert words["struck in all"] >= 2
+    """Faults that need no new driver: those that do are in the tests of recovery."""
+    names = ("a file of an arena is lost", "the batch function fails", "kill a worker")
+    words = play(Story(seed=2, faults=3, only=names))
+    assert words["struck in all"] == 3
+    assert all(words[f"fault {name}"] for name in names)
     assert words["answers compared"] == 16
