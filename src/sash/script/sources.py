@@ -146,7 +146,8 @@ def avro_options(declaration: Declaration) -> tuple[AvroOptions, dict[str, Value
     if registry is None:
         return AvroOptions(schema, None), options
     with about("option registry"):
-        registry_address(registry)
+        if not has_references(registry):
+            registry_address(registry)
     topic = str(option(dict(options), "subscribe", ""))
     guessed = f"{topic}-value" if topic and "," not in topic else None
     return AvroOptions(None, registry, subject or guessed, subject is not None, user, password), options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +17,17 @@ from sash.avro.schema import Avro, parse_avro
 from sash.errors import CatalogError
 from sash.plan.types import Schema, type_name
 from sash.script.sources import AvroOptions
+from sash.secret_references import resolve
 from sash.spark.sql_types import spark_struct
 
 VALUE = "value"
-_PASSWORD = "SASH_REGISTRY_PASSWORD"  # noqa: S105  (the name of a variable)
 
 
 def avro_records(options: AvroOptions, columns: Schema) -> PlainRecords | FramedRecords:
     """How values are decoded into columns. Raises CatalogError if no schema that is known so far has one of them."""
     if options.registry is None:
         try:
-            text = Path(str(options.schema)).read_text()
+            text = Path(resolve(str(options.schema))).read_text()
         except OSError as problem:
             raise CatalogError(
                 f"the Avro schema {options.schema} cannot be read: {problem.strerror or problem}"
@@ -36,9 +35,8 @@ def avro_records(options: AvroOptions, columns: Schema) -> PlainRecords | Framed
         schema = parse_avro(text)
         _check([schema], columns, f"the Avro schema {options.schema}")
         return PlainRecords(text, columns)
-    password = options.password or os.environ.get(_PASSWORD, "")
-    login = None if options.user is None else Login(options.user, password)
-    registry = Registry(options.registry, login)
+    login = None if options.user is None else Login(resolve(options.user), resolve(options.password or ""))
+    registry = Registry(resolve(options.registry), login)
     if options.subject is not None:
         versions = registry.versions(options.subject)
         if not versions and options.expected:

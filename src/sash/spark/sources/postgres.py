@@ -42,6 +42,7 @@ from sash.plan.types import (
     type_name,
 )
 from sash.script.sources import PostgresOptions
+from sash.secret_references import resolve
 from sash.spark.sinks.postgres_errors import describe, is_temporary
 from sash.spark.sinks.postgres_sql import pg_type, quoted
 from sash.spark.sources.reading import Reading
@@ -276,7 +277,7 @@ class PostgresRelation:
         except ImportError:
             raise SourceError("USING postgres needs psycopg: pip install 'sash[postgres]'") from None
         try:
-            with psycopg.connect(self._options.url, connect_timeout=10) as connection:
+            with psycopg.connect(resolve(self._options.url), connect_timeout=10) as connection:
                 connection.read_only = True
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 connection.execute("SET TimeZone TO 'UTC'")
