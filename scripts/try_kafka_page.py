@@ -1,6 +1,6 @@
 """Try the wheel as a user with Kafka would: install it, and follow docs/kafka.md until the answer changes.
 
-python scripts/try_wheel.py: builds the wheel of this tree, installs it without its dependencies into an empty environment, which
+python scripts/try_kafka_page.py: builds the wheel of this tree, installs it without its dependencies into an empty environment, which
 takes these from the environment that runs this, starts a broker, runs the job of the page with the installed `sash`, and sends
 records until the topic with the answer has changed. Part of a release; takes a minute or two.
 """
