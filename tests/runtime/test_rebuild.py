@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection
 
@@ -374,8 +375,8 @@ def test_negation_rebuilt_below_another_stage(
     monkeypatch.setattr(expiration_choice, "WORTH", 0.0)
     plan = plan_query(QUERIES[name], CATALOG, {"pull_up_negation", "push_down_negation"}).physical
     assert [stage.root.expiry for stage in plan.stages] == ["strict", "explicit"]
-    found = [check(plan, seed, alone) for seed in range(4)]
-    assert any("(change 6)" in str(chain.learnt) for chain in found) == changing
+    learnt = str([check(plan, seed, alone).learnt for seed in range(4)])
+    assert (max(map(int, re.findall(r"\(change (\d+)\)", learnt)), default=0) > 5) == changing
 
 
 @pytest.mark.parametrize("windows", ["[RANGE 50 MICROSECONDS]", "[ROWS 30]"])
