@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from sash.arguments import check_text, shown
 from sash.errors import BadRowError, CatalogError, EvaluationError
 from sash.plan import types
-from sash.plan.sql_types import DAY_TO_SECOND, INTERVALS, export
+from sash.plan.sql_types import DAY_TO_SECOND, INTERVALS, VARIANT
 from sash.plan.types import Field, Schema, type_name
+from sash.variant_columns import exported_column
 
 Row = Mapping[str, Any]
 
 _TYPES = {name: dtype for dtype, name in types.NAMES.items() if dtype != types.NULL}
-_TYPES |= INTERVALS
+_TYPES |= {**INTERVALS, VARIANT.name: VARIANT}
 _TYPES |= {
     "BYTE": types.TINYINT, "SHORT": types.SMALLINT, "INTEGER": types.INT, "LONG": types.BIGINT, "REAL": types.FLOAT,
 }  # fmt: skip
@@ -199,7 +200,9 @@ def to_dicts(schema: Schema, columns: Sequence[pa.Array]) -> list[dict[str, Any]
     """Arrow columns as a list of dicts."""
     names = [field.name for field in schema]
     try:
-        lists = [export(column, field.dtype).to_pylist() for column, field in zip(columns, schema, strict=True)]
+        lists = [
+            exported_column(column, field.dtype).to_pylist() for column, field in zip(columns, schema, strict=True)
+        ]
     except (OverflowError, ValueError) as error:
         raise EvaluationError(
             f"the answer has a date or time that Python cannot hold ({error}): keep it within the years 1 to 9999, or select it "

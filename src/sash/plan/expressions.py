@@ -85,7 +85,9 @@ class UserCall(Call):
 
 ONLY_SASH = frozenset(
     {"variant_parse", "variant_try_parse", "variant_at", "variant_text", "variant_json", "variant_is_null"}
-    | {"variant_schema", "variant_cast", "variant_try_cast"}
+    | {"variant_schema", "variant_cast", "variant_try_cast", "variant_of", "variant_is_valid"}
+    | {f"{tried}variant_{name}" for tried in ("", "try_") for name in ("insert", "set", "array_append")}
+    | {"variant_delete", "variant_strip_nulls"}
 )
 """Functions of variants as Sash stores them, which Spark's engine does not have."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import decimal
 import math
 
+import numpy as np
+
 
 def java_number(value: float, shortest: str) -> str:
     """The shortest digits that round-trip, in the format of Java.
@@ -33,5 +35,14 @@ def java_number(value: float, shortest: str) -> str:
 def double_text(text: str) -> str:
     """A number with a fraction as a DOUBLE in JSON; those that JSON does not have are strings."""
     number = float(text)
-    written = java_number(number, repr(number))
+    return _in_json(java_number(number, repr(number)))
+
+
+def float_text(text: str) -> str:
+    """A number with a fraction as a FLOAT in JSON."""
+    number = np.float32(text)
+    return _in_json(java_number(float(number), str(number)))
+
+
+def _in_json(written: str) -> str:
     return written if written[-1].isdigit() else f'"{written}"'

@@ -14,6 +14,7 @@ MOST_DEEP = 1000
 """The deepest nesting, and the longest number in digits, that Spark reads."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_TYPED = re.compile(r"@([a-z])([0-9A-Za-z+/=.-]*)")
 _WORDS = {"true": True, "false": False, "null": None}
 _NOT_NUMBERS = {
     "NaN": "nan", "INF": "inf", "Infinity": "inf", "-INF": "-inf", "-Infinity": "-inf", "+INF": "inf", "+Infinity": "inf",
@@ -40,29 +41,38 @@ class JsonNumber:
 
 
 @dataclass(frozen=True)
+class TypedScalar:
+    """A value of a type that JSON lacks, in the stored form of variants: `kind` names the type, `text` is the value."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
 class JsonObject:
     """The names and values of an object, in their order, with duplicates."""
 
     pairs: list[tuple[str, Any]]
 
 
-def read_json(text: str, *, strict: bool = False, plain: bool = False) -> Any:
+def read_json(text: str, *, strict: bool = False, plain: bool = False, typed: bool = False) -> Any:
     """The first value: an object, a list, a string, a number, true, false or None; JsonError if there is none.
 
     With `strict` strings have no control characters, and there are numbers such as NaN; with `plain` strings have neither
-    control characters nor single quotes.
+    control characters nor single quotes. With `typed` there are values of types that JSON lacks.
 
     >>> read_json("{'a': [1.50, true]} x").pairs
     [('a', [JsonNumber(text='1.50', whole=False), True])]
     """
-    return _Reader(text, strict, plain).value()
+    return _Reader(text, strict, plain, typed).value()
 
 
 class _Reader:
-    def __init__(self, text: str, strict: bool, plain: bool) -> None:
+    def __init__(self, text: str, strict: bool, plain: bool, typed: bool) -> None:
         self._text = text
         self._controls = not (strict or plain)
         self._not_numbers = strict
+        self._typed = typed
         self._quotes = '"' if plain else "\"'"
         self._at = 0
 
@@ -129,6 +139,11 @@ class _Reader:
             for word, number in sorted(_NOT_NUMBERS.items(), key=lambda pair: -len(pair[0])):
                 if self._text.startswith(word, self._at):
                     return self._word(word, JsonNumber(number, whole=False))
+        if self._typed and first == "@":
+            special = _TYPED.match(self._text, self._at)
+            assert special is not None
+            self._at = special.end()
+            return TypedScalar(special[1], special[2])
         found = _NUMBER.match(self._text, self._at)
         if found is None or len(found[0]) > MOST_DEEP:
             raise JsonError
@@ -191,7 +206,17 @@ def quoted_json(text: str) -> str:
     return '"' + _SPECIAL.sub(lambda found: _SHORT.get(found[0]) or f"\\u{ord(found[0]):04X}", text) + '"'
 
 
-def write_json(value: Any, number: Callable[[str], str], most_digits: int | None = None) -> str:
+def stored_scalar(value: TypedScalar) -> str:
+    """A value of a type that JSON lacks, as `read_json` reads it with `typed`."""
+    return f"@{value.kind}{value.text}"
+
+
+def write_json(
+    value: Any,
+    number: Callable[[str], str],
+    most_digits: int | None = None,
+    typed: Callable[[TypedScalar], str] = stored_scalar,
+) -> str:
     """A value as JSON without spaces; `number` writes numbers with a point or an exponent, or more than so many digits."""
     out: list[str] = []
     pending: list[Any] = [value]
@@ -209,6 +234,8 @@ def write_json(value: Any, number: Callable[[str], str], most_digits: int | None
             case JsonNumber():
                 short = most_digits is None or len(part.text.lstrip("-")) <= most_digits
                 out.append(str(int(part.text)) if part.whole and short else number(part.text))
+            case TypedScalar():
+                out.append(typed(part))
             case JsonObject():
                 inner: list[Any] = [_Text("{")]
                 for place, (name, each) in enumerate(part.pairs):

@@ -114,11 +114,7 @@ def exported(dtype: pa.DataType) -> pa.DataType:
 
 
 def export(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    """A stored column of a type as it is outside of plans."""
-    if isinstance(dtype, Variant):
-        from sash.plan.variants import variant_json
-
-        return pa.array([None if each is None else variant_json(each) for each in column.to_pylist()], pa.string())
+    """A stored column of a type without variants as it is outside of plans."""
     wanted = exported(dtype)
     return column if column.type == wanted else column.cast(wanted)
 

@@ -68,20 +68,21 @@ def is_sql_type(dtype: pa.DataType) -> bool:
     return isinstance(dtype, SqlType)
 
 
-def storage(dtype: pa.DataType) -> pa.DataType:
-    """The type in which columns hold values of a type.
+def storage(dtype: pa.DataType, kept: tuple[type[SqlType], ...] = ()) -> pa.DataType:
+    """The type in which columns hold values of a type, but for those types of SQL that are `kept`.
 
     >>> from sash.plan.sql_types import DAY_TO_SECOND
     >>> storage(array_of(DAY_TO_SECOND))
     ListType(list<item: int64>)
     """
     if isinstance(dtype, SqlType):
-        return dtype.storage_type
+        return dtype if isinstance(dtype, kept) else dtype.storage_type
     if not is_nested(dtype) or not holds(dtype, is_sql_type):
         return dtype
+    parts = [storage(part, kept) for part in parts_of(dtype)]
     if is_struct(dtype):
-        return struct_of([(field.name, storage(field.type)) for field in dtype])
-    return map_of(*map(storage, parts_of(dtype))) if is_map(dtype) else array_of(storage(dtype.value_type))
+        return struct_of([(field.name, part) for field, part in zip(dtype, parts, strict=True)])
+    return map_of(*parts) if is_map(dtype) else array_of(parts[0])
 
 
 def array_of(element: pa.DataType) -> pa.DataType:

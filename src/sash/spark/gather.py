@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
+from sash.plan.sql_types import Variant
 from sash.plan.types import (
     BIGINT,
     BINARY,
@@ -33,11 +34,12 @@ from sash.plan.types import (
 )
 from sash.spark.batch_metrics import METRICS_COLUMN, from_words, to_words
 from sash.spark.legs import micros
-from sash.spark.sql_types import restored_column
+from sash.spark.sql_types import restored_column, spark_type
 from sash.sql.render import quoted
 from sash.state.changes import ChangeBatch
 from sash.state.hashing import byte_buffers
 from sash.state.nested import decode_values, encode_values
+from sash.variant_columns import encode_variants, holds_variants
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,35 +102,46 @@ class Gather:
         word = f"CASE WHEN {_SIGN} = 0 THEN {micros(_TIME, _carried(self.time))} END"
         observed = packed.observe(OBSERVATION_NAME, sf.expr(from_words(word)).alias(METRICS_COLUMN))
         changes = observed.where(f"{_SIGN} <> 0")
-        nested = {f"c{n}": storage(field.dtype) for n, field in enumerate(self.schema) if is_nested(field.dtype)}
-        if nested:
+        packed_types = {
+            f"c{n}": field.dtype
+            for n, field in enumerate(self.schema)
+            if is_nested(field.dtype) or holds_variants(field.dtype)
+        }
+        if packed_types:
             sent = [
-                StructField(f.name, from_arrow_type(nested[f.name])) if f.name in nested else f
+                StructField(f.name, spark_type(storage(packed_types[f.name], (Variant,))))
+                if f.name in packed_types
+                else f
                 for f in self.struct.fields
             ]
-            changes = changes.mapInArrow(_Unpack(tuple(nested.items())), StructType(sent))
+            changes = changes.mapInArrow(_Unpack(tuple(packed_types.items())), StructType(sent))
         operation = f"CASE WHEN {_SIGN} > 0 THEN '+' ELSE '-' END AS _op"
         return changes.selectExpr(operation, f"{_original(_TIME, self.time)} AS _ts", *named)
 
 
 @dataclass(frozen=True)
 class _Unpack:
-    """Reads the arrays, structs and maps of changes, which pandas would turn into objects, from their bytes."""
+    """Reads the arrays, structs and maps of changes, which pandas would turn into objects, from their bytes.
+
+    Variants get the form that Spark reads.
+    """
 
     dtypes: tuple[tuple[str, pa.DataType], ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        nested = dict(self.dtypes)
+        packed = dict(self.dtypes)
         for batch in batches:
             columns = []
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                columns.append(_unpacked(column, nested[name]) if name in nested else column)
+                columns.append(_unpacked(column, packed[name]) if name in packed else column)
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _unpacked(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    offsets, data = byte_buffers(column.cast(pa.binary()))
-    return decode_values(dtype, offsets[:-1], data)[0]
+    if is_nested(dtype):
+        offsets, data = byte_buffers(column.cast(pa.binary()))
+        column = decode_values(storage(dtype), offsets[:-1], data)[0]
+    return encode_variants(column, dtype)
 
 
 def _carried(dtype: pa.DataType) -> pa.DataType:

@@ -1,15 +1,19 @@
-"""Intervals between Spark and Sash: Spark's types of columns, and columns as they are stored or in Arrow.
+"""Intervals and variants between Spark and Sash: Spark's types of columns, and columns as they are stored or in Arrow.
 
 Sash stores an interval as a number. Python reads intervals of days and times from Arrow as durations, and cannot read those
-of years and months, which are exchanged as numbers of months.
+of years and months, which are exchanged as numbers of months. Variants are encoded in Arrow; a function in Python turns
+those of a source into the texts that Sash stores.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # not in PySpark's stubs
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     ArrayType,
@@ -17,7 +21,6 @@ from pyspark.sql.types import (
     DayTimeIntervalType,
     IntegerType,
     MapType,
-    StringType,
     StructField,
     StructType,
     VariantType,
@@ -25,8 +28,10 @@ from pyspark.sql.types import (
 )
 
 from sash.plan.sql_types import DayTimeInterval, Variant, YearMonthInterval
-from sash.plan.types import Schema, is_array, is_map, is_struct
+from sash.plan.types import Schema, is_array, is_map, is_struct, storage
+from sash.spark.types import arrow_type
 from sash.sql.render import quoted, restored, stored
+from sash.variant_columns import encode_variants, holds_variants, store_variants
 
 Convert = Callable[[str, DataType], str]
 
@@ -57,7 +62,27 @@ def stored_column(frame: DataFrame, name: str) -> str:
     """A column of a source as Sash stores it, in Spark SQL."""
     found = frame.schema[name].dataType if name in frame.schema.names else None
     column = quoted(name)
-    return column if found is None else _stored(column, found)
+    if found is None:
+        return column
+    stored = _stored(column, found)
+    return f"{_storing_variants(frame.sparkSession, found)}({stored})" if _has_variants(found) else stored
+
+
+def _storing_variants(spark: SparkSession, dtype: DataType) -> str:
+    """The name of the session's function that turns the variants in values of a type into the form in which they are stored."""
+    plan_type = arrow_type(dtype)
+    assert plan_type is not None
+
+    def stored(column: pa.Array) -> pa.Array:
+        return store_variants(column, plan_type).cast(storage(plan_type))
+
+    name = f"sash_stored_{hashlib.sha256(dtype.json().encode()).hexdigest()[:12]}"
+    spark.udf.register(name, arrow_udf(stored, spark_type(storage(plan_type))))
+    return name
+
+
+def _has_variants(dtype: DataType) -> bool:
+    return _holds(dtype, VariantType)
 
 
 def _stored(column: str, dtype: DataType) -> str:
@@ -80,8 +105,6 @@ def _restored(column: str, dtype: DataType) -> str:
 def _months_restored(column: str, dtype: DataType, inside: Convert | None = None) -> str:
     if isinstance(dtype, YearMonthIntervalType):
         return restored(column, dtype.simpleString().upper())
-    if isinstance(dtype, VariantType):
-        return f"parse_json({column})"
     return _inside(column, dtype, inside or _months_restored)
 
 
@@ -106,15 +129,15 @@ def _inside(column: str, dtype: DataType, convert: Convert) -> str:
     return f"CASE WHEN {column} IS NOT NULL THEN named_struct({', '.join(parts)}) END"
 
 
-def _holds(dtype: DataType) -> bool:
-    """Whether a type is, or has inside, an interval or a VARIANT."""
+def _holds(dtype: DataType, wanted: Any = DayTimeIntervalType | YearMonthIntervalType | VariantType) -> bool:
+    """Whether a type is, or has inside, a wanted one: an interval or a VARIANT."""
     if isinstance(dtype, ArrayType):
-        return _holds(dtype.elementType)
+        return _holds(dtype.elementType, wanted)
     if isinstance(dtype, MapType):
-        return _holds(dtype.keyType) or _holds(dtype.valueType)
+        return _holds(dtype.keyType, wanted) or _holds(dtype.valueType, wanted)
     if isinstance(dtype, StructType):
-        return any(_holds(field.dataType) for field in dtype.fields)
-    return isinstance(dtype, DayTimeIntervalType | YearMonthIntervalType | VariantType)
+        return any(_holds(field.dataType, wanted) for field in dtype.fields)
+    return isinstance(dtype, wanted)
 
 
 def _arrow_type(dtype: DataType) -> DataType:
@@ -125,8 +148,6 @@ def _arrow_type(dtype: DataType) -> DataType:
         return MapType(_arrow_type(dtype.keyType), _arrow_type(dtype.valueType))
     if isinstance(dtype, StructType):
         return StructType([StructField(field.name, _arrow_type(field.dataType)) for field in dtype.fields])
-    if isinstance(dtype, VariantType):
-        return StringType()
     return IntegerType() if isinstance(dtype, YearMonthIntervalType) else dtype
 
 
@@ -145,13 +166,29 @@ def from_arrow(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def frame_of(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
-    """A table as a frame with this schema."""
+    """A table as a frame with this schema; variants are encoded."""
     return from_arrow(spark.createDataFrame(table, arrow_struct(schema)), schema)
 
 
+def frame_of_readable(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    """As `frame_of`, but variants are texts of JSON."""
+    for place, field in enumerate(schema.fields):
+        dtype = arrow_type(field.dataType)
+        if dtype is not None and holds_variants(dtype):
+            stored = store_variants(table.column(place).combine_chunks(), dtype)
+            table = table.set_column(place, field.name, encode_variants(stored, dtype))
+    return frame_of(spark, table, schema)
+
+
 def to_arrow(frame: DataFrame) -> pa.Table:
-    """A frame as a table."""
-    if any(_holds(field.dataType) for field in frame.schema.fields):
-        named = [f"{_exported(quoted(f.name), f.dataType)} AS {quoted(f.name)}" for f in frame.schema.fields]
-        frame = frame.selectExpr(*named)
-    return frame.toArrow()
+    """A frame as a table; variants are texts of JSON."""
+    return readable_frame(frame).toArrow()
+
+
+def readable_frame(frame: DataFrame) -> DataFrame:
+    """A frame with what Python cannot read from Arrow as numbers, and variants as texts of JSON."""
+    if not any(_holds(field.dataType) for field in frame.schema.fields):
+        return frame
+    return frame.selectExpr(
+        *(f"{_exported(quoted(f.name), f.dataType)} AS {quoted(f.name)}" for f in frame.schema.fields)
+    )

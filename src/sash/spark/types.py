@@ -17,10 +17,11 @@ from pyspark.sql.types import (
     StringType,
     StructType,
     TimestampType,
+    VariantType,
     YearMonthIntervalType,
 )
 
-from sash.plan.sql_types import day_time, year_month
+from sash.plan.sql_types import VARIANT, day_time, year_month
 from sash.plan.types import (
     STRING,
     TIMESTAMP,
@@ -52,6 +53,8 @@ def arrow_type(dtype: DataType) -> pa.DataType | None:
         return day_time(dtype.startField, dtype.endField)
     if isinstance(dtype, YearMonthIntervalType):
         return year_month(dtype.startField, dtype.endField)
+    if isinstance(dtype, VariantType):
+        return VARIANT
     if isinstance(dtype, TimestampType):
         return TIMESTAMP
     if isinstance(dtype, StringType):
@@ -60,7 +63,7 @@ def arrow_type(dtype: DataType) -> pa.DataType | None:
         found = to_arrow_type(dtype)
     except (PySparkException, TypeError):
         return None
-    # A type of Spark's own that Arrow has as a struct, such as VARIANT, is none.
+    # A type of Spark's own that Arrow has as a struct, such as GEOMETRY, is none.
     return found if is_supported(found) and not pa.types.is_nested(found) else None
 
 

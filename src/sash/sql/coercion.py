@@ -227,8 +227,27 @@ def unify_alike(expressions: Sequence[Expression], what: str) -> list[Expression
     return unify(expressions, what)
 
 
+def becomes_variant(dtype: pa.DataType, *, structs: bool = False) -> bool:
+    """Whether values of the type become variants, of those with structs and maps inside only if `structs`."""
+    if types.is_nested(dtype):
+        kept = types.is_array(dtype) or (structs and (types.is_struct(dtype) or dtype.key_type == types.STRING))
+        return kept and all(becomes_variant(part, structs=structs) for part in types.parts_of(dtype))
+    return not types.is_sql_type(dtype)
+
+
+def _variant_becomes(dtype: pa.DataType) -> bool:
+    """Whether variants become values of the type."""
+    if types.is_map(dtype) and dtype.key_type != types.STRING:
+        return False
+    return all(map(_variant_becomes, types.parts_of(dtype))) and not types.is_sql_type(dtype)
+
+
 def castable(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether CAST may turn one type into the other (ANSI)."""
+    if have == VARIANT and want != VARIANT:
+        return _variant_becomes(want)
+    if want == VARIANT and have not in (VARIANT, types.NULL):
+        return becomes_variant(have)
     if types.is_nested(have) and types.holds(have, types.is_sql_type):
         return bool(have == want)
     if types.is_nested(have) and types.is_nested(want):
@@ -239,9 +258,6 @@ def castable(have: pa.DataType, want: pa.DataType) -> bool:
         return bool(have == types.NULL)
     if have in (want, types.NULL):
         return True
-    if VARIANT in (have, want):
-        scalar = want in (types.STRING, types.BOOLEAN, types.DOUBLE) or types.is_integer(want) or is_decimal(want)
-        return bool(have == VARIANT and scalar)
     if types.STRING in (have, want):
         return True
     if is_interval(have) or is_interval(want):

@@ -13,11 +13,22 @@ import pyarrow as pa
 
 from sash.errors import UnsupportedSqlError
 from sash.plan.compound import Compound, fold
-from sash.plan.expressions import Call, Case, Cast, Column, Expression, Literal, SparkFunction, UserCall, Variable
+from sash.plan.expressions import (
+    ONLY_SASH,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    SparkFunction,
+    UserCall,
+    Variable,
+)
 from sash.plan.nodes import Node
 from sash.plan.sql_types import VARIANT, DayTimeInterval, YearMonthInterval, is_interval
 from sash.plan.statistics import Statistics
-from sash.plan.types import BIGINT, INT, STRING, Field, holds, is_integer, is_nested, is_sql_type, storage, type_name
+from sash.plan.types import BIGINT, INT, STRING, Field, holds, is_integer, is_sql_type, storage, type_name
 from sash.time import DAY, HOUR, MINUTE, SECOND
 
 _UNITS = (DAY, HOUR, MINUTE, SECOND)
@@ -39,7 +50,7 @@ _GENERIC = frozenset(
     }
     | {"is_null", "is_not_null", "array", "struct", "map", "get_field", "get_item", "get", "element_at"}
     | {"try_element_at", "array_contains", "size", "map_keys", "map_values", "map_entries", "map_from_arrays"}
-    | {"variant_at", "variant_text", "variant_json", "variant_is_null", "variant_schema"}
+    | ONLY_SASH
     | {"map_from_entries", "map_contains_key", "stored", "typed", "hash", "xxhash64"}
     | {
         "transform",
@@ -60,11 +71,6 @@ _GENERIC = frozenset(
 
 def to_storage(plan: Node) -> Node:
     """The plan over stored values; the same object if it has no types that only SQL has."""
-    for column in plan.schema:
-        if is_nested(column.dtype) and holds(column.dtype, lambda part: part == VARIANT):
-            raise UnsupportedSqlError(
-                f"Sash does not return {type_name(column.dtype)}, as {column.name} is: select to_json(...) of the variants"
-            )
     return _Storage({}).node(plan)
 
 
@@ -166,6 +172,8 @@ def _cast(cast: Cast, value: Expression) -> Expression:
         if want == STRING:
             return Call("variant_text", (value,), STRING)
         return Call("variant_try_cast" if cast.lenient else "variant_cast", (value,), want)
+    if want == VARIANT:
+        return Call("variant_of", (value,), STRING)
     if have == STRING:
         name = "try_parse_interval" if cast.lenient else "parse_interval"
         return Call(name, (value, Literal(type_name(want), STRING)), storage(want))

@@ -11,11 +11,12 @@ import pyarrow as pa
 from sash.arguments import shown
 from sash.errors import BadRowError
 from sash.plan import types
-from sash.plan.sql_types import DAY_TO_SECOND, exported
+from sash.plan.sql_types import DAY_TO_SECOND, VARIANT, exported
 from sash.plan.types import Field, Schema, type_name
 from sash.rows import Row, infer_type
 from sash.testing.times import TimeUnit
 from sash.time import DAY
+from sash.variant_columns import ENCODED, holds_variants, store_variants
 
 Rows = Sequence[Row] | Any
 """The rows of an input: a list of dicts, or a table that has Arrow's interface, such as that of pandas or Polars."""
@@ -132,6 +133,8 @@ def _carried(dtype: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(dtype.precision, dtype.scale) if dtype.precision <= 38 and dtype.scale >= 0 else None
     if pa.types.is_float16(dtype):
         return types.FLOAT
+    if dtype == ENCODED:
+        return VARIANT
     if types.is_nested(dtype) or pa.types.is_large_list(dtype) or pa.types.is_fixed_size_list(dtype):
         return _carried_nested(dtype)
     dtype = _UNSIGNED.get(dtype, dtype)
@@ -162,7 +165,7 @@ def _typed(rows: InputRows, column: Field, unit: TimeUnit) -> pa.Array:
     try:
         if isinstance(values, list):
             if types.holds(column.dtype, types.is_sql_type):
-                return pa.array(values, exported(column.dtype)).cast(types.storage(column.dtype))
+                return _stored(pa.array(values, exported(column.dtype)), column.dtype)
             return _times(rows, column, unit) if is_time else pa.array(values, column.dtype)
         while pa.types.is_dictionary(values.type):
             plain = values.dictionary  # of a type that take() may not support, such as the string views of Polars
@@ -172,12 +175,18 @@ def _typed(rows: InputRows, column: Field, unit: TimeUnit) -> pa.Array:
         if pa.types.is_date(column.dtype) and pa.types.is_timestamp(values.type):
             return _times(rows, column, unit)
         if types.holds(column.dtype, types.is_sql_type):
-            return values.cast(exported(column.dtype)).cast(types.storage(column.dtype))
+            return _stored(
+                values if holds_variants(column.dtype) else values.cast(exported(column.dtype)), column.dtype
+            )
         return values.cast(column.dtype)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         raise BadRowError(
             f"{rows.name}.{column.name} is {type_name(column.dtype)}, and has a value that cannot be converted to it: {problem}"
         ) from None
+
+
+def _stored(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    return store_variants(column, dtype).cast(types.storage(dtype))
 
 
 def _times(rows: InputRows, column: Field, unit: TimeUnit) -> pa.Array:

@@ -19,6 +19,7 @@ from sash.spark.sql_types import frame_of, spark_struct, to_arrow
 from sash.state.changes import ChangeBatch, concat
 from sash.state.encoding import decode
 from sash.state.memory import Ints
+from sash.variant_columns import encode_variants, exported_column, holds_variants
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,12 +58,12 @@ class Batch:
     @staticmethod
     def of_table(table: pa.Table, schema: Schema, time: pa.DataType, spark: SparkSession) -> Batch:
         """A batch that is on the driver, of an output with these columns and this type of `_ts`."""
-        table = exported_table(table, typed_schema(schema, time))
+        typed = typed_schema(schema, time)
 
         def frame() -> DataFrame:
-            return frame_of(spark, table, spark_struct(typed_schema(schema, time)))
+            return frame_of(spark, encoded_table(exported_table(table, typed), typed), spark_struct(typed))
 
-        return Batch(table.num_rows, True, lambda: table, frame, spark)
+        return Batch(table.num_rows, True, lambda: readable_table(exported_table(table, typed), typed), frame, spark)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -104,6 +105,24 @@ def exported_table(table: pa.Table, schema: Schema) -> pa.Table:
     return table.cast(pa.schema([(f.name, exported(f.dtype)) for f in schema]))
 
 
+def encoded_table(table: pa.Table, schema: Schema) -> pa.Table:
+    """The table with stored variants as Spark encodes them."""
+    return _converted(table, schema, encode_variants)
+
+
+def readable_table(table: pa.Table, schema: Schema) -> pa.Table:
+    """The table with stored variants as texts of JSON."""
+    return _converted(table, schema, exported_column)
+
+
+def _converted(table: pa.Table, schema: Schema, convert: Callable[[pa.Array, pa.DataType], pa.Array]) -> pa.Table:
+    for place, column in enumerate(schema):
+        if holds_variants(column.dtype):
+            made = convert(table.column(place).combine_chunks(), column.dtype)
+            table = table.set_column(place, column.name, made)
+    return table
+
+
 def split_answers(table: pa.Table) -> dict[int, pa.Table]:
     """The changes of alike queries by the number of the query, their first column, which is then left out."""
     if not table.num_rows:
@@ -140,7 +159,8 @@ class Unpack:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for blob in batch.column("blob"):
-                yield from self.table([blob.as_buffer()]).to_batches()
+                table = self.table([blob.as_buffer()])
+                yield from encoded_table(table, typed_schema(self.schema, self.time)).to_batches()
 
     def table(self, blobs: Iterable[pa.Buffer | bytes]) -> pa.Table:
         """Encoded changes as one table, in the order in which they took effect."""

@@ -15,7 +15,7 @@ from sash.errors import OptionError
 from sash.plan.options import Mode
 from sash.spark.sinks.base import Guarantee, OutputSpec, Sink
 from sash.spark.sinks.batch import Batch, WriteBatch
-from sash.spark.sql_types import frame_of
+from sash.spark.sql_types import frame_of_readable
 
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "avro", "xml", "text")
 
@@ -90,7 +90,7 @@ class FormatSink(Sink):
         def write(batch: Batch, number: int) -> None:
             parts[number] = batch.table
             whole = pa.concat_tables([parts[n] for n in sorted(parts)])
-            frame_of(batch.spark, whole, batch.frame.schema).createOrReplaceTempView(self._query)
+            frame_of_readable(batch.spark, whole, batch.frame.schema).createOrReplaceTempView(self._query)
 
         return write
 

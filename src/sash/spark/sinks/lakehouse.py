@@ -25,6 +25,7 @@ from sash.operators.output_modes import reduce_changes
 from sash.plan.types import NULL, TIMESTAMP, is_sql_type, type_name
 from sash.spark.sinks.base import ADDED, Batch, OutputSpec, Sink, WriteBatch, refuse_added
 from sash.spark.sinks.batch import typed_table
+from sash.spark.sql_types import readable_frame
 from sash.sql.render import quoted
 from sash.state.change_tables import changes_of
 from sash.time import SECOND
@@ -281,7 +282,7 @@ def latest_frame(batch: Batch, output: OutputSpec) -> DataFrame:
 @contextmanager
 def _spooled(frame: DataFrame) -> Iterator[pa.Table]:
     """The rows of a frame in a memory-mapped file, fetched in pieces, so that the driver never holds them all in memory."""
-    packed = frame.mapInArrow(_pack, "blob binary")
+    packed = readable_frame(frame).mapInArrow(_pack, "blob binary")
     with tempfile.TemporaryDirectory(prefix="sash-spool-") as folder:
         path = Path(folder, "rows.arrow")
         with pa.OSFile(str(path), "wb") as file:
