@@ -9,7 +9,7 @@ from sash.sql.functions import canonical_name
 from sash.sql.generators import GENERATORS
 from sash.sql.lambdas import NAMES as WITH_LAMBDAS
 from sash.sql.now import NAMES as INSTANTS
-from sash.sql.spark_functions import OF_TIME, SKETCH
+from sash.sql.spark_functions import MIXED_INTERVALS, OF_TIME, SKETCH
 from sash.sql.spark_library import LibraryFunction, library
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "functions.md"
@@ -88,6 +88,8 @@ def status(name: str, function: LibraryFunction) -> str:
         return "Anywhere"
     if name in OF_TIME:
         return "Refused: Spark has the type TIME switched off"
+    if name in MIXED_INTERVALS:
+        return "Refused: intervals of months, days and times together"
     return "Above a source"
 
 

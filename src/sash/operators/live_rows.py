@@ -55,7 +55,7 @@ class LiveRows:
         The caller releases the slots of the rows that ended once their contents have been used.
         """
         if isinstance(self._buffer, HashBuffer):
-            slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch)))
+            slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch), exact=True))
             arrived = np.flatnonzero(batch.sign > 0)
             return RowEvents(own(batch.ts), own(batch.sign), slots), arrived, slots[arrived]
         slots = self._buffer.add(batch.exp) if self._retracted is None else self._place(batch, self._retracted)
@@ -67,7 +67,7 @@ class LiveRows:
     def _place(self, batch: ChangeBatch, retracted: HashBuffer) -> Ints:
         """The slots of the changes of a strict edge: found by expiration time if they have one, otherwise by value."""
         assert isinstance(self._buffer, StrictCalendar)
-        low, high = hash_rows(batch.columns, len(batch))
+        low, high = hash_rows(batch.columns, len(batch), exact=True)
         if self._nulls:
             # The lower halves of NULL and of zero are equal, where these are all that a row has.
             low = low ^ (high * _ODD)

@@ -24,7 +24,7 @@ def net(batch: ChangeBatch) -> ChangeBatch:
     if not len(mixed):
         return batch
     part = batch.take(mixed)
-    dead = _cancel(part.ts, part.sign, *hash_rows(_values(part), len(part)))
+    dead = _cancel(part.ts, part.sign, *hash_rows(_values(part), len(part), exact=True))
     if not dead.any():
         return batch
     alive = np.ones(len(batch), np.bool_)
@@ -40,7 +40,7 @@ def net_all(batch: ChangeBatch) -> ChangeBatch:
     if len(batch) < 2:
         return batch
     order = np.argsort(batch.sign, kind="stable")
-    low, high = hash_rows(_values(batch), len(batch))
+    low, high = hash_rows(_values(batch), len(batch), exact=True)
     dead = np.empty(len(batch), np.bool_)
     dead[order] = _cancel(np.zeros(len(batch), np.int64), batch.sign[order], low[order], high[order])
     return batch.take(np.flatnonzero(~dead))

@@ -110,7 +110,7 @@ class _Given:
 
     def exchange(self, batch: ChangeBatch, owners: Ints, added: ChangeBatch) -> ChangeBatch:
         """Keep the results of the batch's rows at `owners`; returns the results that its `-` rows retract."""
-        slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch)))
+        slots = self._buffer.apply(own(batch.sign), *hash_rows(batch.columns, len(batch), exact=True))
         self._heads.reserve(self._buffer.capacity)
         heads = self._heads["heads"]
         given = self._slots.take(len(added))

@@ -146,7 +146,7 @@ class OrderedRows:
             mask = null_mask(columns[column])
             self._members["member"][slots * stride + k] = 1 if mask is None else ~mask
             if function:
-                bits = ordered_bits(columns[column])
+                bits = ordered_bits(columns[column], exact=True)
                 self._wide.write_values(slots * stride + k, ~bits if function == "max" else bits)
         if len(self._words) > 1 or self._has_value_bounds:
             for number, column in enumerate(self._words):

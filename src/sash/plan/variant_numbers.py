@@ -41,6 +41,8 @@ def double(number: float) -> JsonNumber | TypedScalar:
 
 
 def decimal(number: Decimal) -> JsonNumber:
-    """A DECIMAL as a value of a variant."""
+    """A DECIMAL as a value of a variant; a whole one that is a BIGINT gets a point."""
     plain = format(number, "f")
+    if "." not in plain and not -(2**63) <= int(plain) < 2**63:
+        return JsonNumber(plain, whole=True)
     return JsonNumber(plain if "." in plain else f"{plain}.0", whole=False)

@@ -21,7 +21,7 @@ def with_ends(changes: ChangeBatch) -> ChangeBatch:
     """
     if (changes.sign > 0).all():
         return changes
-    codes, _ = Interner(HeapMemory()).intern(*map(own, hash_rows(changes.columns, len(changes))))
+    codes, _ = Interner(HeapMemory()).intern(*map(own, hash_rows(changes.columns, len(changes), exact=True)))
     ends, kept = _pair(own(changes.ts), own(changes.exp), own(changes.sign), codes, int(codes.max()) + 1)
     return ChangeBatch(changes.ts, ends, changes.sign, changes.columns).take(np.flatnonzero(kept))
 

@@ -217,9 +217,9 @@ def bind_aggregate(
 
 
 def _refuse_variants(function: str, arguments: Sequence[Expression], distinct: bool) -> None:
-    """Raise an error for an aggregate that would have to compare variants, or return several."""
+    """Raise an error for an aggregate that would have to compare variants."""
     compared = arguments[1:] if function in ("min_by", "max_by") else arguments
-    taken = function in TIMED or (function == "count" and not distinct)
+    taken = function in TIMED or (function in ("count", "collect_list") and not distinct)
     if not taken and any(argument.dtype == VARIANT for argument in compared):
         raise TypeMismatchError(f"{function} takes no VARIANT, which cannot be compared: cast it")
 

@@ -30,6 +30,9 @@ OF_TIME = frozenset({"make_time", "time", "to_time", "try_to_time"}) | {
 }
 """Functions that take, or return, values of the type TIME."""
 
+MIXED_INTERVALS = frozenset({"make_interval", "try_make_interval"})
+"""Functions whose results have months, days and microseconds, which Spark cannot compare."""
+
 
 @dataclass(frozen=True)
 class SparkFunctions:
@@ -95,6 +98,12 @@ class SparkFunctions:
             return
         if name in OF_TIME:
             problem = f"Sash does not run {name}, since it does not support the type TIME: {NO_TIME}"
+            raise self.source.error(UnsupportedSqlError, problem, call)
+        if name in MIXED_INTERVALS:
+            problem = (
+                f"Sash does not run {name}, whose result has months, days and times together: use make_ym_interval or "
+                "make_dt_interval"
+            )
             raise self.source.error(UnsupportedSqlError, problem, call)
         match library().kind(name):
             case "varying":

@@ -24,14 +24,15 @@ Hashes = npt.NDArray[np.uint64]
 Keys = tuple[Hashes, Hashes]
 
 
-def fixed_bits(column: pa.Array) -> npt.NDArray[np.int64] | None:
+def fixed_bits(column: pa.Array, exact: bool = False) -> npt.NDArray[np.int64] | None:
     """The values of a column whose type fits in 64 bits, as integers equal exactly when the values are.
 
-    The values of NULLs are undefined. None for types that do not fit.
+    The values of NULLs are undefined. None for types that do not fit. If `exact`, -0.0 is not 0.0.
     """
     dtype = column.type
     if pa.types.is_floating(dtype):
-        values = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.float64) + 0.0
+        values = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.float64)
+        values = values.copy() if exact else values + 0.0
         values[np.isnan(values)] = np.nan
         return values.view(np.int64)
     if pa.types.is_boolean(dtype):
@@ -59,12 +60,12 @@ def any_null(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
     return result
 
 
-def hash_rows(columns: Sequence[pa.Array], rows: int) -> Keys:
-    """The 128-bit key of every row, in two halves."""
+def hash_rows(columns: Sequence[pa.Array], rows: int, *, exact: bool = False) -> Keys:
+    """The 128-bit key of every row, in two halves. If `exact`, rows are told apart by the signs of their zeros, too."""
     if len(columns) == 1:
-        exact = None if pa.types.is_floating(columns[0].type) else fixed_bits(columns[0])
-        if exact is not None:
-            low = exact.view(np.uint64)
+        word = None if pa.types.is_floating(columns[0].type) else fixed_bits(columns[0])
+        if word is not None:
+            low = word.view(np.uint64)
             high = np.zeros(rows, np.uint64)
             mask = null_mask(columns[0])
             if mask is not None:
@@ -74,17 +75,17 @@ def hash_rows(columns: Sequence[pa.Array], rows: int) -> Keys:
     low = np.full(rows, 0x9E3779B97F4A7C15, np.uint64)
     high = np.full(rows, 0xC2B2AE3D27D4EB4F, np.uint64)
     for column in columns:
-        _hash_column(column, low, high)
+        _hash_column(column, low, high, exact)
     return low, high
 
 
-def _hash_column(column: pa.Array, low: Hashes, high: Hashes) -> None:
+def _hash_column(column: pa.Array, low: Hashes, high: Hashes, exact: bool) -> None:
     mask = null_mask(column)
     nulls = mask if mask is not None else np.zeros(0, np.bool_)
     if is_nested(column.type):
-        _hash_nested(column, nulls, low, high)
+        _hash_nested(column, nulls, low, high, exact)
         return
-    bits = fixed_bits(column)
+    bits = fixed_bits(column, exact)
     if bits is not None:
         _mix_words(bits.view(np.uint64), nulls, low, high)
     elif pa.types.is_decimal128(column.type):
@@ -96,19 +97,19 @@ def _hash_column(column: pa.Array, low: Hashes, high: Hashes) -> None:
         _mix_bytes(offsets, data, nulls, low, high)
 
 
-def _hash_nested(column: pa.Array, nulls: npt.NDArray[np.bool_], low: Hashes, high: Hashes) -> None:
+def _hash_nested(column: pa.Array, nulls: npt.NDArray[np.bool_], low: Hashes, high: Hashes, exact: bool) -> None:
     """Absorb the hashes of the elements or fields after their number; a NULL has none."""
     if pa.types.is_struct(column.type):
         parts = fields(column)
         _mix_words(np.full(len(column), len(parts), np.uint64), nulls, low, high)
         for part in parts:
-            _hash_column(part, low, high)
+            _hash_column(part, low, high, exact)
         return
     offsets, inner = elements(column)
     _mix_words(np.diff(offsets).astype(np.uint64), nulls, low, high)
     inner_low = np.full(len(inner), 0x9E3779B97F4A7C15, np.uint64)
     inner_high = np.full(len(inner), 0xC2B2AE3D27D4EB4F, np.uint64)
-    _hash_column(inner, inner_low, inner_high)
+    _hash_column(inner, inner_low, inner_high, exact)
     _mix_elements(offsets, inner_low, inner_high, pa.types.is_map(column.type), low, high)
 
 

@@ -27,12 +27,20 @@ _ABSENT, _PRESENT, _ABSENT_LAST = 0, 1, 2
 
 
 def encode_order(
-    columns: Sequence[pa.Array], descending: Sequence[bool], nulls_first: Sequence[bool], rows: int
+    columns: Sequence[pa.Array],
+    descending: Sequence[bool],
+    nulls_first: Sequence[bool],
+    rows: int,
+    exact_from: int | None = None,
 ) -> tuple[Ints, Bytes]:
-    """The byte string of every row: row r is `data[offsets[r] : offsets[r + 1]]`."""
+    """The byte string of every row: row r is `data[offsets[r] : offsets[r + 1]]`.
+
+    In the columns after the first `exact_from` ones -0.0 is before 0.0.
+    """
+    exact = [exact_from is not None and place >= exact_from for place in range(len(columns))]
     lengths = np.zeros(rows, np.int64)
     nulls = [_mask(column) for column in columns]
-    nested = {place: _encode_nested(column) for place, column in enumerate(columns) if is_nested(column.type)}
+    nested = {place: _encode_nested(column, exact[place]) for place, column in enumerate(columns) if is_nested(column.type)}
     for place, (column, mask) in enumerate(zip(columns, nulls, strict=True)):
         if place in nested:
             _measure_nested(nested[place][0], mask, lengths)
@@ -57,29 +65,29 @@ def encode_order(
             high = words[:, 1] ^ _SIGN.view(np.uint64)
             _write_words(high, np.ascontiguousarray(words[:, 0]), 16, mask, absent, flip, ends, data)
         else:
-            high = (ordered_bits(column) ^ _SIGN).view(np.uint64)
+            high = (ordered_bits(column, exact[place]) ^ _SIGN).view(np.uint64)
             _write_words(high, high, _width(column.type), mask, absent, flip, ends, data)
     return offsets, data
 
 
-def _encode_nested(column: pa.Array) -> ByteStrings:
+def _encode_nested(column: pa.Array, exact: bool) -> ByteStrings:
     """The byte strings of arrays, structs and maps, without the byte that orders NULLs; those of NULLs are undefined."""
     if pa.types.is_struct(column.type):
-        return _encode_ascending(fields(column), len(column))
+        return _encode_ascending(fields(column), len(column), exact)
     offsets, inner = elements(column)
-    ends, data = _encode_ascending([inner], len(inner))
+    ends, data = _encode_ascending([inner], len(inner), exact)
     if pa.types.is_map(column.type):
         owners = np.repeat(np.arange(len(column)), np.diff(offsets))
-        order = _sort_runs(owners, *_encode_ascending(fields(inner)[:1], len(inner)))
-        ends, data = _encode_ascending([inner.take(pa.array(order))], len(inner))
+        order = _sort_runs(owners, *_encode_ascending(fields(inner)[:1], len(inner), exact))
+        ends, data = _encode_ascending([inner.take(pa.array(order))], len(inner), exact)
     each = np.arange(len(inner) + 1)
     ends, data = concatenate([(each, np.ones(len(inner), np.uint8)), (ends, data)], len(inner))
     last = (np.arange(len(column) + 1), np.zeros(len(column), np.uint8))
     return concatenate([(ends[offsets], data), last], len(column))
 
 
-def _encode_ascending(columns: Sequence[pa.Array], rows: int) -> ByteStrings:
-    return encode_order(columns, [False] * len(columns), [True] * len(columns), rows)
+def _encode_ascending(columns: Sequence[pa.Array], rows: int, exact: bool) -> ByteStrings:
+    return encode_order(columns, [False] * len(columns), [True] * len(columns), rows, 0 if exact else None)
 
 
 def order_rows(ts: Ints, columns: Sequence[pa.Array]) -> Ints:
@@ -94,9 +102,12 @@ def order_rows(ts: Ints, columns: Sequence[pa.Array]) -> Ints:
     return order
 
 
-def ordered_bits(column: pa.Array) -> Ints:
-    """The values of a column that fits in 64 bits as integers in the same order; the values of NULLs are undefined."""
-    bits = fixed_bits(column)
+def ordered_bits(column: pa.Array, exact: bool = False) -> Ints:
+    """The values of a column that fits in 64 bits as integers in the same order; the values of NULLs are undefined.
+
+    If `exact`, -0.0 is before 0.0.
+    """
+    bits = fixed_bits(column, exact)
     if bits is None:
         raise TypeError(f"{column.type} does not fit in 64 bits")
     return turn_floats(bits) if pa.types.is_floating(column.type) else bits.copy()

@@ -58,5 +58,5 @@ def match_releases(changes: ChangeBatch, simulated: SimulationResult) -> Ints:
 
 
 def _keys(changes: ChangeBatch) -> list[tuple[int, int, int, int]]:
-    low, high = hash_rows(changes.columns, len(changes))
+    low, high = hash_rows(changes.columns, len(changes), exact=True)
     return list(zip(changes.ts.tolist(), changes.sign.tolist(), low.tolist(), high.tolist(), strict=True))

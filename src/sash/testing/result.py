@@ -139,9 +139,9 @@ def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _hashable(value: Any) -> Any:
-    """The value as one that is equal exactly to those that SQL does not tell from it."""
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
+    """The value as one that is equal to itself only: NaN is, and -0.0 is not 0.0."""
+    if isinstance(value, float) and (value == 0 or math.isnan(value)):
+        return repr(value)
     if isinstance(value, list | tuple):
         return tuple(map(_hashable, value))
     if isinstance(value, dict):

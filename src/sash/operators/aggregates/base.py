@@ -105,8 +105,8 @@ def fixed_versions(bits: Ints, nulls: Mask, dtype: pa.DataType) -> Versions:
 
 def array_versions(array: pa.Array) -> Versions:
     """A column of any type."""
-    if is_nested(array.type):
-        codes, _ = Interner(HeapMemory()).intern(*hash_rows([array], len(array)))
+    if is_nested(array.type) or pa.types.is_floating(array.type):
+        codes, _ = Interner(HeapMemory()).intern(*hash_rows([array], len(array), exact=True))
         return Versions(array, codes)
     codes = array.dictionary_encode(null_encoding="encode").indices
     return Versions(array, np.array(codes.to_numpy(zero_copy_only=False), np.int64))

@@ -95,14 +95,15 @@ class Collected(Accumulator):
         plain = len(keys) - len(directions)
         descending = [down for down, _ in directions] + [False] * plain
         nulls_first = [first for _, first in directions] + [True] * plain
-        self._treap.write(nodes, *encode_order(keys, descending, nulls_first, len(work.batch)))
+        exact_from = None if self._function == "collect_set" else len(directions) + len(times)
+        self._treap.write(nodes, *encode_order(keys, descending, nulls_first, len(work.batch), exact_from))
         return self._store_rows(work, nodes)
 
     def _store_rows(self, work: Work, nodes: Ints) -> Mask:
         """Keep what the result is made of; returns rows to skip."""
         columns = work.batch.columns
         value = columns[self._column]
-        self._payload.put(nodes, [canonical(value)])
+        self._payload.put(nodes, [canonical(value) if self._function == "collect_set" else value])
         decides = columns[self._order[0]] if self._function in ("min_by", "max_by") else value
         mask = null_mask(decides)
         return NO_MASK if mask is None else np.array(mask)

@@ -1,4 +1,4 @@
-"""MIN and MAX over stamped rows: a row is dropped once a better or equal row expires no earlier.
+"""MIN and MAX over stamped rows (-0.0 is before 0.0): a row is dropped once a better or equal row expires no earlier.
 
 The remaining rows of a group form steps: the later a row expires, the worse its value; the result is the row on the first
 step. If rows expire in order of arrival, new rows are only added at the end, and a queue is enough (the monoq of
@@ -32,7 +32,7 @@ class _Extreme(Accumulator):
 
     def apply(self, work: Work) -> list[Versions]:
         column = work.batch.columns[self._column]
-        bits = ordered_bits(column)
+        bits = ordered_bits(column, exact=True)
         mask = null_mask(column)
         skip = NO_MASK if mask is None else np.concatenate((np.zeros(work.removed, np.bool_), mask))
         out, nulls = np.zeros(work.versions, np.int64), np.zeros(work.versions, np.bool_)

@@ -111,11 +111,14 @@ class RankedValues(Ranked):
         super().__init__(memory, own, None if kind == "double" or fits_word(dtype) else dtype)
         self._column = column
         self._kind = kind
+        self._distinct = distinct
         self._values = Values(arguments, column, distinct, kind) if own else None
 
     def _write(self, work: Work, nodes: Ints) -> Mask:
         if self._values is not None:
             column, skip = self._values.load(work)
+            if self._distinct:
+                column = canonical(column)
         else:
             column = work.batch.columns[self._column]
             if self._kind == "double":
@@ -123,9 +126,9 @@ class RankedValues(Ranked):
             mask = null_mask(column)
             skip = NO_MASK if mask is None else np.array(mask)
         if self._payload is None:
-            self._treap.write_words(nodes, ordered_bits(column))
+            self._treap.write_words(nodes, ordered_bits(column, exact=True))
         else:
-            self._treap.write(nodes, *encode_order([column], [False], [True], len(column)))
+            self._treap.write(nodes, *encode_order([column], [False], [True], len(column), 0))
             self._payload.put(nodes, [column])
         return skip
 
@@ -163,9 +166,10 @@ class RankedRows(Ranked):
             times = [columns[self._time]]
         keys = [*leading, *times, *columns, columns[self._column]]
         ascending, first = [False] * len(keys), [True] * len(keys)
-        self._treap.write(nodes, *encode_order(keys, ascending, first, len(work.batch)))
+        ties = len(leading) + len(times)
+        self._treap.write(nodes, *encode_order(keys, ascending, first, len(work.batch), ties))
         if self._payload is not None:
-            self._payload.put(nodes, [canonical(columns[self._column])])
+            self._payload.put(nodes, [columns[self._column]])
         if self._condition is not None:
             kept = pc.fill_null(columns[self._condition], False)
             return ~np.asarray(kept.to_numpy(zero_copy_only=False), np.bool_)
