@@ -66,7 +66,7 @@ def one_zero(value: Any) -> Any:
 
 
 def order_key(value: Any) -> tuple[Any, ...]:
-    """NULL first, NaN last, -0.0 as 0.0, strings by their bytes."""
+    """NULL first, NaN last, strings by their bytes; -0.0 equals 0.0."""
     if value is None:
         return (0,)
     if isinstance(value, str):
@@ -74,6 +74,12 @@ def order_key(value: Any) -> tuple[Any, ...]:
     if isinstance(value, float):
         return (1, math.isnan(value), 0.0 if math.isnan(value) else value + 0.0)
     return (1, value)
+
+
+def exact_key(value: Any) -> tuple[Any, ...]:
+    """As `order_key`, but -0.0 is before 0.0."""
+    key = order_key(value)
+    return (*key, math.copysign(1.0, value)) if isinstance(value, float) and value == 0 else (*key, 1.0)
 
 
 def total(values: list[float]) -> float:
@@ -95,22 +101,23 @@ def expected_value(aggregate: AggregateCall, rows: list[tuple[int, Row]], timed:
         else:
             found_by = [(ts if timed else 0, row) for ts, row in rows if row[at[1]] is not None]
             keyed = [((order_key(row[at[1]]), ts), row) for ts, row in found_by]
-        keyed = [((*key, *map(order_key, row)), row[at[0]]) for key, row in keyed]
+        keyed = [((*key, *map(exact_key, row)), row[at[0]]) for key, row in keyed]
         if not keyed:
             return None
-        value = (max if function in ("last", "max_by") else min)(keyed, key=lambda pair: pair[0])[1]
-        return one_zero(value)
+        return (max if function in ("last", "max_by") else min)(keyed, key=lambda pair: pair[0])[1]
     found = [tuple(row[index] for index in at) for _, row in rows]
     found = [values for values in found if None not in values]
-    if aggregate.distinct:
+    if aggregate.distinct and function not in ("min", "max"):
         found = list({tuple(map(order_key, values)): values for values in found}.values())
     if function == "count":
         return len(found)
-    values = [one_zero(value[0]) for value in found]
+    values = [value[0] for value in found]
+    if aggregate.distinct and function not in ("min", "max"):
+        values = list(map(one_zero, values))
     if not values:
         return None
     if function in ("min", "max"):
-        return (min if function == "min" else max)(values, key=order_key)
+        return (min if function == "min" else max)(values, key=exact_key)
     n = len(values)
     if function in ("sum", "avg") and isinstance(values[0], decimal.Decimal):
         with decimal.localcontext(prec=60):
@@ -118,14 +125,14 @@ def expected_value(aggregate: AggregateCall, rows: list[tuple[int, Row]], timed:
             return exact.quantize(decimal.Decimal(1).scaleb(-aggregate.dtype.scale), decimal.ROUND_HALF_UP)
     if function in ("sum", "avg") and isinstance(values[0], int):
         return sum(values) if function == "sum" else float(sum(values)) / n
-    numbers = sorted(map(float, values), key=order_key)
+    numbers = sorted(map(float, values), key=exact_key)
     if function in ("sum", "avg"):
         return total(numbers) if function == "sum" else total(numbers) / n
     if function in ("median", "percentile"):
         position = (n - 1) * (0.5 if aggregate.parameter is None else aggregate.parameter)
         low, high = numbers[math.floor(position)], numbers[math.ceil(position)]
         share = position - math.floor(position)
-        return low if order_key(low) == order_key(high) else (1.0 - share) * low + share * high
+        return low if exact_key(low) == exact_key(high) else (1.0 - share) * low + share * high
     sample = function.endswith("_samp")
     if sample and n == 1:
         return None

@@ -18,8 +18,10 @@ LIST = (
     b"\x01\x02\x00\x01\x02ab",
 )
 TYPES = (
-    b"\x02\x07\x04\x00\x05\x03\x06\x02\x01\x1c\x00#\x17)\x0e\x05+,\x0cM\x00\x000\x80\xb5O\xc0\xed\r\x06\x004@\xd3M\xc0\xed\r"
-    b"\x06\x008\x00\x00\xc0?<\x02\x00\x00\x00\x01\x02 \x02x\x00\x00\x00\x0c\x03",
+    (
+        b"\x02\x07\x04\x00\x05\x03\x06\x02\x01\x1c\x00#\x17)\x0e\x05+,\x0cM\x00\x000\x80\xb5O\xc0\xed\r\x06\x004@\xd3M\xc0\xed\r"
+        b"\x06\x008\x00\x00\xc0?<\x02\x00\x00\x00\x01\x02 \x02x\x00\x00\x00\x0c\x03"
+    ),
     b"\x01\x07\x00\x01\x02\x03\x04\x07\n\x0bdtnfbindeci",
 )
 
@@ -59,7 +61,7 @@ def made(choice: random.Random, depth: int) -> Any:
             digits = choice.choice([1, 9, 10, 18, 19, 38])
             return JsonNumber(f"-0.{'7' * digits}", whole=False)
         case 6:
-            return TypedScalar(choice.choice("dtn"), str(choice.randrange(-10**6, 10**6)))
+            return TypedScalar(choice.choice("dtn"), str(choice.randrange(-(10**6), 10**6)))
         case 7:
             return TypedScalar("b", choice.choice(["", "AA==", "AQI="]))
         case 8:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import sash
-from sash.testing import replay
 
 pytestmark = pytest.mark.spark
 

@@ -40,7 +40,9 @@ def encode_order(
     exact = [exact_from is not None and place >= exact_from for place in range(len(columns))]
     lengths = np.zeros(rows, np.int64)
     nulls = [_mask(column) for column in columns]
-    nested = {place: _encode_nested(column, exact[place]) for place, column in enumerate(columns) if is_nested(column.type)}
+    nested = {
+        place: _encode_nested(column, exact[place]) for place, column in enumerate(columns) if is_nested(column.type)
+    }
     for place, (column, mask) in enumerate(zip(columns, nulls, strict=True)):
         if place in nested:
             _measure_nested(nested[place][0], mask, lengths)

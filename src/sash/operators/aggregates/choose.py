@@ -76,7 +76,8 @@ class Accumulators:
             case "steps":
                 return StepExtreme(memory, columns[0], call.function == "max")
             case "values":
-                return RankedValues(memory, self._arguments, columns[0], call.distinct, "value")
+                distinct = call.distinct and call.function not in ("min", "max")
+                return RankedValues(memory, self._arguments, columns[0], distinct, "value")
             case "places":
                 return RankedValues(memory, self._arguments, columns[0], call.distinct, "double")
             case "user":
