@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sash.plan.nodes import SortKey
 from sash.plan.types import Schema
+from sash.variant_columns import holds_variants
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +31,11 @@ class CurrentAnswer:
         self.lock = threading.Lock()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Apply a batch of netted changes."""
+        """Apply a batch of netted changes; variants are texts of JSON, which are equal where they are."""
+        if any(holds_variants(field.dtype) for field in self.schema):
+            from sash.spark.sql_types import readable_frame
+
+            batch = readable_frame(batch)
         changes = [(row[0], row[1], tuple(row[2:])) for row in batch.collect()]
         with self.lock:
             self.apply(changes)

@@ -62,3 +62,14 @@ def test_oracle_variants_of_a_source_reach_sinks_as_spark_made_them(
     joined = spark.read.parquet(str(tmp_path / "joined")).where("_op = '+'").selectExpr("id", "to_json(v)").collect()
     texts = {row["id"]: row["v"] for row in spark.sql(ROWS).selectExpr("id", "to_json(v) AS v").collect()}
     assert sorted(tuple(row) for row in joined) == [(key, texts[key]) for key in (1, 2)]
+
+
+def test_the_current_answer_has_texts_of_variants(engine: sash.Engine) -> None:
+    """Texts that are equal cancel out, which objects of PySpark do not."""
+    with engine.sql("SELECT FIRST(v) AS v, COUNT(*) AS n FROM s [RANGE 1 HOUR] WHERE id < 4").live(
+        trigger="available_now", name="first-variant"
+    ) as answer:
+        answer.running.await_termination()
+        (row,) = answer.rows()
+    assert row["n"] == 3
+    assert row["v"].startswith('{"at":"2024-02-29 12:00:00.5+00:00","d":12.5,"day":"2024-02-29","k":1,"n":"NaN",')
